@@ -1,0 +1,30 @@
+# `make demo` and `make test` do all the set-up themselves: Python >= 3.11 and make are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test quick check clean
+
+demo: $(READY)  ## the main job on a small built-in experiment: a table and a figure
+	$(BIN)/onegrad run quickstart --out results/quickstart
+
+test: $(READY) check  ## every test
+	$(BIN)/pytest
+
+quick: $(READY)  ## the tests that take seconds
+	$(BIN)/pytest -m "not slow"
+
+check: $(READY)  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("onegrad needs Python 3.11 or newer: make PYTHON=python3.12 …" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev,frames]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) results .pytest_cache .mypy_cache .ruff_cache
