@@ -21,9 +21,14 @@ class Problematic:
     suggestion: str = ""
 
     def __str__(self) -> str:
-        shown = "(missing)" if self.value is MISSING else f"= {_short(self.value)}"
+        shown = (
+            "(missing)"
+            if self.value is MISSING or self.value is None
+            else f"= {_short(self.value)}"
+        )
         text = f"{self.key} {shown}: {self.allowed}."
-        return f"{text} {self.suggestion}." if self.suggestion else text
+        stop = "" if self.suggestion.endswith(("?", ".")) else "."
+        return f"{text} {self.suggestion}{stop}" if self.suggestion else text
 
 
 class SpecError(OnegradError, ValueError):
@@ -55,7 +60,7 @@ MISSING = _Missing()
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """A suggestion sentence (without its full stop), or nothing if no known word is near.
+    """A suggestion, or nothing if no known word is near.
 
     >>> did_you_mean("strenght", ["strength", "weighting"])
     'Did you mean "strength"?'

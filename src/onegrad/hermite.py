@@ -6,6 +6,7 @@ left for the caller to divide by.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -168,7 +169,7 @@ def _split_rule(
     if np.any(b < 0):
         edges = list(np.sort(np.stack(edges), axis=0))
     nodes, weights = [], []
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in itertools.pairwise(edges):
         z = low[:, None] + (high - low)[:, None] * unit
         nodes.append(z)
         weights.append(
@@ -189,7 +190,7 @@ def _apply(
 ) -> Array:
     parts = []
     nodes_each = (1 + len(kinks)) * _PANEL_ORDER * resolution + 2 * reach * resolution
-    step = max(1, int(_CHUNK / nodes_each))
+    step = max(1, int(_CHUNK / nodes_each / (1 if weights is None or not kinks else 8)))
     for start in range(0, s.size, step):
         piece = slice(start, start + step)
         z, w = rule(s[piece], b[piece], kinks, reach, resolution)
@@ -197,5 +198,9 @@ def _apply(
         if weights is None:
             parts.append(values.sum(axis=-1))
         else:
-            parts.append((weights(z) * values).sum(axis=-1))
+            factors = weights(z)
+            if factors.shape[-2] == 1:  # the nodes are common to all elements: one product
+                parts.append(np.moveaxis(values @ np.moveaxis(factors[..., 0, :], -1, 0), 0, -1))
+            else:
+                parts.append((factors * values).sum(axis=-1))
     return np.concatenate(parts, axis=-1)

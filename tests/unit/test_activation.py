@@ -1,5 +1,6 @@
 """Hermite coefficients and smoothing against mpmath, closed forms and finite differences."""
 
+import itertools
 import math
 
 import mpmath
@@ -87,7 +88,7 @@ def test_parseval(name, scale):
     """E σ(bZ)² = Σ h_j²/j!: the remainder falls towards 0 and is never negative."""
     activation = get_activation(name)
     left = [activation.remainder(degree, scale) for degree in (0, 1, 3, 9, 21)]
-    assert all(a**2 >= b**2 - 1e-12 for a, b in zip(left, left[1:], strict=False))
+    assert all(a**2 >= b**2 - 1e-12 for a, b in itertools.pairwise(left))
     assert left[-1] < 0.35 * math.sqrt(activation.second_moment(scale))
 
 

@@ -1,0 +1,183 @@
+"""The command line: thin verbs over the library."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from onegrad.experiments.results import Results, Row
+    from onegrad.experiments.simulate import Progress
+    from onegrad.experiments.spec import Experiment
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="What one gradient step teaches a two-layer network: simulation, equivalent models, theory.",
+)
+
+Spec = Annotated[str, typer.Argument(help="a TOML spec file, or the name of a preset")]
+Json = Annotated[bool, typer.Option("--json", help="print one JSON object instead of a table")]
+
+
+@app.command()
+def run(
+    spec: Spec,
+    out: Annotated[Path | None, typer.Option(help="folder for results and figure")] = None,
+    as_json: Json = False,
+) -> None:
+    """The main job: compute, store, print a table, draw a figure."""
+    from onegrad.experiments.run import run_experiment
+    from onegrad.experiments.spec import Experiment
+    from onegrad.figures.curves import save_curves
+
+    experiment = Experiment.read(spec)
+    folder = out or Path("results") / Path(spec).stem
+    with progress_bar(experiment) as progress:
+        results = run_experiment(experiment, folder, progress)
+    written = save_curves(experiment, results, folder)
+    show(experiment, results, as_json)
+    if not as_json:
+        print("\nFigure: " + ", ".join(str(path) for path in written))
+
+
+@app.command()
+def simulate(spec: Spec, as_json: Json = False) -> None:
+    """Monte Carlo alone: mean and standard error of every model, differences paired by seed."""
+    from onegrad.experiments.simulate import simulate_experiment
+    from onegrad.experiments.spec import Experiment
+
+    experiment = Experiment.read(spec)
+    with progress_bar(experiment) as progress:
+        results = simulate_experiment(experiment, progress)
+    show(experiment, results, as_json)
+
+
+@app.command()
+def degree(spec: Spec, as_json: Json = False) -> None:
+    """Which polynomial degree is enough, and why."""
+    from onegrad.experiments.degree import degree_report
+    from onegrad.experiments.spec import Experiment
+    from onegrad.tables import degree_text
+
+    experiment = Experiment.read(spec)
+    reports = [
+        (point, degree_report(point.problem, experiment.compare.seed))
+        for point in experiment.points
+    ]
+    if as_json:
+        rows = [{"point": point.settings, **report.as_json()} for point, report in reports]
+        print(json.dumps({"name": experiment.name, "rows": rows}, ensure_ascii=False))
+        return
+    for point, report in reports:
+        print(degree_text(point, report))
+
+
+@app.command("list")
+def list_presets() -> None:
+    """The built-in experiments."""
+    from onegrad.experiments.spec import Experiment, preset_names
+
+    for name in preset_names():
+        print(f"{name:20} {Experiment.read(name).name}")
+
+
+@app.command("show")
+def show_preset(preset: Annotated[str, typer.Argument(help="name of a preset")]) -> None:
+    """A preset as TOML, which runs as it is."""
+    from onegrad.errors import SpecError, did_you_mean
+    from onegrad.experiments.spec import preset_names, preset_path
+
+    if preset not in preset_names():
+        known = preset_names()
+        raise SpecError.of(
+            "preset", preset, f"must be one of {', '.join(known)}", did_you_mean(preset, known)
+        )
+    print(preset_path(preset).read_text(encoding="utf-8"), end="")
+
+
+@app.command()
+def cite(
+    spec: Annotated[str | None, typer.Argument(help="only what this spec or preset uses")] = None,
+) -> None:
+    """BibTeX of what was used."""
+    from onegrad.experiments.citations import bibliography, cited
+    from onegrad.experiments.spec import Experiment
+
+    entries = bibliography()
+    keys = cited(Experiment.read(spec)) if spec else list(entries)
+    print("\n\n".join(entries[key] for key in keys))
+
+
+@app.command()
+def version() -> None:
+    """The installed version."""
+    from onegrad import __version__
+
+    print(__version__)
+
+
+def show(experiment: Experiment, results: Results, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(results.as_json(), ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    from onegrad.tables import failures, results_table
+
+    Console().print(results_table(experiment, results))
+    for line in failures(results):
+        print(line, file=sys.stderr)
+
+
+@contextmanager
+def progress_bar(experiment: Experiment) -> Iterator[Progress]:
+    """A bar with rows done, rate and time left on a terminal; quiet in a pipe."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    models = [name for name in experiment.compare.models if name != "theory"]
+    total = len(experiment.points) * experiment.compare.seeds * len(models)
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TextColumn("rows"), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(experiment.name[:40], total=total)
+
+        def advance(rows: list[Row]) -> None:
+            bar.advance(task, len(rows))
+
+        yield advance
+
+
+def main() -> None:
+    """Entry point: errors of ours are advice on one page, not a traceback."""
+    from onegrad.errors import OnegradError
+
+    try:
+        app()
+    except OnegradError as error:
+        print(f"onegrad: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("onegrad: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)

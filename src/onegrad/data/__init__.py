@@ -1,0 +1,1 @@
+"""Where samples and their labels come from."""

@@ -1,0 +1,145 @@
+"""Somebody's own data: arrays in memory, or a CSV or NPZ file."""
+
+from __future__ import annotations
+
+import csv
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from onegrad.errors import SpecError, did_you_mean
+from onegrad.hermite import Array
+from onegrad.sections import Section
+
+
+class Arrays(Section):
+    """Inputs x (N × n) and labels y (N), used as they are.
+
+    Every repetition splits the rows at random into disjoint parts for the step, for the readout
+    and, with the rest, for the test.
+    """
+
+    table: ClassVar[str] = "data"
+    model: Literal["arrays"] = "arrays"
+    x: np.ndarray = Field(description="inputs, one row per sample", repr=False)
+    y: np.ndarray = Field(description="labels, one per row", repr=False)
+
+    @model_validator(mode="after")
+    def _usable(self) -> Arrays:
+        check_arrays(self.x, self.y, "data")
+        return self
+
+    def load(self) -> tuple[Array, Array]:
+        return np.asarray(self.x, dtype=float), np.asarray(self.y, dtype=float)
+
+    @property
+    def dim(self) -> int:
+        return int(self.x.shape[1])
+
+    @property
+    def rows(self) -> int:
+        return len(self.y)
+
+
+class File(Section):
+    """A table of numbers: CSV with a header, or NPZ with arrays `x` and `y`."""
+
+    table: ClassVar[str] = "data"
+    model: Literal["file"] = "file"
+    path: Path = Field(description="a .csv or .npz file", examples=["my.csv"])
+    label: str | None = Field(
+        default=None, description="the CSV column with the labels; the last one unless named",
+        examples=["target"],
+    )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _readable(self) -> File:
+        if not self.path.is_file():
+            here = self.path.parent
+            found = [p.name for p in here.iterdir()] if here.is_dir() else []
+            raise SpecError.of(
+                "data.path", str(self.path), "no such file (relative paths start where onegrad "
+                "runs)", did_you_mean(self.path.name, found) or "Give the path of a CSV or NPZ file",
+            )  # fmt: skip
+        if self.path.suffix.lower() not in (".csv", ".npz"):
+            raise SpecError.of(
+                "data.path", str(self.path), "must end in .csv or .npz",
+                "Save the table as CSV with a header line",
+            )  # fmt: skip
+        _ = self.loaded
+        return self
+
+    @cached_property
+    def loaded(self) -> tuple[Array, Array]:
+        reader = _read_npz if self.path.suffix.lower() == ".npz" else _read_csv
+        x, y = reader(self.path, self.label)
+        check_arrays(x, y, "data.path")
+        return x, y
+
+    def load(self) -> tuple[Array, Array]:
+        return self.loaded
+
+    @property
+    def dim(self) -> int:
+        return int(self.loaded[0].shape[1])
+
+    @property
+    def rows(self) -> int:
+        return len(self.loaded[1])
+
+
+def check_arrays(x: np.ndarray, y: np.ndarray, key: str) -> None:
+    """Refuse shapes and values that would lead to a wrong number later."""
+    if x.ndim != 2 or y.ndim != 1 or len(x) != len(y):
+        raise SpecError.of(
+            key, f"x {x.shape}, y {y.shape}",
+            "inputs must be a table with one row per sample, and labels one number per row",
+            "Check that x.shape == (N, n) and y.shape == (N,)",
+        )  # fmt: skip
+    for name, array in (("x", x), ("y", y)):
+        if array.dtype.kind not in "fiub" or not np.all(np.isfinite(array)):
+            raise SpecError.of(
+                key, name, "must be finite numbers: no text, no NaN, no infinity",
+                "Drop or fill the missing entries first",
+            )  # fmt: skip
+
+
+def _read_npz(path: Path, label: str | None) -> tuple[Array, Array]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return np.asarray(archive["x"]), np.asarray(archive["y"])
+    except (KeyError, ValueError, OSError) as error:
+        raise SpecError.of(
+            "data.path", str(path), f"must be an NPZ archive with number arrays x and y ({error})",
+            "Write it with numpy.savez(path, x=x, y=y)",
+        ) from None  # fmt: skip
+
+
+def _read_csv(path: Path, label: str | None) -> tuple[Array, Array]:
+    with path.open(newline="", encoding="utf-8", errors="replace") as handle:
+        rows = list(csv.reader(handle))
+    if len(rows) < 3:
+        raise SpecError.of(
+            "data.path", str(path), "must have a header line and at least two samples",
+            "Check the file's contents",
+        )  # fmt: skip
+    header = [name.strip() for name in rows[0]]
+    if label is not None and label not in header:
+        raise SpecError.of(
+            "data.label", label, f"must be a column of {path.name}: {', '.join(header[:12])}",
+            did_you_mean(label, header),
+        )  # fmt: skip
+    column = header.index(label) if label is not None else len(header) - 1
+    values = np.empty((len(rows) - 1, len(header)))
+    for i, row in enumerate(rows[1:], start=2):
+        try:
+            values[i - 2] = [float(cell) for cell in row]
+        except ValueError:
+            raise SpecError.of(
+                "data.path", str(path), f"line {i} has {len(row)} cells; every line needs "
+                f"{len(header)} numbers", "Drop or fill that line, and code classes as numbers",
+            ) from None  # fmt: skip
+    return np.delete(values, column, axis=1), values[:, column]

@@ -1,0 +1,154 @@
+"""Labels: a single-index teacher, the component itself, or what came with the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field
+
+from onegrad.activation import Activation, get_activation
+from onegrad.data.population import Population
+from onegrad.errors import SpecError
+from onegrad.hermite import Array
+from onegrad.sections import Real, Section
+
+
+def _link(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return tuple(get_activation(v, "labels.link") for v in value)
+    return get_activation(value, "labels.link")
+
+
+Link = Annotated[Activation | tuple[Activation, ...], BeforeValidator(_link)]
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """The label rule of one draw: y = link_c(ξᵀx) + noise, or y = value_c + noise.
+
+    `direction` is ξ with its norm 1/√‖Σ̄‖, so that ξᵀx is O(1) along the strongest spike; it is
+    zero for component labels, whose `values` are set instead.
+    """
+
+    direction: Array
+    links: tuple[Activation, ...]
+    values: Array | None
+    noise: float
+
+    def mean(self, x: Array, component: np.ndarray) -> Array:
+        """E[y | x, component]."""
+        if self.values is not None:
+            return np.asarray(self.values[component])
+        projection = x @ self.direction
+        if len(self.links) == 1:
+            return self.links[0](projection)
+        y = np.empty(len(x))
+        for c, link in enumerate(self.links):
+            members = component == c
+            y[members] = link(projection[members])
+        return y
+
+    def labels(self, x: Array, component: np.ndarray, noise: Array) -> Array:
+        y = self.mean(x, component)
+        return y + self.noise * noise if self.noise else y
+
+
+class SingleIndex(Section):
+    """y = link(ξᵀx) + noise with ‖ξ‖ = 1/√‖Σ̄‖, as in Demir & Dogan (2025)."""
+
+    table: ClassVar[str] = "labels"
+    model: Literal["single-index"] = "single-index"
+    link: Link = Field(
+        default_factory=lambda: get_activation("relu"),
+        description="an activation's name, hermite(c0, c1, …), or a list with one per component",
+        examples=["relu"],
+    )
+    direction: Literal["random", "spikes"] = Field(
+        default="random",
+        description="the teacher's direction: random, or along the sum of the leading spikes",
+        examples=["random"],
+    )
+    noise: Real = Field(
+        default=0.0, ge=0, le=1e6, description="standard deviation of the label noise",
+        examples=[0.1],
+    )  # fmt: skip
+
+    @property
+    def links(self) -> tuple[Activation, ...]:
+        return self.link if isinstance(self.link, tuple) else (self.link,)
+
+    def check(self, components: int, rank: int) -> None:
+        """Refuse what does not fit the data: called when a Problem is put together."""
+        if len(self.links) not in (1, components):
+            raise SpecError.of(
+                "labels.link", [link.name for link in self.links],
+                f"must be one link, or one per component ({components})",
+                f'For example "{self.links[0].name}"',
+            )  # fmt: skip
+        if self.direction == "spikes" and rank == 0:
+            raise SpecError.of(
+                "labels.direction", self.direction, "needs data with spikes",
+                'Use direction = "random", or data.model = "mixture" with rank ≥ 1',
+            )  # fmt: skip
+
+    def teacher(
+        self, population: Population, rng: np.random.Generator, orthogonal: bool
+    ) -> Teacher:
+        direction = rng.standard_normal(population.dim)
+        if self.direction == "spikes":
+            direction = np.sum([s[:, 0] for s in population.spikes], axis=0)
+        elif orthogonal:
+            basis = np.linalg.qr(np.hstack([*population.spikes, population.means.T]))[0]
+            direction -= basis @ (basis.T @ direction)
+        direction /= np.linalg.norm(direction) * np.sqrt(population.mean_covariance_norm)
+        return Teacher(direction, self.links, None, self.noise)
+
+
+class ComponentLabels(Section):
+    """y tells the component: +1 and −1 for two of them."""
+
+    table: ClassVar[str] = "labels"
+    model: Literal["component"] = "component"
+    values: tuple[Real, ...] | None = Field(
+        default=None, max_length=100,
+        description="label of each component; +1 and −1 for two components", examples=[[1, -1]],
+    )  # fmt: skip
+    noise: Real = Field(
+        default=0.0, ge=0, le=1e6, description="standard deviation of the label noise",
+        examples=[0.0],
+    )  # fmt: skip
+
+    def check(self, components: int, rank: int) -> None:
+        if self.values is None and components != 2:
+            raise SpecError.of(
+                "labels.values", None,
+                f"is needed for {components} components: one label for each (two components "
+                "default to +1 and −1)", f"For example {list(range(components))}",
+            )  # fmt: skip
+        if self.values is not None and len(self.values) != components:
+            raise SpecError.of(
+                "labels.values", list(self.values),
+                f"must have one entry per component ({components})",
+                f"For example {list(range(components))}",
+            )  # fmt: skip
+
+    def teacher(
+        self, population: Population, rng: np.random.Generator, orthogonal: bool
+    ) -> Teacher:
+        values = np.array(self.values if self.values is not None else (1.0, -1.0))
+        return Teacher(np.zeros(population.dim), (), values, self.noise)
+
+
+class GivenLabels(Section):
+    """The labels that came with the data: a column of the file, or an array."""
+
+    table: ClassVar[str] = "labels"
+    model: Literal["given"] = "given"
+
+    def check(self, components: int, rank: int) -> None:
+        return None
+
+
+Labels = Annotated[SingleIndex | ComponentLabels | GivenLabels, Field(discriminator="model")]

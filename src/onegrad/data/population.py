@@ -1,0 +1,114 @@
+"""A concrete population: Gaussian components with covariance identity plus spikes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from onegrad.hermite import Array
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some samples: inputs (m × n), labels (m), component of each (m)."""
+
+    x: Array
+    y: Array
+    component: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+@dataclass(frozen=True)
+class Population:
+    """x ~ Σ_c weights[c]·N(means[c], I + Σ_i strengths[c][i]·γ_{c,i}γ_{c,i}ᵀ)  [demir2025, eq. 2].
+
+    `spikes[c]` is n × r_c with orthonormal columns γ_{c,i}. Memory is O(n·Σ r_c): no n × n
+    matrix exists anywhere.
+    """
+
+    weights: Array
+    means: Array
+    spikes: tuple[Array, ...]
+    strengths: tuple[Array, ...]
+
+    @property
+    def dim(self) -> int:
+        return int(self.means.shape[1])
+
+    @property
+    def components(self) -> int:
+        return len(self.weights)
+
+    @property
+    def isotropic(self) -> bool:
+        """Every component is N(0, I)."""
+        flat = all(not np.any(strengths) for strengths in self.strengths)
+        return flat and not np.any(self.means)
+
+    @cached_property
+    def mean_trace(self) -> float:
+        """tr Σ̄ = Σ_c ρ_c tr Σ_c."""
+        structure = [float(strengths.sum()) for strengths in self.strengths]
+        return self.dim + float(self.weights @ structure)
+
+    @cached_property
+    def mean_covariance_norm(self) -> float:
+        """‖Σ̄‖ (largest eigenvalue) of Σ̄ = Σ_c ρ_c Σ_c, from the small Gram matrix of the spikes."""
+        scaled = [
+            spikes * np.sqrt(weight * strengths)
+            for weight, spikes, strengths in zip(
+                self.weights, self.spikes, self.strengths, strict=True
+            )
+        ]
+        stacked = np.hstack(scaled)
+        if stacked.shape[1] == 0:
+            return 1.0
+        return 1.0 + float(np.linalg.eigvalsh(stacked.T @ stacked)[-1])
+
+    def draw_components(self, count: int, rng: np.random.Generator, fixed: bool) -> np.ndarray:
+        """Component of each sample: drawn, or in the exact proportions (rounded) and shuffled."""
+        if not fixed:
+            return rng.choice(self.components, size=count, p=self.weights)
+        # largest remainders, so that the counts add up
+        ideal = self.weights * count
+        counts = np.floor(ideal).astype(int)
+        order = np.argsort(counts - ideal, kind="stable")
+        counts[order[: count - counts.sum()]] += 1
+        return rng.permutation(np.repeat(np.arange(self.components), counts))
+
+    def sample(
+        self, count: int, rng: np.random.Generator, fixed: bool = False, block: int = 0
+    ) -> Iterator[tuple[Array, np.ndarray]]:
+        """Blocks (x, component) of `block` rows (all in one by default).
+
+        Cost O(n·rank) per sample; memory one block. The numbers do not depend on the block size.
+        """
+        component = self.draw_components(count, rng, fixed)
+        rank = max(spikes.shape[1] for spikes in self.spikes)
+        along = rng.standard_normal((count, rank))
+        for start in range(0, count, block or max(count, 1)):
+            rows = slice(start, start + (block or count))
+            c, g = component[rows], along[rows]
+            x = rng.standard_normal((len(c), self.dim))
+            for j in range(self.components):
+                members = np.flatnonzero(c == j)
+                if len(members) == 0:
+                    continue
+                shift = np.zeros((1, self.dim))
+                if np.any(self.means[j]):
+                    shift = self.means[j][None, :]
+                if self.spikes[j].shape[1]:
+                    r = self.spikes[j].shape[1]
+                    shift = shift + (g[members, :r] * np.sqrt(self.strengths[j])) @ self.spikes[j].T
+                elif not np.any(shift):
+                    continue
+                if len(members) == len(c):
+                    x += shift
+                else:
+                    x[members] += shift
+            yield x, c

@@ -1,0 +1,149 @@
+"""The conditional Gaussian model: Gaussian features, given the component and a few projections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from onegrad.activation import Activation
+from onegrad.errors import AssumptionError
+from onegrad.hermite import Array
+from onegrad.network.model import Fitted, fit_features
+from onegrad.network.trial import Inputs, Trial
+
+_TABLE = 4096  # shifts in the table of a smoothed activation; linear in between, error < 1e-5
+_SCALES = 7  # Chebyshev nodes in the scale b, which varies little between neurons
+
+
+@dataclass(frozen=True)
+class ConditionalFeatures:
+    """φ̂(x; c, κ) = ν(κ) + Ψ(κ)x_⊥ + Φ(κ)^{1/2}g  [demir2025, Thm. 1].
+
+    κ = Vᵀx are the projections on the spikes and means of the data and on the direction of the
+    gradient; x_⊥ is the rest of x. Neuron i has v_i = Vᵀŵ_i and b_i = |ŵ_{i,⊥}|, and with
+    s = v_i·κ: ν_i = E σ(s+b_iZ), Ψ_i = E σ'(s+b_iZ)·ŵ_{i,⊥}ᵀ, Φ = diag(Var σ(s+b_iZ) − b_i²E[σ']²).
+    The component enters through κ: given κ, x_⊥ is the same for all components.
+    """
+
+    activation: Activation
+    weights: Array
+    basis: Array
+    along: Array
+    scales: Array
+
+    @classmethod
+    def of(cls, trial: Trial) -> ConditionalFeatures:
+        weights = trial.updated_weights
+        population = trial.world.population
+        change = weights - trial.weights if trial.problem.rate else None
+        directions = [*population.spikes, population.means.T]
+        if change is not None:
+            directions.append(leading_direction(change)[:, None])
+        basis = _basis(np.hstack(directions))
+        along = weights @ basis
+        squares = np.einsum("ij,ij->i", weights, weights) - np.einsum("ij,ij->i", along, along)
+        return cls(trial.problem.activation, weights, basis, along, np.sqrt(squares))
+
+    @cached_property
+    def smooth(self) -> SmoothTable:
+        return SmoothTable(self.activation, self.scales)
+
+    def moments(self, inputs: Inputs) -> tuple[Array, Array]:
+        shift = (inputs.batch.x @ self.basis) @ self.along.T
+        rest = inputs.preactivation(self.weights) - shift
+        value, slope, variance = self.smooth(shift)
+        rest *= slope
+        rest += value
+        slope *= self.scales
+        slope *= slope
+        variance -= slope
+        return rest, np.maximum(variance, 0.0, out=variance)
+
+
+def fit_conditional_gaussian(trial: Trial) -> Fitted:
+    """The equivalent model of the trained network, on the network's own inputs and weights."""
+    if trial.problem.data.model not in ("isotropic", "mixture"):
+        raise AssumptionError(
+            "the conditional Gaussian model needs a known mixture; data given as arrays have none"
+        )
+    return fit_features(trial, ConditionalFeatures.of(trial), noise="conditional-gaussian")
+
+
+def leading_direction(matrix: Array, iterations: int = 40) -> Array:
+    """The leading right singular vector, by power iteration (4·k·n operations each)."""
+    vector = matrix.T @ matrix.sum(axis=1)
+    for _ in range(iterations):
+        norm = np.linalg.norm(vector)
+        if norm == 0:
+            return np.zeros(matrix.shape[1])
+        vector /= norm
+        vector = matrix.T @ (matrix @ vector)
+    return np.asarray(vector / np.linalg.norm(vector))
+
+
+def _basis(columns: Array) -> Array:
+    """Orthonormal basis of a span, without the directions that are there already."""
+    left, values, _ = np.linalg.svd(columns, full_matrices=False)
+    return left[:, values > 1e-10 * max(1.0, float(values.max(initial=0.0)))]
+
+
+class SmoothTable:
+    """Activation.smoothed(shift, scales) for m × k shifts and k scales, at elementwise cost.
+
+    Closed forms directly. Otherwise from a table over shift and scale: Chebyshev nodes in the
+    scale, whose values are combined for each neuron, and a fine grid in the shift. Memory
+    3·8·4096·k bytes.
+    """
+
+    def __init__(self, activation: Activation, scales: Array) -> None:
+        self.activation = activation
+        self.scales = scales
+        self.low = self.high = 0.0
+        self._curves: list[Array] = []
+
+    def __call__(self, shift: Array) -> tuple[Array, Array, Array]:
+        if self.activation.moments is not None:
+            return self.activation.smoothed(shift, self.scales)
+        low, high = float(shift.min()), float(shift.max())
+        if not self._curves or low < self.low or high > self.high:
+            self._tabulate(min(low, self.low), max(high, self.high))
+        position = (shift - self.low) * ((_TABLE - 1) / (self.high - self.low))
+        index = np.minimum(position.astype(np.intp), _TABLE - 2)
+        position -= index
+        index += np.arange(shift.shape[1]) * _TABLE
+        results = []
+        for curves in self._curves:
+            left = curves.take(index)
+            right = curves[1:].take(index)
+            right -= left
+            right *= position
+            right += left
+            results.append(right)
+        return results[0], results[1], results[2]
+
+    def _tabulate(self, low: float, high: float) -> None:
+        margin = 0.25 * (high - low) + 1e-3
+        self.low, self.high = low - margin, high + margin
+        nodes, mix = _chebyshev(self.scales)
+        # smooth functions: 24 points per scale b and a cubic spline between them are exact to 1e-7
+        count = int(min(_TABLE, max(64, 24 * (self.high - self.low) / float(nodes.min()))))
+        coarse = np.linspace(self.low, self.high, count)
+        fine = np.linspace(self.low, self.high, _TABLE)
+        tables = self.activation.smoothed(coarse, nodes[:, None])
+        curves = [CubicSpline(coarse, table, axis=1)(fine) for table in tables]
+        self._curves = [(mix @ curve).ravel() for curve in curves]
+
+
+def _chebyshev(scales: Array) -> tuple[Array, Array]:
+    """Nodes that span the scales, and the matrix that interpolates from them to each scale."""
+    low, high = float(scales.min()), float(scales.max())
+    middle, half = (low + high) / 2, max((high - low) / 2, 1e-9 * high)
+    angles = np.pi * (np.arange(_SCALES) + 0.5) / _SCALES
+    degrees = np.arange(_SCALES)
+    transform = 2 / _SCALES * np.cos(np.outer(degrees, angles))
+    transform[0] /= 2
+    at = np.arccos(np.clip((scales - middle) / half, -1, 1))
+    return middle + half * np.cos(angles), np.cos(np.outer(at, degrees)) @ transform

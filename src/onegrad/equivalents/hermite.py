@@ -1,0 +1,44 @@
+"""The Hermite model: σ replaced by a polynomial plus noise of the same variance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onegrad.activation import Activation
+from onegrad.hermite import Array, hermite_series, sqrt_factorial
+from onegrad.network.model import Fitted, fit_features
+from onegrad.network.trial import Inputs, Trial
+
+
+@dataclass(frozen=True)
+class HermiteFeatures:
+    """σ̂_ℓ(Wx) = Σ_{j≤ℓ} h_j/j!·H_j(Wx/b) + h* z  [demir2025, Thm. 2].
+
+    h_j = E[σ(bZ)H_j(Z)], h*² = E σ(bZ)² − Σ_{j≤ℓ} h_j²/j!, b the bulk scale of a preactivation;
+    z is fresh for every sample and neuron.
+    """
+
+    weights: Array
+    scale: float
+    coefficients: Array
+    remainder: float
+
+    @classmethod
+    def of(
+        cls, activation: Activation, weights: Array, scale: float, degree: int
+    ) -> HermiteFeatures:
+        coefficients = activation.projections(degree, scale) / sqrt_factorial(degree) ** 2
+        return cls(weights, scale, coefficients, activation.remainder(degree, scale))
+
+    def moments(self, inputs: Inputs) -> tuple[Array, float]:
+        scaled = inputs.preactivation(self.weights) / self.scale
+        return hermite_series(self.coefficients, scaled), self.remainder**2
+
+
+def fit_hermite(trial: Trial) -> Fitted:
+    """The polynomial model of the trained network, of the degree that the rule gives."""
+    problem = trial.problem
+    features = HermiteFeatures.of(
+        problem.activation, trial.updated_weights, problem.bulk_scale, trial.degree
+    )
+    return fit_features(trial, features, noise="hermite")

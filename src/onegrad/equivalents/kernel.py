@@ -1,0 +1,44 @@
+"""The infinite-width baseline: kernel ridge regression with the activation's kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onegrad.hermite import Array
+from onegrad.network.model import Fitted
+from onegrad.network.readout import Readout, fit_dual
+from onegrad.network.trial import Inputs, Trial
+from onegrad.pair_moments import pair_moments
+
+
+@dataclass(frozen=True)
+class KernelModel:
+    """f(x) = Σ_s α_s·k·E_w σ(wᵀx)σ(wᵀx_s), w ~ N(0, weight_variance·I)."""
+
+    trial: Trial
+    readout: Readout
+
+    def predict(self, inputs: Inputs) -> tuple[Array, float]:
+        gram = _kernel(self.trial, inputs.batch.x, self.trial.train.batch.x)
+        return gram @ self.readout.coefficients, 0.0
+
+
+def _kernel(trial: Trial, left: Array, right: Array) -> Array:
+    """k·E_w σ(wᵀx)σ(wᵀx'): what ΦΦᵀ of k random features concentrates on."""
+    variance = trial.problem.weight_variance
+    covariance = left @ right.T
+    covariance *= variance
+    q = variance * np.einsum("ij,ij->i", left, left)
+    p = q if left is right else variance * np.einsum("ij,ij->i", right, right)
+    gram = pair_moments(trial.problem.activation, q, p, covariance)
+    gram *= trial.problem.width
+    return gram
+
+
+def fit_kernel(trial: Trial) -> Fitted:
+    """The network of infinite width without a step, at the same λ_eff per neuron."""
+    x, y = trial.train.batch.x, trial.train.batch.y
+    gram = _kernel(trial, x, x)
+    return KernelModel(trial, fit_dual(gram, y, trial.problem.effective_ridge))

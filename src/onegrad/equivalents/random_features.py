@@ -1,0 +1,11 @@
+"""The baseline without a step: ridge regression on the initial features."""
+
+from __future__ import annotations
+
+from onegrad.network.model import Fitted, NetworkFeatures, fit_features
+from onegrad.network.trial import Trial
+
+
+def fit_random_features(trial: Trial) -> Fitted:
+    """η = 0, on the network's own initial weights."""
+    return fit_features(trial, NetworkFeatures(trial, trial.weights))

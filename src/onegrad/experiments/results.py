@@ -1,0 +1,135 @@
+"""Rows of results and what is read off them: means, standard errors, paired differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Estimate(NamedTuple):
+    """A mean and its standard error; `float()` of it is the mean."""
+
+    mean: float
+    standard_error: float
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Estimate:
+        array = np.array(list(values), dtype=float)
+        if array.size < 2:
+            return cls(float(array.mean()) if array.size else math.nan, math.nan)
+        return cls(float(array.mean()), float(array.std(ddof=1) / math.sqrt(array.size)))
+
+    def __float__(self) -> float:
+        return self.mean
+
+    def __str__(self) -> str:
+        if not math.isfinite(self.standard_error):
+            return f"{self.mean:.4g}"
+        if self.standard_error == 0:
+            return f"{self.mean:.5g}"
+        digits = max(0, 1 - math.floor(math.log10(self.standard_error)))
+        return f"{self.mean:.{digits}f} ± {self.standard_error:.{digits}f}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """The errors of one model on one repetition of one point."""
+
+    point: dict[str, Any]
+    model: str
+    seed: int
+    test_error: float = math.nan
+    train_error: float = math.nan
+    train_objective: float = math.nan
+    seconds: float = 0.0
+    status: str = "ok"
+    error: str = ""
+
+
+QUANTITIES = ("test_error", "train_error", "train_objective")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One model at one point, averaged over its repetitions."""
+
+    point: dict[str, Any]
+    model: str
+    test_error: Estimate
+    train_error: Estimate
+    train_objective: Estimate
+    test_difference: Estimate  # to the network, relative to it, paired seed by seed
+    train_difference: Estimate
+    seeds: int
+    seconds: float
+    status: str
+    error: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The row of the command line's --json contract (design: docs/cli.md)."""
+        record: dict[str, Any] = {"point": self.point, "model": self.model}
+        for name in QUANTITIES:
+            estimate: Estimate = getattr(self, name)
+            record[name] = _number(estimate.mean)
+            record[f"{name}_se"] = _number(estimate.standard_error)
+        for name in ("test_difference", "train_difference"):
+            estimate = getattr(self, name)
+            record[name] = _number(estimate.mean)
+            record[f"{name}_se"] = _number(estimate.standard_error)
+        record |= {"seeds": self.seeds, "status": self.status, "seconds": round(self.seconds, 4)}
+        return record | ({"error": self.error} if self.error else {})
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+@dataclass
+class Results:
+    """All rows of an experiment, in the order in which they were computed."""
+
+    name: str
+    rows: list[Row] = field(default_factory=list)
+
+    def summaries(self) -> list[Summary]:
+        groups: dict[tuple[str, str], list[Row]] = {}
+        for row in self.rows:
+            groups.setdefault((repr(row.point), row.model), []).append(row)
+        return [self._summary(rows, groups) for rows in groups.values()]
+
+    def _summary(self, rows: list[Row], groups: dict[tuple[str, str], list[Row]]) -> Summary:
+        point, model = rows[0].point, rows[0].model
+        good = [row for row in rows if row.status == "ok"]
+        failed = [row for row in rows if row.status != "ok"]
+        network = groups.get((repr(point), "network"), [])
+        estimates = {q: Estimate.of(getattr(r, q) for r in good) for q in QUANTITIES}
+        return Summary(
+            point,
+            model,
+            **estimates,
+            test_difference=paired_difference(good, network, "test_error"),
+            train_difference=paired_difference(good, network, "train_error"),
+            seeds=len(good),
+            seconds=sum(row.seconds for row in rows),
+            status="failed" if failed else "ok",
+            error=failed[0].error if failed else "",
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {"name": self.name, "rows": [s.as_json() for s in self.summaries()]}
+
+
+def paired_difference(rows: list[Row], reference: list[Row], quantity: str) -> Estimate:
+    """Mean of (model − reference) over common seeds, relative to the reference's mean."""
+    by_seed = {row.seed: getattr(row, quantity) for row in reference if row.status == "ok"}
+    pairs = [(getattr(r, quantity), by_seed[r.seed]) for r in rows if r.seed in by_seed]
+    if not pairs:
+        return Estimate(math.nan, math.nan)
+    scale = float(np.mean([base for _, base in pairs]))
+    if scale == 0:
+        return Estimate(math.nan, math.nan)
+    return Estimate.of((value - base) / scale for value, base in pairs)

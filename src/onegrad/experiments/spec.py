@@ -1,0 +1,192 @@
+"""A spec file: one problem, what to compare on it, and what to sweep over."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, Field
+
+from onegrad.equivalents import MODELS
+from onegrad.errors import SpecError, did_you_mean
+from onegrad.problem import EXPERIMENT_KEYS, Problem
+from onegrad.sections import Count, Section, Whole, override, read_toml
+
+MODEL_NAMES = (*MODELS, "theory")
+_MOST_POINTS = 100_000
+
+
+def _known_model(name: str) -> str:
+    if name not in MODEL_NAMES:
+        raise SpecError.of(
+            "compare.models", name, f"must be from {', '.join(MODEL_NAMES)}",
+            did_you_mean(name, MODEL_NAMES),
+        )  # fmt: skip
+    return name
+
+
+class Compare(Section):
+    """Which models, how many repetitions, from which seed."""
+
+    table: ClassVar[str] = "compare"
+    models: tuple[Annotated[str, AfterValidator(_known_model)], ...] = Field(
+        default=("network", "hermite", "conditional-gaussian"), min_length=1,
+        description=f"a list from {', '.join(MODEL_NAMES)}", examples=[["network", "hermite"]],
+    )  # fmt: skip
+    seeds: Count = Field(default=20, description="number of repetitions", examples=[20])
+    seed: Whole = Field(
+        default=0, ge=0, le=2**63 - 1, description="root of every random number", examples=[0]
+    )
+    degree: Annotated[Whole, Field(ge=1, le=30)] | Literal["auto"] = Field(
+        default="auto", description="degree of the polynomial models; auto follows the rule",
+        examples=["auto"],
+    )  # fmt: skip
+    test_samples: Count | None = Field(
+        default=None, description="size of a sampled test set; 5·samples unless given",
+        examples=[5000],
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting of the swept keys, and the problem that it makes."""
+
+    settings: dict[str, Any]
+    problem: Problem
+    compare: Compare
+
+    @property
+    def degree(self) -> int | None:
+        return None if self.compare.degree == "auto" else self.compare.degree
+
+    @property
+    def test_samples(self) -> int:
+        return self.compare.test_samples or 5 * self.problem.samples
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A validated spec: every point of the sweep is known to be a valid problem."""
+
+    name: str
+    compare: Compare
+    sweep: dict[str, tuple[Any, ...]]
+    points: tuple[Point, ...]
+
+    @classmethod
+    def read(cls, spec: str | Path | Mapping[str, Any]) -> Experiment:
+        """From a preset's name, a TOML file or a nested mapping."""
+        if isinstance(spec, Mapping):
+            return cls.from_tables(spec)
+        if str(spec) in preset_names():
+            return cls.from_tables(read_toml(preset_path(str(spec))))
+        try:
+            return cls.from_tables(read_toml(spec))
+        except SpecError as error:
+            near = did_you_mean(spec, preset_names())
+            if near and not Path(spec).exists():
+                raise SpecError.of("spec", str(spec), "no such file or preset", near) from None
+            raise error
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, Any]) -> Experiment:
+        _check_tables(tables)
+        name = tables.get("name", "experiment")
+        if not isinstance(name, str):
+            raise SpecError.of("name", name, "must be a text", 'For example "impact of width"')
+        compare = Compare(**_table(tables, "compare"))
+        sweep = {key: _sweep_values(key, v) for key, v in _flat(_table(tables, "sweep")).items()}
+        count = math.prod(len(values) for values in sweep.values())
+        if count > _MOST_POINTS:
+            raise SpecError.of(
+                "sweep", f"{count} points", f"must have at most {_MOST_POINTS} points",
+                "Shorten the lists",
+            )  # fmt: skip
+        points = []
+        for values in itertools.product(*sweep.values()):
+            settings = dict(zip(sweep, values, strict=True))
+            changed: Mapping[str, Any] = tables
+            for key, value in settings.items():
+                changed = override(changed, key, value)
+            own = Compare(**_table(changed, "compare"))
+            points.append(Point(settings, Problem.from_spec(changed), own))
+        return cls(name, compare, sweep, tuple(points))
+
+
+def _check_tables(tables: Mapping[str, Any]) -> None:
+    known = [*EXPERIMENT_KEYS, *Problem.model_fields]
+    for key, value in tables.items():
+        if key not in known:
+            raise SpecError.of(
+                key, value, f"is not a known key; a spec takes {', '.join(known)}",
+                _home(key) or did_you_mean(key, known),
+            )  # fmt: skip
+
+
+def _home(key: str) -> str:
+    """Where a key that stands outside its table belongs."""
+    homes = [name for name in Problem.model_fields if key in table_keys(name)]
+    return f"It belongs in [{homes[0]}]" if homes else ""
+
+
+def table_keys(table: str) -> list[str]:
+    """Every key that a table of a spec may have, whatever its model."""
+    from onegrad import problem as p
+
+    classes: dict[str, tuple[type[Section], ...]] = {
+        "data": (p.Mixture, p.Isotropic, p.File),
+        "labels": (p.SingleIndex, p.ComponentLabels, p.GivenLabels),
+        "network": (p.Network,),
+        "training": (p.Training,),
+        "scaling": (p.Scaling,),
+        "compare": (Compare,),
+    }
+    return list(dict.fromkeys(k for c in classes.get(table, ()) for k in c.model_fields))
+
+
+def _table(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = tables.get(name, {})
+    if not isinstance(value, Mapping):
+        raise SpecError.of(name, value, "must be a table of settings", f"Write [{name}]")
+    return {str(k): v for k, v in value.items()}
+
+
+def _flat(sweep: Mapping[str, Any]) -> dict[str, Any]:
+    """Accept "network.width" = […] and [sweep.network] width = […] alike."""
+    flat: dict[str, Any] = {}
+    for key, value in sweep.items():
+        if isinstance(value, Mapping):
+            flat.update({f"{key}.{k}": v for k, v in _flat(value).items()})
+        else:
+            flat[key] = value
+    return flat
+
+
+def _sweep_values(key: str, values: Any) -> tuple[Any, ...]:
+    table, _, name = key.rpartition(".")
+    swept = [f"{t}.{k}" for t in Problem.model_fields for k in table_keys(t)] + ["compare.degree"]
+    if key not in swept:
+        raise SpecError.of(
+            f"sweep.{key}", values, "is not a key of the problem (write it as table.key)",
+            did_you_mean(key, swept) or _home(name or table),
+        )  # fmt: skip
+    if not isinstance(values, list | tuple) or not values:
+        raise SpecError.of(
+            f"sweep.{key}", values, "must be a list of at least one value",
+            f'For example "{key}" = [{values!r}]',
+        )  # fmt: skip
+    return tuple(values)
+
+
+def preset_names() -> list[str]:
+    folder = resources.files("onegrad.experiments") / "presets"
+    return sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name[0] != "_")
+
+
+def preset_path(name: str) -> Path:
+    return Path(str(resources.files("onegrad.experiments") / "presets" / f"{name}.toml"))

@@ -1,0 +1,1 @@
+"""Figures from stored rows: one function per kind of figure."""

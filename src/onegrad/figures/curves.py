@@ -1,0 +1,156 @@
+"""Errors against one swept key: dots with error bars, equivalent models, theory lines."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onegrad.experiments.results import Results, Summary
+from onegrad.experiments.spec import Experiment
+from onegrad.figures.style import COLOURS, MARKS, RC, label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+QUANTITIES = ("test_error", "train_error")
+
+
+def draw_curves(experiment: Experiment, results: Results) -> Figure:
+    """One panel per error; colour tells the other swept keys, the mark tells the model."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    axis = horizontal_key(experiment)
+    summaries = [s for s in results.summaries() if s.seeds]
+    with matplotlib.rc_context(RC):
+        figure = Figure(figsize=(9.6, 4.6), layout="constrained")
+        panels = figure.subplots(1, len(QUANTITIES))
+        for panel, quantity in zip(panels, QUANTITIES, strict=True):
+            _draw_panel(panel, summaries, axis, quantity)
+        figure.suptitle(experiment.name)
+        _legend(figure, summaries, axis)
+        figure.supxlabel(caption(experiment), fontsize=8, color="#444444")
+    return figure
+
+
+def horizontal_key(experiment: Experiment) -> str:
+    """The numeric key with the most values; the others become separate curves."""
+    numeric = {
+        key: len(values)
+        for key, values in experiment.sweep.items()
+        if all(isinstance(v, int | float) for v in values)
+    }
+    return max(numeric, key=lambda key: numeric[key]) if numeric else ""
+
+
+def _curve_of(summary: Summary, axis: str) -> str:
+    others = [f"{v}" for k, v in summary.point.items() if k != axis]
+    return ", ".join(others)
+
+
+def _draw_panel(panel: Axes, summaries: list[Summary], axis: str, quantity: str) -> None:
+    curves = list(dict.fromkeys(_curve_of(s, axis) for s in summaries))
+    values: list[float] = []
+    for model in dict.fromkeys(s.model for s in summaries):
+        for curve in curves:
+            chosen = [s for s in summaries if s.model == model and _curve_of(s, axis) == curve]
+            if not chosen:
+                continue
+            x = [float(s.point.get(axis, 0)) for s in chosen]
+            y = np.array([getattr(s, quantity).mean for s in chosen])
+            e = np.nan_to_num([getattr(s, quantity).standard_error for s in chosen])
+            colour = COLOURS[curves.index(curve) % len(COLOURS)]
+            values += [v for v in y if v > 0]
+            if model == "theory":
+                panel.plot(x, y, color=colour, lw=1.3, zorder=1)
+            else:
+                panel.errorbar(x, y, yerr=e, **_mark(model, colour))
+    if axis:
+        xs = [float(s.point[axis]) for s in summaries]
+        if min(xs) > 0 and max(xs) / min(xs) > 8:
+            panel.set_xscale("log")
+    if values and max(values) / min(values) > 8:
+        panel.set_yscale("log")
+    panel.set_xlabel(label(axis))
+    panel.set_ylabel(label(quantity))
+
+
+def _mark(model: str, colour: str) -> dict[str, Any]:
+    mark = MARKS[model]
+    return {
+        "color": colour,
+        "marker": mark["marker"],
+        "markersize": mark["size"],
+        "markerfacecolor": colour if mark["fill"] else "none",
+        "linestyle": "none",
+        "linewidth": 0,
+        "elinewidth": 1.0,
+        "markeredgewidth": 1.0,
+        "zorder": 3 if mark["fill"] else 2,
+    }
+
+
+def _legend(figure: Figure, summaries: list[Summary], axis: str) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = []
+    for i, curve in enumerate(dict.fromkeys(_curve_of(s, axis) for s in summaries)):
+        if curve:
+            handles.append(Line2D([], [], color=COLOURS[i % len(COLOURS)], lw=3, label=curve))
+    for model in dict.fromkeys(s.model for s in summaries):
+        if model == "theory":
+            handles.append(Line2D([], [], color="#555555", lw=1.3, label=model))
+            continue
+        style = {k: v for k, v in _mark(model, "#555555").items() if k != "elinewidth"}
+        handles.append(Line2D([], [], label=model, **style))
+    figure.legend(handles=handles, loc="outside right upper")
+
+
+def caption(experiment: Experiment) -> str:
+    """What was simulated: sizes, ridge, seeds; swept keys are on the axes already."""
+    problem = experiment.points[0].problem
+    parts = {
+        "data.dim": f"n = {problem.dim}",
+        "training.samples": f"m = {problem.samples}",
+        "network.width": f"k = {problem.width}",
+        "training.ridge": f"ridge = {problem.training.ridge:g}",
+    }
+    if problem.scaling.strength is not None:
+        parts["scaling.strength"] = f"β = {problem.scaling.strength:g}"
+        parts["scaling.weighting"] = f"α = {problem.scaling.weighting:g}"
+    if problem.scaling.exponent is not None:
+        parts["scaling.exponent"] = (
+            f"η = {problem.scaling.constant or 1:g}·m^{problem.scaling.exponent:g}"
+        )
+    swept = set(experiment.sweep)
+    if "network.width_ratio" in swept:
+        swept.add("network.width")
+    shown = [text for key, text in parts.items() if key not in swept]
+    bars = "error bars: standard error"
+    return ", ".join([*shown, f"{experiment.compare.seeds} seeds", bars])
+
+
+def save_curves(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
+    """figure.png, figure.pdf and the numbers behind them as figure.csv."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figure = draw_curves(experiment, results)
+    written = []
+    for suffix in ("png", "pdf"):
+        path = folder / f"figure.{suffix}"
+        figure.savefig(path)
+        written.append(path)
+    path = folder / "figure.csv"
+    with path.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.writer(handle)
+        keys = list(experiment.sweep)
+        columns = ("test_error", "train_error", "train_objective")
+        writer.writerow([*keys, "model", "seeds", *(c + s for c in columns for s in ("", "_se"))])
+        for s in results.summaries():
+            numbers = [v for c in columns for v in getattr(s, c)]
+            writer.writerow([*(s.point[k] for k in keys), s.model, s.seeds, *numbers])
+    written.append(path)
+    return written

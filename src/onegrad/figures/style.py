@@ -1,0 +1,57 @@
+"""One look for all figures: colours that survive colour blindness, marks that mean a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Okabe & Ito's palette, without its yellow (too pale on white)
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+
+# model -> marker, filled?, size, shift along the axis in points (so that marks do not hide)
+MARKS: dict[str, dict[str, Any]] = {
+    "network": {"marker": "o", "fill": True, "size": 5.0},
+    "hermite": {"marker": "s", "fill": False, "size": 8.0},
+    "conditional-gaussian": {"marker": "^", "fill": False, "size": 8.5},
+    "spiked": {"marker": "D", "fill": False, "size": 7.0},
+    "gaussian": {"marker": "v", "fill": False, "size": 8.0},
+    "random-features": {"marker": "x", "fill": True, "size": 6.0},
+    "linear": {"marker": "+", "fill": True, "size": 8.0},
+    "kernel": {"marker": "*", "fill": False, "size": 9.0},
+}
+
+LABELS = {
+    "network.width": "neurons k",
+    "network.width_ratio": "width over samples, k/m",
+    "network.activation": "activation",
+    "training.samples": "samples m",
+    "training.ridge": "ridge",
+    "training.rate": "learning rate η",
+    "scaling.strength": "strength β",
+    "scaling.weighting": "weighting α  (0: data spread, 1: learning rate)",
+    "scaling.exponent": "step exponent α",
+    "data.dim": "inputs n",
+    "data.alignment": "alignment of the components",
+    "data.rank": "covariance rank",
+    "data.spread": "spread θ",
+    "data.mean": "norm of the means",
+    "labels.noise": "label noise",
+    "test_error": "test error (MSE)",
+    "train_error": "training error (MSE)",
+}
+
+RC = {
+    "figure.dpi": 110,
+    "savefig.dpi": 200,
+    "font.size": 10,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "errorbar.capsize": 2.0,
+}
+
+
+def label(key: str) -> str:
+    return LABELS.get(key, key)

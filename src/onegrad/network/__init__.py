@@ -1,0 +1,1 @@
+"""The two-layer network itself: init, one gradient step, ridge readout, risk."""

@@ -1,0 +1,23 @@
+"""Initial weights and readout of f(x) = aᵀσ(Wx)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onegrad.hermite import Array
+from onegrad.problem import Problem
+from onegrad.randomness import Streams
+
+
+def draw_weights(problem: Problem, streams: Streams) -> Array:
+    """W (k × n) with entries N(0, weight_variance); a wider network extends a narrower one."""
+    weights = streams.rng("weights").standard_normal((problem.width, problem.dim))
+    weights *= np.sqrt(problem.weight_variance)
+    return weights
+
+
+def draw_readout(problem: Problem, streams: Streams) -> Array:
+    """Initial a (k): Gaussian with the convention's scale, or every entry equal to that scale."""
+    if problem.network.readout == "constant":
+        return np.full(problem.width, problem.readout_scale)
+    return streams.rng("readout").standard_normal(problem.width) * problem.readout_scale

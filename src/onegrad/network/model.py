@@ -1,0 +1,79 @@
+"""What every model is to the experiments: fitted once, then asked for predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from onegrad.hermite import Array
+from onegrad.network.readout import Readout, fit_readout
+from onegrad.network.trial import Inputs, Trial
+
+
+class Fitted(Protocol):
+    """A trained model. `predict` gives the mean prediction for each sample, and the variance
+    that the model's own fresh noise adds to it (the remainder of a Gaussian equivalent)."""
+
+    @property
+    def readout(self) -> Readout: ...
+
+    def predict(self, inputs: Inputs) -> tuple[Array, Array | float]: ...
+
+
+Fit = Callable[[Trial], Fitted]
+
+
+class FeatureMap(Protocol):
+    """Random features given a sample: their mean (m × k) and the variance of their own noise.
+
+    The variance is one number for all features, or m × k.
+    """
+
+    def moments(self, inputs: Inputs) -> tuple[Array, Array | float]: ...
+
+
+@dataclass(frozen=True)
+class LinearInFeatures:
+    """Ridge regression on a feature map: the network, and every equivalent model of it."""
+
+    features: FeatureMap
+    readout: Readout
+
+    def predict(self, inputs: Inputs) -> tuple[Array, Array | float]:
+        a = self.readout.coefficients
+        mean, variance = self.features.moments(inputs)
+        extra = variance * float(a @ a) if isinstance(variance, float) else variance @ a**2
+        return mean @ a, extra
+
+
+def fit_features(trial: Trial, features: FeatureMap, noise: str | None = None) -> Fitted:
+    """Train the readout on the features of the training set.
+
+    Features with noise of their own are drawn, from the stream that `noise` names.
+    """
+    phi, variance = features.moments(trial.train)
+    if noise is not None:
+        draw = trial.streams.rng(noise).standard_normal(phi.shape)
+        draw *= np.sqrt(variance)
+        phi += draw
+    y = trial.train.batch.y
+    return LinearInFeatures(features, fit_readout(phi, y, trial.problem.effective_ridge))
+
+
+@dataclass(frozen=True)
+class NetworkFeatures:
+    """σ(Wx) for given weights."""
+
+    trial: Trial
+    weights: Array
+
+    def moments(self, inputs: Inputs) -> tuple[Array, float]:
+        return self.trial.problem.activation(inputs.preactivation(self.weights)), 0.0
+
+
+def fit_network(trial: Trial) -> Fitted:
+    """The network itself after its gradient step."""
+    return fit_features(trial, NetworkFeatures(trial, trial.updated_weights))

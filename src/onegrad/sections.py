@@ -1,0 +1,254 @@
+"""Declared, validated, frozen settings: one pydantic class per table of a spec file.
+
+A range is declared once, beside its field; the reader of spec files, the command line and the
+page all take it from there. Whatever is wrong comes out as one SpecError that lists every key.
+"""
+
+from __future__ import annotations
+
+import tomllib
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic._internal._model_construction import ModelMetaclass
+from pydantic.fields import FieldInfo
+
+from onegrad.errors import MISSING, Problematic, SpecError, did_you_mean
+
+
+def _number(value: object) -> object:
+    """Text and true/false are not numbers, even if Python would convert them."""
+    if isinstance(value, bool | str):
+        raise ValueError("must be a number")
+    return value
+
+
+Real = Annotated[float, BeforeValidator(_number)]
+Whole = Annotated[int, BeforeValidator(_number)]
+Count = Annotated[int, BeforeValidator(_number), Field(ge=1, le=10_000_000)]
+
+
+class _Advising(ModelMetaclass):
+    """Turns pydantic's error into ours when a section is built directly in Python."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().__call__(*args, **kwargs)
+        except ValidationError as error:
+            raise advice(error, cls) from None  # type: ignore[arg-type]
+
+
+class Section(BaseModel, metaclass=_Advising):
+    """A frozen table of settings that refuses unknown keys, NaN and infinity."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True
+    )
+    table: ClassVar[str] = ""
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The contents of a spec file, or a SpecError that says why it cannot be read."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        here = [p.name for p in path.parent.glob("*.toml")] if path.parent.is_dir() else []
+        raise SpecError.of(
+            "spec", str(path), "no such file", did_you_mean(path.name, here)
+            or "Give the path of a TOML file",
+        ) from None  # fmt: skip
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError.of(
+            "spec", str(path), f"cannot be read ({error})", "Give a readable TOML file in UTF-8"
+        ) from None
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError.of(
+            "spec", str(path), f"is not valid TOML: {error}",
+            'Texts need quotes, lists need [ ], and tables are named like [data]',
+        ) from None  # fmt: skip
+
+
+# --- from pydantic's errors to advice ---------------------------------------------------
+
+
+def advice(error: ValidationError, root: type[BaseModel]) -> SpecError:
+    """Every problem that pydantic found, each with its key, value, range and a suggestion."""
+    seen: dict[str, Problematic] = {}
+    for item in error.errors(include_url=False):
+        problem = _explain(dict(item), root)
+        seen.setdefault(problem.key, problem)
+    return SpecError(seen.values())
+
+
+def _explain(item: dict[str, Any], root: type[BaseModel]) -> Problematic:
+    owner, field, path = _locate(root, item["loc"])
+    table = getattr(root, "table", "")
+    key = ".".join([*([table] if table else []), *path]) or getattr(owner, "table", "") or "spec"
+    kind, value = item["type"], item.get("input")
+    context = item.get("ctx", {})
+    inner = context.get("error")
+    if isinstance(inner, SpecError):  # raised by a check of ours: it knows best
+        return inner.problems[0]
+    if kind == "extra_forbidden":
+        known = list(owner.model_fields)
+        where = f"[{getattr(owner, 'table', '')}]" if getattr(owner, "table", "") else "a spec"
+        return Problematic(
+            key, value, f"is not a known key; {where} takes {', '.join(known)}",
+            did_you_mean(path[-1], known),
+        )  # fmt: skip
+    if kind == "missing":
+        what = f"is needed: {allowed(field)}" if allowed(field) else "is needed"
+        table_hint = f"Add a [{key}] table" if field is not None and not allowed(field) else ""
+        return Problematic(key, MISSING, what, _example(field) or table_hint)
+    if kind in ("model_type", "model_attributes_type", "dict_type"):
+        return Problematic(key, value, "must be a table of settings", f"Write [{key}] and its keys")
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        tags = context.get("expected_tags", "").replace("'", '"')
+        given = context.get("tag", MISSING)
+        words = tags.replace('"', "").split(", ")
+        options = tags or '"isotropic", "mixture", "file"'
+        return Problematic(
+            f"{key}.model", given, f"must be one of {options}", did_you_mean(given, words)
+        )
+    return Problematic(key, value, allowed(field) or item["msg"], _suggest(value, field))
+
+
+def _locate(
+    root: type[BaseModel], loc: tuple[str | int, ...]
+) -> tuple[type[BaseModel], FieldInfo | None, list[str]]:
+    """The class and field that a pydantic location points at, and its dotted path."""
+    owner: type[BaseModel] = root
+    field: FieldInfo | None = None
+    path: list[str] = []
+    choices: dict[str, type[BaseModel]] = {}
+    for part in loc:
+        if part in choices:  # the tag of a discriminated union is not part of the key
+            owner, choices = choices[str(part)], {}
+            continue
+        if isinstance(part, int):
+            path[-1] += f"[{part}]"
+            continue
+        if field is not None and part not in owner.model_fields:
+            if part.startswith(("function-", "tuple[", "list[", "lax-", "constrained-")) or (
+                part in ("int", "float", "str", "bool")
+            ):
+                continue  # pydantic names the branch of a union that failed
+        path.append(str(part))
+        field = owner.model_fields.get(str(part))
+        if field is None:
+            continue
+        models = [t for t in _members(field.annotation) if _is_model(t)]
+        if len(models) == 1 and field.discriminator is None:
+            owner = models[0]
+        else:
+            choices = {str(_tag(m)): m for m in models if _tag(m)}
+    return owner, field, path
+
+
+def _members(annotation: Any) -> list[Any]:
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [m for part in get_args(annotation) for m in _members(part)]
+    if get_origin(annotation) is Annotated:
+        return _members(get_args(annotation)[0])
+    return [annotation]
+
+
+def _is_model(candidate: Any) -> bool:
+    return isinstance(candidate, type) and issubclass(candidate, BaseModel)
+
+
+def _tag(model: type[BaseModel]) -> str | None:
+    field = model.model_fields.get("model")
+    return get_args(field.annotation)[0] if field is not None else None
+
+
+def allowed(field: FieldInfo | None) -> str:
+    """What a field takes, as a sentence: used in errors, in help texts and on the page."""
+    if field is None:
+        return ""
+    options = [o for t in _members(field.annotation) for o in get_args(t) if isinstance(o, str)]
+    ranges = _range(field)
+    numeric = any(t in (int, float) for t in _members(field.annotation))
+    pieces = []
+    if numeric or ranges:
+        whole = int in _members(field.annotation) and float not in _members(field.annotation)
+        pieces.append(f"a {'whole ' if whole else ''}number {ranges}".strip())
+    if options:
+        pieces.append("one of " + ", ".join(f'"{o}"' for o in options))
+    if not pieces and field.description:
+        pieces.append(field.description)
+    return "must be " + " or ".join(pieces) if pieces else ""
+
+
+def bounds(field: FieldInfo) -> dict[str, float]:
+    """The declared limits of a numeric field: any of gt, ge, lt, le."""
+    found: dict[str, float] = {}
+    for meta in [*field.metadata, *_inner_metadata(field.annotation)]:
+        for name in ("gt", "ge", "lt", "le"):
+            if getattr(meta, name, None) is not None:
+                found[name] = getattr(meta, name)
+    return found
+
+
+def _inner_metadata(annotation: Any) -> list[Any]:
+    """Limits declared on a member of a union, as in `Count | None`."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [m for part in get_args(annotation) for m in _inner_metadata(part)]
+    if get_origin(annotation) is Annotated:
+        inner = get_args(annotation)[1:]
+        return [m for i in inner for m in (i.metadata if isinstance(i, FieldInfo) else [i])]
+    return []
+
+
+def _range(field: FieldInfo) -> str:
+    limits = bounds(field)
+    low, high = limits.get("ge", limits.get("gt")), limits.get("le", limits.get("lt"))
+    above = "above" if "gt" in limits else "from"
+    below = "below" if "lt" in limits else "to"
+    if low is not None and high is not None:
+        return f"{above} {low:g} {below} {high:g}"
+    if low is not None:
+        return f"above {low:g}" if "gt" in limits else f"of at least {low:g}"
+    return f"{'below' if 'lt' in limits else 'of at most'} {high:g}" if high is not None else ""
+
+
+def _example(field: FieldInfo | None) -> str:
+    if field is None or not field.examples:
+        return ""
+    shown = field.examples[0]
+    return f'For example "{shown}"' if isinstance(shown, str) else f"For example {shown}"
+
+
+def _suggest(value: object, field: FieldInfo | None) -> str:
+    if field is not None and isinstance(value, str):
+        options = [o for t in _members(field.annotation) for o in get_args(t) if isinstance(o, str)]
+        if near := did_you_mean(value, options):
+            return near
+    return _example(field)
+
+
+def override(spec: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """A copy of a nested spec with one dotted key set; rivals of the key are dropped."""
+    copy = {k: dict(v) if isinstance(v, Mapping) else v for k, v in spec.items()}
+    table, _, name = key.rpartition(".")
+    if not table:
+        copy[name] = value
+        return copy
+    inner = copy.setdefault(table, {})
+    if not isinstance(inner, dict):
+        raise SpecError.of(table, inner, "must be a table", f"Write [{table}]")
+    for rivals in RIVALS:
+        if key in rivals:
+            for rival in rivals - {key}:
+                inner.pop(rival.rpartition(".")[2], None)
+    inner[name] = value
+    return copy
+
+
+RIVALS = (frozenset({"network.width", "network.width_ratio"}),)

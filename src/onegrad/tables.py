@@ -1,0 +1,114 @@
+"""Results and reports as text for a terminal."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from onegrad.experiments.degree import DegreeReport
+from onegrad.experiments.results import Estimate, Results, Summary
+from onegrad.experiments.spec import Experiment, Point
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def results_table(experiment: Experiment, results: Results) -> Table:
+    """One line per point: the network's errors, and how far the other models are from it."""
+    from rich.table import Table
+
+    points: dict[str, dict[str, Summary]] = {}
+    for s in results.summaries():
+        points.setdefault(repr(s.point), {})[s.model] = s
+    models = list(dict.fromkeys(m for at in points.values() for m in at))
+    reference = "network" if "network" in models else models[0]
+    others = [m for m in models if m != reference]
+    table = Table(title=experiment.name, title_justify="left")
+    for key in experiment.sweep:
+        table.add_column(key.rpartition(".")[2])
+    table.add_column(f"{reference}: test error", justify="right")
+    table.add_column("train error", justify="right")
+    for model in others:
+        table.add_column(f"{model}: test", justify="right")
+    for at in points.values():
+        first = next(iter(at.values()))
+        cells = [format_value(first.point[key]) for key in experiment.sweep]
+        base = at.get(reference)
+        good = base is not None and base.seeds > 0
+        cells += [str(base.test_error), str(base.train_error)] if base and good else ["failed", ""]
+        for model in others:
+            s = at.get(model)
+            if s is None or not s.seeds:
+                cells.append("failed")
+            elif reference == "network" and good:
+                cells.append(percent(s.test_difference))
+            else:
+                cells.append(str(s.test_error))
+        table.add_row(*cells)
+    table.caption = (
+        f"mean ± standard error over {experiment.compare.seeds} seeds; other models as difference "
+        "to the network in percent, paired seed by seed"
+    )
+    return table
+
+
+def format_value(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def percent(difference: Estimate) -> str:
+    if not math.isfinite(difference.mean):
+        return ""
+    error = difference.standard_error
+    spread = f" ± {100 * error:.2f}" if math.isfinite(error) else ""
+    return f"{100 * difference.mean:+.2f}{spread} %"
+
+
+def failures(results: Results) -> list[str]:
+    """One line for each model that could not be computed somewhere."""
+    lines: dict[str, None] = {}
+    for s in results.summaries():
+        if s.status != "ok":
+            where = ", ".join(f"{k} = {format_value(v)}" for k, v in s.point.items())
+            lines[f"{s.model}{' at ' + where if where else ''}: {s.error}"] = None
+    return list(lines)
+
+
+def degree_text(point: Point, report: DegreeReport) -> str:
+    lines = []
+    if point.settings:
+        lines.append(", ".join(f"{k} = {format_value(v)}" for k, v in point.settings.items()))
+    problem = point.problem
+    sizes = f"n = {problem.dim}, m = {problem.samples}, k = {problem.width}"
+    lines.append(f"η = {problem.rate:.4g}, θ = {problem.spread:.4g} ({sizes})")
+    if report.degree is None:
+        why = (
+            "η and θ were set by hand, so there is no β to read the degree from"
+            if report.value is None
+            else f"{report.symbol} = {report.value:g} is at the end of the scale: no finite degree is "
+            "enough as n grows"
+        )
+        lines.append(f"No degree by the rule: {why}. Choose one by the table below.")
+    else:
+        assert report.interval is not None and report.to_next is not None
+        low, high = report.interval
+        lines.append(f"Degree {report.degree} is enough as n grows.")
+        lines.append(
+            f"Because {report.symbol} = {report.value:g} lies in ({low:.4g}, {high:.4g}); "
+            f"degree {report.degree + 1} begins {report.to_next:.4g} further up."
+        )
+        if report.on_boundary:
+            lines.append("This is the boundary itself: the next term does not vanish with n.")
+    lines.append("")
+    lines.append("degree  kept  share of E σ²   norm over noise   bound grows as")
+    for t in report.terms:
+        ratio = f"{t.norm_ratio:.2f}" if t.norm_ratio else "absent"
+        bound = "" if t.exponent is None else f"n^{t.exponent:+.2f}"
+        mark = "yes" if t.kept else "no"
+        lines.append(f"{t.degree:>6}  {mark:<4}  {t.share:>13.2e}   {ratio:>15}   {bound}")
+    lines.append(
+        "norm over noise: the term's operator norm in one draw of the trained network, over that of "
+        "the same polynomial of pure noise.\nWhat is not kept is replaced by noise: near 1 that is "
+        "harmless, above 1 structure is lost."
+    )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""Deterministic limits: what the network does, computed without sampling."""

@@ -1,0 +1,207 @@
+"""Training and test error of the one-step network under mixtures with structure, no sampling.
+
+`predict_mixture` puts the pieces together: types of neurons after the step (neurons.py), nodes
+of the data's few special directions (nodes.py), the fixed point and its errors
+(fixed_point.py); twice, at two resolutions, whose difference is the error estimate
+(docs/theory.md). All errors are plain mean squared errors, without ½.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from onegrad.errors import ConvergenceError
+from onegrad.hermite import Array
+from onegrad.theory.fixed_point import Errors, Features, errors, solve_fixed_point
+from onegrad.theory.geometry import Geometry, Labels, Training
+from onegrad.theory.neurons import Neurons, label_means, pure_types
+from onegrad.theory.nodes import Effort, component_nodes
+from onegrad.theory.smoothing import smoothed
+
+_HIGHEST_LEVEL = 4
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Where the data are looked at: κ, component and weight of every node."""
+
+    kappa: Array  # (S, r') with the coordinates of further directions last
+    component: np.ndarray  # (S,)
+    weights: Array  # (S,)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What the theory says about one problem, and how far to trust it.
+
+    test_error, train_error : mean squared errors; train_objective adds λ_eff‖a‖²
+    component_test, component_train : (C,) the same within each component (NaN for weight 0)
+    classification_error : of sign(f) for labels ±1, else None
+    status : "ok", or "inaccurate" when `accuracy` was not reached and raising was not asked for
+    error_estimate : relative, the larger of test and train, from two resolutions
+    iterations, residual : of the fixed point at the finer resolution
+    types, nodes : number of neuron types and of data nodes at the finer resolution
+    """
+
+    test_error: float
+    train_error: float
+    train_objective: float
+    component_test: Array
+    component_train: Array
+    classification_error: float | None
+    status: str
+    error_estimate: float
+    iterations: int
+    residual: float
+    types: int
+    nodes: int
+    by_node: Errors
+    where: Nodes
+    neurons: Neurons
+
+
+def data_nodes(geometry: Geometry, labels: Labels, neurons: Neurons, effort: Effort) -> Nodes:
+    """Nodes of fresh data in the coordinates of the neurons, component after component."""
+    r, extra = geometry.rank, neurons.vectors.shape[1] - geometry.rank
+    label = None
+    if labels.links is not None:
+        label = np.concatenate([geometry.teacher, np.zeros(extra)])
+    parts, owners, weights = [], [], []
+    for c, weight in enumerate(geometry.weights):
+        if weight == 0:
+            continue
+        mean = np.concatenate([geometry.means[c], np.zeros(extra)])
+        covariance = np.eye(r + extra)
+        covariance[:r, :r] = geometry.covariances[c]
+        kinks = () if labels.links is None else labels.links[c].kinks
+        kappa, w = component_nodes(mean, covariance, neurons.spread, effort, label, kinks)
+        parts.append(kappa)
+        owners.append(np.full(len(w), c))
+        weights.append(weight * w)
+    return Nodes(np.concatenate(parts), np.concatenate(owners), np.concatenate(weights))
+
+
+def features_at(
+    geometry: Geometry, labels: Labels, training: Training, neurons: Neurons, where: Nodes
+) -> Features:
+    """ν, d, e of every type at every node, and the labels there  (docs/theory.md eq. (5)–(7))."""
+    scale = np.broadcast_to(neurons.bulk[:, None], (len(neurons.bulk), len(where.weights)))
+    value, slope, variance = smoothed(training.activation, neurons.vectors @ where.kappa.T, scale)
+    target = np.empty(len(where.weights))
+    for c in range(len(geometry.weights)):
+        mine = where.component == c
+        target[mine] = label_means(geometry, labels, c, where.kappa[mine])
+    return Features(
+        mean=value,
+        slope=slope,
+        extra=np.maximum(variance - (scale * slope) ** 2, 0.0),
+        bulk=neurons.bulk,
+        counts=neurons.counts,
+        weights=where.weights,
+        labels=target,
+        noise=np.full(len(target), labels.noise**2),
+        bulk_dim=neurons.bulk_dim,
+        tilt=neurons.tilt,
+    )
+
+
+def predict_mixture(
+    geometry: Geometry,
+    labels: Labels,
+    training: Training,
+    *,
+    accuracy: float = 0.01,
+    neurons: Neurons | None = None,
+    on_failure: str = "raise",
+) -> Solution:
+    """Errors to a relative `accuracy`, by increasing the resolution until two of them agree.
+
+    neurons : types read off a drawn first layer (`drawn_types`: the hybrid theory); by default
+        the pure ones, which need no draw
+    on_failure : "raise", or "status" to get the finest result with status "inaccurate"
+    """
+
+    def types(effort: Effort) -> Neurons:
+        return neurons if neurons is not None else pure_types(geometry, labels, training, effort)
+
+    return _refine(geometry, labels, training, types, accuracy, on_failure)
+
+
+def _refine(
+    geometry: Geometry,
+    labels: Labels,
+    training: Training,
+    types: Callable[[Effort], Neurons],
+    accuracy: float,
+    on_failure: str,
+) -> Solution:
+    if not 1e-6 <= accuracy <= 0.5:
+        raise ConvergenceError(
+            f"accuracy = {accuracy}: the theory offers relative accuracies between 1e-6 and 0.5."
+        )
+    coarse = solve_at(geometry, labels, training, types, Effort.level(0))
+    for level in range(1, _HIGHEST_LEVEL + 1):
+        fine = solve_at(geometry, labels, training, types, Effort.level(level))
+        estimate = max(
+            _relative(fine.test_error, coarse.test_error),
+            _relative(fine.train_error, coarse.train_error),
+        )
+        fine = _with_estimate(fine, estimate, accuracy)
+        if fine.status == "ok":
+            return fine
+        coarse = fine
+    if on_failure == "status":
+        return fine
+    raise ConvergenceError(
+        f"two resolutions of the theory still differ by {estimate:.1e} (wanted {accuracy:.0e}) "
+        f"with {fine.types} types of neurons and {fine.nodes} nodes. Ask for a lower accuracy, or "
+        "use a smaller rate or spread: neurons move too far for the rules used here."
+    )
+
+
+def _relative(fine: float, coarse: float) -> float:
+    return abs(fine - coarse) / max(abs(fine), 1e-300)
+
+
+def _with_estimate(solution: Solution, estimate: float, accuracy: float) -> Solution:
+    from dataclasses import replace
+
+    status = "ok" if estimate <= accuracy else "inaccurate"
+    return replace(solution, error_estimate=estimate, status=status)
+
+
+def solve_at(
+    geometry: Geometry,
+    labels: Labels,
+    training: Training,
+    types: Callable[[Effort], Neurons],
+    effort: Effort,
+) -> Solution:
+    """One resolution, no error estimate."""
+    neurons = types(effort)
+    where = data_nodes(geometry, labels, neurons, effort)
+    features = features_at(geometry, labels, training, neurons, where)
+    point = solve_fixed_point(features, training.samples, training.ridge)
+    result = errors(point)
+    test = np.full(len(geometry.weights), np.nan)
+    train = test.copy()
+    for c in range(len(geometry.weights)):
+        mine = where.component == c
+        if np.any(mine):
+            w = where.weights[mine] / where.weights[mine].sum()
+            test[c], train[c] = w @ result.node_test[mine], w @ result.node_train[mine]
+    wrong = None
+    if labels.binary:
+        margin = features.labels * result.prediction
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = np.where(margin == 0, 0.0, margin / np.sqrt(result.variance))
+        wrong = float(where.weights @ ndtr(-z))
+    return Solution(
+        result.test_error, result.train_error, result.train_objective, test, train, wrong,
+        "ok", np.nan, point.iterations, point.residual,
+        len(neurons.bulk), len(where.weights), result, where, neurons,
+    )  # fmt: skip

@@ -1,0 +1,178 @@
+"""Spectra of matrices that somebody has: singular values, spikes against the limiting edge,
+alignment of the left singular vectors with polynomial features, distance to F_ℓ.
+
+Plain arrays in, plain numbers out: X̃ is n×d, W is N×d, F = σ(X̃Wᵀ) is n×N and is divided by √n
+here; β is the direction of the step, a the initial readout.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import svd
+from scipy.sparse.linalg import LinearOperator, svds
+
+from onegrad.errors import AssumptionError, ConvergenceError
+from onegrad.hermite import Array, orthonormal_hermite
+from onegrad.theory.bulk import Bulk
+
+_DENSE = 600  # below this smaller dimension a full decomposition is the faster one
+
+
+@dataclass(frozen=True)
+class MeasuredSpectrum:
+    """Leading singular values of F/√n (or W), how many are spikes, and what they align with.
+
+    `hermite_cosines[j, k]` and `power_cosines[j, k]`: |cos| between left singular vector j and
+    H_k(X̃β̂), (X̃β̂)ᵏ, k = 0…degree. Empty when no direction was given.
+    """
+
+    singular_values: Array
+    edge: float
+    threshold: float
+    spikes: int
+    hermite_cosines: Array
+    power_cosines: Array
+
+
+def all_singular_values(matrix: Array) -> Array:
+    """Every singular value, largest first; O(n·N·min(n, N))."""
+    return np.asarray(svd(matrix, compute_uv=False, check_finite=True))
+
+
+def leading_singular(
+    matrix: Array | LinearOperator, count: int, rng: np.random.Generator | None = None
+) -> tuple[Array, Array, Array]:
+    """(U, s, Vᵀ) of the `count` largest singular values, largest first.
+
+    Lanczos iterations (`scipy.sparse.linalg.svds`) once the smaller dimension exceeds 600:
+    O(count·n·N) instead of O(n·N·min(n, N)). The generator only draws the starting vector.
+    """
+    small = min(matrix.shape)
+    if not 1 <= count <= small:
+        raise AssumptionError(f"count = {count} must lie in 1…{small}, the smaller dimension")
+    if not isinstance(matrix, LinearOperator) and (small <= _DENSE or count > small // 4):
+        u, s, vt = svd(matrix, full_matrices=False)
+        return u[:, :count], s[:count], vt[:count]
+    start = (rng or np.random.default_rng(0)).standard_normal(small)
+    try:
+        u, s, vt = (np.asarray(part, float) for part in svds(matrix, k=count, v0=start))
+    except Exception as error:  # ARPACK raises its own kinds of errors
+        raise ConvergenceError(
+            f"the {count} leading singular values did not converge ({error}); ask for fewer, or "
+            "use all_singular_values"
+        ) from error
+    order = np.argsort(s)[::-1]
+    return u[:, order], s[order], vt[order]
+
+
+def count_spikes(singular_values: Array, bulk: Bulk, size: int) -> int:
+    """How many exceed the limiting edge by more than the finite-size margin.
+
+    `bulk` is a law of eigenvalues, `size` their number (n for F, N for W).
+    """
+    threshold = math.sqrt(bulk.edge + bulk.margin(size))
+    return int(np.sum(np.asarray(singular_values) > threshold))
+
+
+def projections(inputs: Array, direction: Array) -> Array:
+    """X̃β̂, β̂ = β/|β|."""
+    norm = float(np.linalg.norm(direction))
+    if norm == 0:
+        raise AssumptionError("the direction β of the step is zero; there was no step to align to")
+    return np.asarray(inputs @ (direction / norm))
+
+
+def polynomial_alignments(left: Array, projected: Array, degree: int) -> tuple[Array, Array]:
+    """(Hermite, power): |cos| of the columns of `left` with H_k and k-th powers of X̃β̂, k ≤ degree.
+
+    Entry [j, k]; every feature is normalised on the sample, so that cosines are exact ones.
+    """
+    hermite = orthonormal_hermite(degree, projected)
+    powers = projected[None, :] ** np.arange(degree + 1)[:, None]
+    columns = left / np.linalg.norm(left, axis=0)
+    pair = []
+    for table in (hermite, powers):
+        unit = table / np.linalg.norm(table, axis=1, keepdims=True)
+        pair.append(np.abs(columns.T @ unit.T))
+    return pair[0], pair[1]
+
+
+def measure_features(
+    features: Array,
+    bulk: Bulk,
+    *,
+    inputs: Array | None = None,
+    direction: Array | None = None,
+    degree: int = 3,
+    count: int = 10,
+    rng: np.random.Generator | None = None,
+) -> MeasuredSpectrum:
+    """Leading singular values of F/√n against `bulk` (the law of F₀F₀ᵀ/n), and alignments."""
+    n = features.shape[0]
+    count = min(count, *features.shape)
+    u, s, _ = leading_singular(features / math.sqrt(n), count, rng)
+    hermite, power = np.empty((count, 0)), np.empty((count, 0))
+    if inputs is not None and direction is not None:
+        hermite, power = polynomial_alignments(u, projections(inputs, direction), degree)
+    threshold = math.sqrt(bulk.edge + bulk.margin(n))
+    return MeasuredSpectrum(
+        s, math.sqrt(bulk.edge), threshold, count_spikes(s, bulk, n), hermite, power
+    )
+
+
+def measure_weights(
+    weights: Array, bulk: Bulk, *, count: int = 5, rng: np.random.Generator | None = None
+) -> MeasuredSpectrum:
+    """Leading singular values of W against `bulk` (the law of W₀W₀ᵀ)."""
+    size = weights.shape[0]
+    _, s, _ = leading_singular(weights, min(count, *weights.shape), rng)
+    threshold = math.sqrt(bulk.edge + bulk.margin(size))
+    empty = np.empty((s.size, 0))
+    return MeasuredSpectrum(
+        s, math.sqrt(bulk.edge), threshold, count_spikes(s, bulk, size), empty, empty
+    )
+
+
+def polynomial_features(
+    untrained: Array,
+    inputs: Array,
+    direction: Array,
+    readout: Array,
+    coefficients: Sequence[float] | Array,
+    rate: float,
+    degree: int,
+) -> Array:
+    """F_ℓ = F₀ + Σ_{k≤ℓ} c₁ᵏ c_k ηᵏ (X̃β)ᵏ(aᵏ)ᵀ, ℓ = `degree`  [moniri2024, thm. on the spectrum].
+
+    `coefficients` are c_k = E[σ(Z)H_k(Z)]/k! from k = 0; powers are entry by entry.
+    """
+    moved = coefficients[1] * rate * (inputs @ direction)
+    result = np.array(untrained, dtype=float)
+    for k in range(1, degree + 1):
+        if coefficients[k] != 0:
+            result += np.outer(coefficients[k] * moved**k, readout**k)
+    return result
+
+
+def operator_norm(matrix: Array, rng: np.random.Generator | None = None) -> float:
+    """Largest singular value, iteratively for large matrices."""
+    return float(leading_singular(matrix, 1, rng)[1][0])
+
+
+def polynomial_distance(
+    features: Array,
+    untrained: Array,
+    inputs: Array,
+    direction: Array,
+    readout: Array,
+    coefficients: Sequence[float] | Array,
+    rate: float,
+    degree: int,
+) -> float:
+    """‖F − F_ℓ‖/√n, which vanishes as n grows exactly when ℓ is large enough for the step."""
+    model = polynomial_features(untrained, inputs, direction, readout, coefficients, rate, degree)
+    return operator_norm(features - model) / math.sqrt(features.shape[0])

@@ -1,0 +1,281 @@
+"""Neurons after the first step, as types: coordinates v_i, bulk norm b_i, multiplicity c_i.
+
+The step moves w_i by η a_i (1/m̃) Σ_t u_t σ'(w_i·x_t) x_t, u = y − f₀ (or y). `pure_types`
+predicts the joint law of (v_i, b_i) without drawing anything; `drawn_types` reads it off a
+trained first layer. Equation numbers refer to docs/theory.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from onegrad.errors import AssumptionError
+from onegrad.hermite import Array, gauss_hermite
+from onegrad.theory.geometry import Geometry, Labels, Training
+from onegrad.theory.nodes import Effort, axis_order, component_nodes, standard_nodes, tensor
+from onegrad.theory.smoothing import slope_moments, smoothed
+
+_OUTPUT_MATTERS = 0.01  # initial output below this part of E y² is left out of the residual
+
+
+@dataclass(frozen=True)
+class Neurons:
+    """Types of neurons in the coordinates (V, [W₀ᵀa], e).
+
+    vectors : (T, r') v_i; bulk : (T,) b_i; counts : (T,) c_i, Σ c_i = k
+    bulk_dim : n' = n − r'. Coordinates after the r of the geometry are N(0, 1) on fresh data,
+        independent of κ and y
+    tilt : (T,) or None, see Features.tilt
+    """
+
+    vectors: Array
+    bulk: Array
+    counts: Array
+    bulk_dim: int
+    tilt: Array | None = None
+
+    @property
+    def spread(self) -> Array:
+        """E[vvᵀ]/E[b²] over neurons: how much of κ the features see, axis by axis."""
+        p = self.counts / self.counts.sum()
+        return (self.vectors.T * p) @ self.vectors / float(p @ self.bulk**2)
+
+
+@dataclass(frozen=True)
+class StepSample:
+    """Nodes for one sample of the first step: κ̃ without its e coordinate, residual u, weights."""
+
+    kappa: Array  # (S, r) or (S, r + 1) with the coordinate along W₀ᵀa
+    residual: Array
+    weights: Array
+
+    @property
+    def power(self) -> float:
+        """E u²."""
+        return float(self.weights @ self.residual**2)
+
+
+def initial_output_matters(geometry: Geometry, labels: Labels, training: Training) -> bool:
+    """Whether f₀ has to be taken off the labels: an exact gradient and f₀ that is not tiny."""
+    if training.gradient == "labels-only" or training.rate == 0:
+        return False
+    scale = math.sqrt(geometry.dim * training.weight_variance)
+    output = training.width * training.readout_square * training.activation.second_moment(scale)
+    output += (training.width * training.readout_mean) ** 2 * float(
+        training.activation.smoothed(0.0, scale).value ** 2
+    )
+    return output > _OUTPUT_MATTERS * max(_label_power(geometry, labels), 1e-12)
+
+
+def _label_power(geometry: Geometry, labels: Labels) -> float:
+    total = labels.noise**2
+    for c, weight in enumerate(geometry.weights):
+        if labels.values is not None:
+            total += weight * labels.values[c] ** 2
+            continue
+        assert labels.links is not None
+        xi = geometry.teacher
+        scale = math.sqrt(float(xi @ geometry.covariances[c] @ xi))
+        moments = labels.links[c].smoothed(float(xi @ geometry.means[c]), scale)
+        total += weight * float(moments.value**2 + moments.variance)
+    return float(total)
+
+
+def label_means(geometry: Geometry, labels: Labels, component: int, kappa: Array) -> Array:
+    """ȳ = E[y | κ, component]."""
+    if labels.values is not None:
+        return np.full(len(kappa), float(labels.values[component]))
+    assert labels.links is not None
+    return labels.links[component](kappa[:, : geometry.rank] @ geometry.teacher)
+
+
+def _step_sample(
+    geometry: Geometry, labels: Labels, training: Training, effort: Effort, output: bool
+) -> StepSample:
+    """Nodes of (κ, t, u): t = ŵ_a·x along W₀ᵀa, u = ȳ − f₀ + noise  (eqs. (20), (23))."""
+    r, variance = geometry.rank, training.weight_variance
+    bulk = math.sqrt((geometry.dim - r) * variance)
+    length = math.sqrt(training.width * training.readout_square * geometry.dim * variance)
+    parts = []
+    for c, weight in enumerate(geometry.weights):
+        if weight == 0:
+            continue
+        kinks = () if labels.links is None else labels.links[c].kinks
+        kappa, omega = component_nodes(
+            geometry.means[c], geometry.covariances[c], np.eye(r) * variance / bulk**2, effort,
+            geometry.teacher if labels.links is not None else None, kinks,
+        )  # fmt: skip
+        u = label_means(geometry, labels, c, kappa)
+        noise = np.full(len(u), labels.noise**2)
+        rules = [(np.concatenate([kappa, u[:, None], noise[:, None]], axis=1), weight * omega)]
+        if output:
+            scale = np.sqrt(bulk**2 + variance * np.einsum("si,si->s", kappa, kappa))
+            first = smoothed(training.activation, np.zeros_like(scale), scale)
+            rest = np.maximum(first.variance - scale**2 * first.slope**2, 0.0)
+            noise = noise + training.width * (
+                training.readout_square * rest + training.readout_std**2 * first.value**2
+            )
+            u = u - training.width * training.readout_mean * first.value
+            columns = [kappa, u[:, None], noise[:, None], first.slope[:, None]]
+            rules = [(np.concatenate(columns, axis=1), weight * omega), gauss_hermite(3)]
+        rules.append(gauss_hermite(3) if np.any(noise > 0) else (np.zeros(1), np.ones(1)))
+        nodes, omega = tensor(rules)
+        u = nodes[:, r] + np.sqrt(nodes[:, r + 1]) * nodes[:, -1]
+        if output:
+            along = nodes[:, -2]
+            u = u - length * nodes[:, r + 2] * along
+            parts.append((np.concatenate([nodes[:, :r], along[:, None]], axis=1), u, omega))
+        else:
+            parts.append((nodes[:, :r], u, omega))
+    kappa, u, omega = (np.concatenate(p) for p in zip(*parts, strict=True))
+    return StepSample(kappa, u, omega)
+
+
+def _memory(bulk_dim: int, step_samples: int, power: float) -> float:
+    """sh: on the sample of the step e·x̃ = sh·u + N(0,1), sh = √(n'/m̃)/√E u²  (eq. (21))."""
+    return math.sqrt(bulk_dim / step_samples) / math.sqrt(power) if power > 0 else 0.0
+
+
+def _spread_root(squares: Array) -> Array:
+    """Symmetric roots A_i of (T, r', r') positive matrices: the full covariance, not its diagonal."""
+    values, vectors = np.linalg.eigh(squares)
+    return np.asarray(
+        np.einsum("tij,tj,tkj->tik", vectors, np.sqrt(np.maximum(values, 0.0)), vectors)
+    )
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """Averages over one sample of the step, per initial neuron f0_i."""
+
+    push: Array  # (T, r') g_i = E[u σ' κ̃]
+    curvature: Array  # (T,) E[u σ'']
+    noise: Array  # (T,) E[u² σ'²] − E[u² σ']²/E u²
+    spread: Array  # (T, r', r') E[u² Var_z(σ') κ̃κ̃ᵀ]
+
+
+def _step_moments(
+    start: Array, sample: StepSample, training: Training, bulk: float, memory: float
+) -> _Moments:
+    """Averages (22) over κ̃ and z', with the N(0,1) part of e·x̃ merged into z'."""
+    u, weights, power = sample.residual, sample.weights, sample.power
+    last = start[:, -1]
+    shift = start[:, :-1] @ sample.kappa.T + memory * last[:, None] * u
+    scale = np.sqrt(bulk**2 + last**2)[:, None]
+    moments = slope_moments(training.activation, shift, scale)
+    wu, wu2 = weights * u, weights * u**2
+    curvature = moments.curvature @ wu
+    squared = moments.value @ wu2  # E[u² σ']
+    push = np.concatenate(
+        [moments.value @ (wu[:, None] * sample.kappa),
+         (memory * squared + last * curvature)[:, None]], axis=1,
+    )  # fmt: skip
+    second = (moments.variance + moments.value**2) @ wu2
+    kappa = np.concatenate([sample.kappa, (memory * u)[:, None]], axis=1)
+    size = kappa.shape[1]
+    pairs = (kappa[:, :, None] * kappa[:, None, :]).reshape(len(u), -1)
+    spread = (moments.variance @ (wu2[:, None] * pairs)).reshape(-1, size, size)
+    spread[:, -1, -1] += moments.variance @ wu2
+    noise = second - (squared**2 / power if power > 0 else 0.0)
+    return _Moments(push, curvature, np.maximum(noise, 0.0), spread)
+
+
+def pure_types(geometry: Geometry, labels: Labels, training: Training, effort: Effort) -> Neurons:
+    """Types of neurons after the step, nothing drawn: eqs. (20)–(24).
+
+    f0 ~ N(0, I·weight_variance) and a by tensor Gauss rules (quasi-Monte Carlo when many
+    directions are strong). With the initial output in the residual, the coordinate along
+    W₀ᵀa/|W₀ᵀa| has mean a_i·√(n·weight_variance/(k E a²)).
+    """
+    output = initial_output_matters(geometry, labels, training)
+    sample = _step_sample(geometry, labels, training, effort, output)
+    count = geometry.rank + 1 + int(output)
+    bulk_dim = geometry.dim - count
+    if bulk_dim < 1:
+        raise AssumptionError(
+            f"{count} special directions leave no bulk in dimension {geometry.dim}; use a larger "
+            "dim or fewer spikes."
+        )
+    variance = training.weight_variance
+    bulk = math.sqrt(bulk_dim * variance)
+    memory = _memory(bulk_dim, training.step_samples, sample.power)
+    # Axes of f0: principal directions of E κκᵀ, strong ones first; e and W₀ᵀa have unit variance.
+    second = _second_moment(geometry)
+    values, vectors = np.linalg.eigh(second)
+    importance = np.concatenate([values[::-1], np.ones(count - geometry.rank)]) / bulk_dim
+    rotation = np.eye(count)
+    rotation[: geometry.rank, : geometry.rank] = vectors[:, ::-1]
+    readout = _readout_rule(training, sample, second, bulk, memory, effort)
+    z, p = standard_nodes(np.maximum(importance, 0.0), effort, [readout])
+    a = training.readout_mean + training.readout_std * z[:, 0]
+    start = math.sqrt(variance) * z[:, 1:] @ rotation.T
+    if output:
+        start[:, -2] += a * math.sqrt(
+            geometry.dim * variance / (training.width * training.readout_square)
+        )
+        moments = _step_moments(start, sample, training, bulk, memory)
+    else:  # nothing but h depends on the readout: average once per f0
+        each = len(z) // len(readout[1])
+        moments = _step_moments(start[:each], sample, training, bulk, memory)
+        moments = _Moments(
+            *(np.tile(x, (len(readout[1]), *([1] * (x.ndim - 1)))) for x in
+              (moments.push, moments.curvature, moments.noise, moments.spread))
+        )  # fmt: skip
+    h = training.rate * a
+    stretch = 1.0 + h * moments.curvature
+    squares = np.eye(count) + (h**2 / (variance * training.step_samples))[:, None, None] * (
+        moments.spread
+    )
+    vectors = np.einsum("tij,tj->ti", _spread_root(squares), start) + h[:, None] * moments.push
+    noise = h**2 * (bulk_dim / training.step_samples) * moments.noise
+    after = np.sqrt(bulk**2 * stretch**2 + noise)
+    tilt = None
+    if output:
+        tilt = bulk * stretch * a / math.sqrt(training.width * training.readout_square)
+    return Neurons(vectors, after, training.width * p, bulk_dim, tilt)
+
+
+def _second_moment(geometry: Geometry) -> Array:
+    """E κκᵀ over the mixture."""
+    outer = np.einsum("c,ci,cj->ij", geometry.weights, geometry.means, geometry.means)
+    return geometry.mean_covariance + outer
+
+
+def _readout_rule(
+    training: Training,
+    sample: StepSample,
+    second: Array,
+    bulk: float,
+    memory: float,
+    effort: Effort,
+) -> tuple[Array, Array]:
+    """Nodes for (a − readout_mean)/readout_std: more of them the further the step moves a neuron."""
+    if training.readout_std == 0:
+        return np.zeros(1), np.ones(1)
+    if training.rate == 0:
+        return gauss_hermite(2)
+    count = sample.kappa.shape[1] + 1
+    push = _step_moments(np.zeros((1, count)), sample, training, bulk, memory).push[0]
+    r = len(second)
+    moved = float(push[:r] @ second @ push[:r] + push[r:] @ push[r:]) / bulk**2
+    order = axis_order((training.rate * training.readout_std) ** 2 * moved, effort.tolerance)
+    return gauss_hermite(2 * max(1 + effort.raised, math.ceil((order + 1) / 2)))
+
+
+def drawn_types(first_layer: Array, basis: Array, tilt: Array | None = None) -> Neurons:
+    """Every neuron of a trained first layer (k, n) as its own type (`hybrid`).
+
+    basis : (n, r') orthonormal: the geometry's basis first, then further directions on which
+        fresh data are N(0, 1), above all the direction e of the gradient.
+    tilt : (k,), needed when W₀ᵀa is one of those directions (eq. (24))
+    """
+    vectors = first_layer @ basis
+    square = np.einsum("ij,ij->i", first_layer, first_layer)
+    square -= np.einsum("ij,ij->i", vectors, vectors)
+    k, n = first_layer.shape
+    return Neurons(
+        vectors, np.sqrt(np.maximum(square, 1e-300)), np.ones(k), n - basis.shape[1], tilt
+    )

@@ -1,0 +1,220 @@
+"""Node rules for Gaussian averages over a few directions: κ of the data, f₀ of the neurons.
+
+Every rule returns nodes and weights that sum to one, Σ w f(z) ≈ E f(Z), Z ~ N(0, I).
+The number of nodes along an axis follows from how non-linear the integrand is there: a
+function that depends on √I·Z beside an independent standard Gaussian has Hermite coefficients
+of order j that decay like x^{j/2}, x = I/(1+I), and p Gauss nodes leave the orders ≥ 2p.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import ndtr, ndtri, roots_legendre
+
+from onegrad.errors import AssumptionError
+from onegrad.hermite import Array, gauss_hermite
+
+_REACH = 8.5
+_FINE = 24  # panels of the discretised half-line from which a Gauss rule is made
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How fine the rules are; `Effort.level(0, 1, 2, …)` gets finer by about a factor four.
+
+    tolerance : of the neglected Hermite orders along one axis
+    raised : number of most important axes that get at least three nodes, whatever their
+        importance, so that two levels never agree just because they are the same rule
+    label_nodes : Gauss nodes on each smooth piece of the label
+    most : more tensor nodes than this and quasi-Monte Carlo is used
+    points : number of quasi-Monte Carlo points
+    """
+
+    tolerance: float
+    raised: int
+    label_nodes: int
+    most: int
+    points: int
+
+    @staticmethod
+    def level(level: int) -> Effort:
+        return Effort(
+            tolerance=3e-2 * 4.0**-level,
+            raised=level,
+            label_nodes=3 + (level + 1) // 2 if level < 2 else 2 + level,
+            most=600 * 2**level,
+            points=512 * 2**level,
+        )
+
+
+def axis_order(importance: float, tolerance: float) -> int:
+    """Gauss–Hermite nodes along an axis of that importance I: smallest p ≥ 2, x^p ≤ tolerance."""
+    x = importance / (1.0 + importance)
+    if x <= 0:
+        return 2
+    return int(min(max(2, math.ceil(math.log(tolerance) / math.log(x))), 40))
+
+
+@lru_cache(maxsize=512)
+def piecewise_gauss(breaks: tuple[float, ...], order: int) -> tuple[Array, Array]:
+    """Gauss rules of `order` nodes for φ(z) restricted to each piece between the breaks.
+
+    Exact for functions that are polynomials of degree < 2·order on every piece: half-range
+    rules where there is one break. Pieces of probability below 1e-12 are left out.
+    """
+    edges = [-_REACH, *sorted(b for b in breaks if abs(b) < _REACH), _REACH]
+    nodes, weights = [], []
+    for low, high in itertools.pairwise(edges):
+        if ndtr(high) - ndtr(low) > 1e-12:
+            x, w = _restricted_gauss(low, high, order)
+            nodes.append(x)
+            weights.append(w)
+    w = np.concatenate(weights)
+    return np.concatenate(nodes), w / w.sum()
+
+
+def _restricted_gauss(low: float, high: float, order: int) -> tuple[Array, Array]:
+    """Gauss rule of φ on [low, high], by Lanczos on a fine discretisation of it."""
+    x, w = roots_legendre(16)
+    starts = low + (high - low) * np.arange(_FINE)[:, None] / _FINE
+    z = (starts + (high - low) / _FINE * (x + 1) / 2).ravel()
+    mass = np.tile(w, _FINE) * (high - low) / (2 * _FINE)
+    mass = mass * np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)
+    total = mass.sum()
+    vectors = np.zeros((order, z.size))
+    vectors[0] = np.sqrt(mass / total)
+    diagonal, off = np.zeros(order), np.zeros(order)
+    for j in range(order):
+        v = z * vectors[j]
+        diagonal[j] = v @ vectors[j]
+        for _ in range(2):  # full reorthogonalisation: the order is small
+            v -= vectors[: j + 1].T @ (vectors[: j + 1] @ v)
+        if j + 1 < order:
+            off[j + 1] = np.linalg.norm(v)
+            vectors[j + 1] = v / off[j + 1]
+    jacobi = np.diag(diagonal) + np.diag(off[1:], 1) + np.diag(off[1:], -1)
+    nodes, rotation = np.linalg.eigh(jacobi)
+    return nodes, total * rotation[0] ** 2
+
+
+@lru_cache(maxsize=16)
+def two_level(count: int) -> tuple[Array, Array]:
+    """The points ±1 of a folded Hadamard design: exact for polynomials of degree 3.
+
+    2H points for `count` ≤ H = 2^j axes, where a tensor rule would need 2^count. Right for axes
+    along which the integrand is nearly linear.
+    """
+    if count == 0:
+        return np.zeros((1, 0)), np.ones(1)
+    size = 1
+    hadamard = np.ones((1, 1))
+    while size < count:
+        hadamard = np.block([[hadamard, hadamard], [hadamard, -hadamard]])
+        size *= 2
+    points = np.concatenate([hadamard[:, :count], -hadamard[:, :count]])
+    return points, np.full(len(points), 1.0 / len(points))
+
+
+@lru_cache(maxsize=16)
+def quasi_gaussian(dimension: int, points: int) -> tuple[Array, Array]:
+    """Sobol points made Gaussian, symmetric and with exact second moments (fixed scrambling)."""
+    from scipy.stats import qmc
+
+    half = max(points // 2, 2 * dimension)
+    count = 1 << max(1, math.ceil(math.log2(half)))
+    uniform = qmc.Sobol(dimension, rng=np.random.default_rng(20250117)).random(count)
+    z = ndtri(np.clip(uniform, 1e-12, 1 - 1e-12))
+    z = np.concatenate([z, -z])
+    root = np.linalg.cholesky(z.T @ z / len(z))
+    z = np.linalg.solve(root, z.T).T
+    return z, np.full(len(z), 1.0 / len(z))
+
+
+def tensor(rules: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Product of rules; a rule's nodes are (p,) for one axis or (p, axes)."""
+    nodes, weights = np.zeros((1, 0)), np.ones(1)
+    for x, w in rules:
+        x = x.reshape(len(w), -1)
+        nodes = np.concatenate(
+            [np.repeat(nodes, len(w), axis=0), np.tile(x, (len(nodes), 1))], axis=1
+        )
+        weights = (weights[:, None] * w).ravel()
+    return nodes, weights
+
+
+def standard_nodes(
+    importance: Array, effort: Effort, leading: list[tuple[Array, Array]] | None = None
+) -> tuple[Array, Array]:
+    """Nodes for Z ~ N(0, I): `leading` rules for the first axes, then one axis per importance.
+
+    Strong axes get Gauss–Hermite rules, all weak ones together a two-level design. Where the
+    tensor would have more than `effort.most` nodes, quasi-Monte Carlo over all axes instead
+    (the leading rules are kept if there is room for them).
+    """
+    if np.any(~np.isfinite(importance)) or np.any(importance < -1e-9):
+        raise AssumptionError("importances of integration axes must be finite and non-negative.")
+    rules = list(leading or [])
+    orders = [axis_order(float(i), effort.tolerance) for i in importance]
+    for j in np.argsort(-importance, kind="stable")[: effort.raised]:
+        orders[j] = max(3, orders[j])
+    strong = [j for j, p in enumerate(orders) if p > 2]
+    weak = [j for j, p in enumerate(orders) if p <= 2]
+    led = math.prod(len(w) for _, w in rules)
+    width = sum(x.reshape(len(w), -1).shape[1] for x, w in rules)
+    weak_rule = two_level(len(weak))
+    count = led * math.prod(orders[j] for j in strong) * len(weak_rule[1])
+    if count > effort.most:
+        points = max(effort.points // led, 64)
+        rules.append(quasi_gaussian(len(orders), points))
+        return tensor(rules)
+    rules += [gauss_hermite(orders[j]) for j in strong] + [weak_rule]
+    nodes, weights = tensor(rules)
+    order = np.concatenate([np.arange(width), width + np.argsort(strong + weak)]).astype(int)
+    return nodes[:, order], weights
+
+
+def component_nodes(
+    mean: Array,
+    covariance: Array,
+    spread: Array,
+    effort: Effort,
+    label: Array | None = None,
+    kinks: tuple[float, ...] = (),
+) -> tuple[Array, Array]:
+    """Nodes (S, r) and weights (S,) for κ ~ N(mean, covariance).
+
+    spread : (r, r) second moment E[vvᵀ]/b² over neurons: what the features see of κ
+    label : (r,) direction ξ along which the label varies, or None; its axis comes first, with
+        Gauss rules split where ξ·κ meets one of the `kinks`
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    leading: list[tuple[Array, Array]] = []
+    along = root @ label if label is not None else np.zeros(len(mean))
+    scale = float(np.linalg.norm(along))
+    seen = root @ spread @ root
+    if scale > 1e-12:
+        first = along / scale
+        importance = float(first @ seen @ first)
+        assert label is not None
+        breaks = tuple(round((k - float(label @ mean)) / scale, 12) for k in kinks)
+        pieces = 1 + sum(abs(b) < _REACH for b in breaks)
+        needed = axis_order(importance, effort.tolerance)
+        if pieces == 1:
+            leading.append(gauss_hermite(max(2 * effort.label_nodes, needed)))
+        else:
+            leading.append(piecewise_gauss(breaks, max(effort.label_nodes, math.ceil(needed / 2))))
+        complement = np.linalg.svd(first[None, :])[2][1:].T
+    else:
+        complement = np.eye(len(mean))
+    inner, rotation = np.linalg.eigh(complement.T @ seen @ complement)
+    axes = complement @ rotation[:, ::-1]
+    if leading:
+        axes = np.concatenate([first[:, None], axes], axis=1)
+    z, weights = standard_nodes(np.maximum(inner[::-1], 0.0), effort, leading)
+    return mean + z @ (root @ axes).T, weights
