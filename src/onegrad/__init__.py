@@ -28,7 +28,29 @@ _HOME = {
     "AssumptionError": "errors",
     "ConvergenceError": "errors",
 }
-__all__ = ["__version__", *_HOME]
+__all__ = [
+    "Activation",
+    "Arrays",
+    "AssumptionError",
+    "ComponentLabels",
+    "ConvergenceError",
+    "Estimate",
+    "Isotropic",
+    "Mixture",
+    "Network",
+    "Problem",
+    "Scaling",
+    "SingleIndex",
+    "SpecError",
+    "Training",
+    "__version__",
+    "degree_report",
+    "get_activation",
+    "hermite_activation",
+    "register",
+    "run",
+    "simulate",
+]
 
 if TYPE_CHECKING:
     from onegrad.activation import Activation, get_activation, hermite_activation, register

@@ -21,7 +21,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="What one gradient step teaches a two-layer network: simulation, equivalent models, theory.",
+    help="What one gradient step teaches a two-layer network: simulation and theory.",
 )
 
 Spec = Annotated[str, typer.Argument(help="a TOML spec file, or the name of a preset")]

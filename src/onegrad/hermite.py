@@ -71,7 +71,9 @@ def hermite_series(coefficients: ArrayLike, x: ArrayLike) -> Array:
     >>> float(hermite_series([1.0, 0.0, 2.0], 3.0))   # 1 + 2·(9 − 1)
     17.0
     """
-    return np.asarray(np.polynomial.hermite_e.hermeval(np.asarray(x, float), coefficients))
+    values = np.asarray(x, dtype=float)
+    weights = np.asarray(coefficients, dtype=float)
+    return np.asarray(np.polynomial.hermite_e.hermeval(values, weights), dtype=float)
 
 
 def power_to_hermite(order: int) -> Array:

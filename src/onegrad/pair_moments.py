@@ -1,23 +1,194 @@
-"""E σ(u)σ(v) for jointly Gaussian, centred u and v: the kernel of an activation."""
+"""E σ(u)σ(v) for jointly Gaussian u and v, and the Hermite expansions that it is made of."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln
 
-from onegrad.activation import Activation, get_activation
+from onegrad.activation import Activation, _Polynomial, get_activation
 from onegrad.errors import ConvergenceError
-from onegrad.hermite import Array, gaussian_mean, orthonormal_hermite
+from onegrad.hermite import Array, gauss_hermite, gaussian_mean, orthonormal_hermite
 
-RELU, ERF, IDENTITY = (get_activation(name) for name in ("relu", "erf", "identity"))
+RELU, ERF, SIN, IDENTITY = (get_activation(name) for name in ("relu", "erf", "sin", "identity"))
 _MOST_ORDERS = 60
 _WANTED = 1e-9
 _WORST = 1e-5
+_CHEBYSHEV = (8, 16, 32, 64)  # nodes per axis, doubled until the last coefficients vanish
+_PIECE = 256  # elements whose nodes differ (kinks) that are expanded at once
+_FAR = 40.0  # |s/b| beyond which a kink is never met
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """σ(s_i + b_iZ) = Σ_r coefficients[r, i]·H_r(Z)/√r!, with energy[i] = E σ(s_i + b_iZ)².
+
+    Mehler: for standard Gaussian U, V of correlation ρ,
+    E σ(s_i + b_iU)σ(s_j + b_jV) = Σ_r coefficients[r, i]·coefficients[r, j]·ρ^r.
+    """
+
+    coefficients: Array
+    energy: Array
+
+    @property
+    def order(self) -> int:
+        return len(self.coefficients) - 1
+
+    def tail(self, order: int) -> Array:
+        """Σ_{r > order} coefficients[r]², from the energy."""
+        kept = np.sum(self.coefficients[: order + 1] ** 2, axis=0)
+        return np.maximum(self.energy - kept, 0.0)
+
+
+def expand(activation: Activation, shift: ArrayLike, scale: ArrayLike, order: int) -> Expansion:
+    """The coefficients ĉ_r = E σ(s+bZ)H_r(Z)/√r!, r = 0…order, and E σ(s+bZ)², for k pairs (s, b).
+
+    Closed forms for relu, erf, sin, identity and polynomials. Otherwise quadrature to 1e-11 on
+    Chebyshev nodes in s and b, because the means and scales of a problem crowd together; at
+    every pair where they do not. Cost O(k·order), and a few hundred values of σ for each node.
+    """
+    s, b = np.broadcast_arrays(np.asarray(shift, float), np.asarray(scale, float))
+    if isinstance(activation.function, _Polynomial):
+        return _expand_polynomial(activation, s, b, order)
+    closed = next((form for known, form in _CLOSED if known is activation.function), None)
+    if closed is not None:
+        rows = closed(s, b, order)
+        value, _, variance = activation.smoothed(s, b)
+        rows[0] = value
+        return Expansion(rows, variance + value**2)
+    rows = _interpolate(lambda shifts, scales: _project(activation, shifts, scales, order), s, b)
+    return Expansion(rows[:-1], rows[-1])
+
+
+def _project(activation: Activation, s: Array, b: Array, order: int) -> Array:
+    """ĉ_0…ĉ_order and the energy, stacked: (order+2) × k."""
+    rows = np.empty((order + 2, len(s)))
+    reach = 9.0 + math.sqrt(2.0 * order)
+    step = _PIECE if activation.kinks else len(s)
+    for start in range(0, len(s), max(step, 1)):
+        part = slice(start, start + step)
+        rows[:-1, part] = gaussian_mean(
+            activation.__call__,
+            s[part],
+            b[part],
+            activation.kinks,
+            lambda z: orthonormal_hermite(order, z),
+            reach,
+        )
+    rows[-1] = gaussian_mean(lambda x: activation(x) ** 2, s, b, activation.kinks)
+    return rows
+
+
+def _interpolate(project: Callable[[Array, Array], Array], s: Array, b: Array) -> Array:
+    """`project` at few Chebyshev nodes, and from there at all (s, b); checked by its own decay."""
+    axes = [_Axis(float(x.min()), float(x.max())) for x in (s, b)]
+    for count in _CHEBYSHEV:
+        p, q = (count if axis.wide else 1 for axis in axes)
+        if 2 * p * q > len(b):
+            break
+        left, right = np.meshgrid(axes[0].nodes(p), axes[1].nodes(q), indexing="ij")
+        values = project(left.ravel(), right.ravel()).reshape(-1, p, q)
+        series = np.einsum("rij,pi,qj->rpq", values, _transform(p), _transform(q), optimize=True)
+        ends = [series[:, -2:] if p > 1 else 0.0, series[:, :, -2:] if q > 1 else 0.0]
+        if max(np.abs(end).max() for end in ends) <= 1e-10 * np.abs(series).max():
+            basis = axes[0].basis(p, s)[:, None] * axes[1].basis(q, b)
+            return np.asarray(series.reshape(-1, p * q) @ basis.reshape(p * q, -1))
+    return project(s, b)
+
+
+class _Axis:
+    """Chebyshev polynomials on [low, high]."""
+
+    def __init__(self, low: float, high: float) -> None:
+        self.low, self.high = low, high
+        self.wide = high - low > 1e-12 * max(abs(low), abs(high))
+
+    def nodes(self, count: int) -> Array:
+        unit = np.cos(math.pi * (np.arange(count) + 0.5) / count)
+        return np.asarray(self.low + (self.high - self.low) * (unit + 1) / 2)
+
+    def basis(self, count: int, x: Array) -> Array:
+        if count == 1:
+            return np.ones((1, len(x)))
+        unit = np.clip(2 * (x - self.low) / (self.high - self.low) - 1, -1, 1)
+        return np.asarray(np.cos(np.outer(np.arange(count), np.arccos(unit))))
+
+
+def _transform(count: int) -> Array:
+    """From values at the nodes to Chebyshev coefficients."""
+    angles = math.pi * (np.arange(count) + 0.5) / count
+    matrix = 2 / count * np.cos(np.outer(np.arange(count), angles))
+    matrix[0] /= 2
+    return np.asarray(matrix)
+
+
+def _expand_polynomial(activation: Activation, s: Array, b: Array, order: int) -> Expansion:
+    """Exact: Gauss–Hermite with one node more than the degree."""
+    assert isinstance(activation.function, _Polynomial)
+    degree = len(activation.function.coefficients) - 1
+    z, w = gauss_hermite(degree + 1)
+    values = activation(s[:, None] + b[:, None] * z) * w
+    exact = (values @ orthonormal_hermite(degree, z).T).T
+    rows = np.zeros((order + 1, len(s)))
+    rows[: degree + 1] = exact[: order + 1]
+    return Expansion(rows, np.sum(exact**2, axis=0))
+
+
+def _expand_relu(s: Array, b: Array, order: int) -> Array:
+    """E relu(s+bZ)H_r(Z) = b(−1)^r H_{r−2}(t)φ(t), t = s/b, r ≥ 2; b·Φ(t) at r = 1."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.clip(np.where(b > 0, s / b, np.sign(s) * _FAR), -_FAR, _FAR)
+    rows = np.empty((order + 1, len(s)))
+    if order:
+        rows[1] = b * RELU.smoothed(s, b).slope
+    if order > 1:
+        r = np.arange(2, order + 1)[:, None]
+        density = b * np.exp(-0.5 * t**2) / math.sqrt(2 * math.pi)
+        rows[2:] = (-1.0) ** r / np.sqrt(r * (r - 1)) * orthonormal_hermite(order - 2, t) * density
+    return rows
+
+
+def _expand_erf(s: Array, b: Array, order: int) -> Array:
+    """E erf(s+bZ)H_r(Z) = 2(−1)^{r−1}x^r H_{r−1}(y)φ(y), w² = 1+2b², x = √2·b/w, y = √2·s/w."""
+    width = np.sqrt(1 + 2 * b**2)
+    x, y = math.sqrt(2) * b / width, np.clip(math.sqrt(2) * s / width, -_FAR, _FAR)
+    rows = np.empty((order + 1, len(s)))
+    if order:
+        r = np.arange(1, order + 1)[:, None]
+        density = 2 * np.exp(-0.5 * y**2) / math.sqrt(2 * math.pi)
+        rows[1:] = (-1.0) ** (r - 1) * x**r / np.sqrt(r) * orthonormal_hermite(order - 1, y)
+        rows[1:] *= density
+    return rows
+
+
+def _expand_sin(s: Array, b: Array, order: int) -> Array:
+    """E sin(s+bZ)H_r(Z) = b^r e^{−b²/2} sin(s + rπ/2)."""
+    r = np.arange(order + 1)[:, None]
+    logarithm = r * np.log(np.maximum(b, 1e-300)) - 0.5 * b**2 - 0.5 * gammaln(r + 1.0)
+    return np.asarray(np.exp(logarithm) * np.sin(s + r * (math.pi / 2)))
+
+
+def _expand_identity(s: Array, b: Array, order: int) -> Array:
+    rows = np.zeros((order + 1, len(s)))
+    if order:
+        rows[1] = b
+    return rows
+
+
+_CLOSED = (
+    (RELU.function, _expand_relu),
+    (ERF.function, _expand_erf),
+    (SIN.function, _expand_sin),
+    (IDENTITY.function, _expand_identity),
+)
 
 
 def pair_moments(activation: Activation, q: Array, p: Array, covariance: Array) -> Array:
-    """M_ij = E σ(u_i)σ(v_j), Var u_i = q_i, Var v_j = p_j, Cov(u_i, v_j) = covariance_ij.
+    """M_ij = E σ(u_i)σ(v_j), Var u_i = q_i, Var v_j = p_j, Cov(u_i, v_j) = covariance_ij, centred.
 
     Closed forms for relu [cho2009] and erf [williams1998]; otherwise Mehler's series
     Σ_r ĉ_r(q_i)ĉ_r(p_j)ρ^r with ĉ_r(q) = E σ(√q Z)H_r(Z)/√r!, whose tail is at most
@@ -57,56 +228,20 @@ def _relu(q: Array, p: Array, covariance: Array) -> Array:
     return np.asarray(moments)
 
 
-def scaled_projections(activation: Activation, q: Array, order: int) -> Array:
-    """ĉ_r(q_i) = E σ(√q_i Z)·H_r(Z)/√r!, r = 0…order, as (order+1) × len(q).
-
-    Computed on Chebyshev nodes in √q and interpolated: the variances of a problem crowd together.
-    """
-    scales = np.sqrt(q)
-    low, high = float(scales.min()), float(scales.max())
-    count = 24
-
-    def project(at: Array) -> Array:
-        return gaussian_mean(
-            activation.__call__,
-            np.zeros_like(at),
-            at,
-            activation.kinks,
-            lambda z: orthonormal_hermite(order, z),
-            9.0 + math.sqrt(2.0 * order),
-        )
-
-    if len(q) <= count or high - low < 1e-12 * high:
-        return project(scales)
-    angles = math.pi * (np.arange(count) + 0.5) / count
-    unit = np.cos(angles)
-    values = project(low + (high - low) * (unit + 1) / 2)
-    x = 2 * (scales - low) / (high - low) - 1
-    basis = np.cos(np.outer(np.arange(count), np.arccos(np.clip(x, -1, 1))))
-    transform = 2 / count * np.cos(np.outer(np.arange(count), angles))
-    transform[0] /= 2
-    return values @ transform.T @ basis
-
-
 def _mehler(activation: Activation, q: Array, p: Array, covariance: Array) -> Array:
     rho = _correlation(q, p, covariance)
     same = np.abs(rho) > 1 - 1e-12
     top = float(np.max(np.abs(rho), initial=0.0, where=~same))
-    left = scaled_projections(activation, q, _MOST_ORDERS)
-    right = left if p is q else scaled_projections(activation, p, _MOST_ORDERS)
-    energy = _energy(activation, q), _energy(activation, p)
-    size = math.sqrt(float(energy[0].max() * energy[1].max())) or 1.0
-    total = np.outer(left[0], right[0])
+    left = expand(activation, 0.0, np.sqrt(q), _MOST_ORDERS)
+    right = left if p is q else expand(activation, 0.0, np.sqrt(p), _MOST_ORDERS)
+    size = math.sqrt(float(left.energy.max() * right.energy.max())) or 1.0
+    total = np.outer(left.coefficients[0], right.coefficients[0])
     power = np.ones_like(rho)
     bound = math.inf
     for r in range(1, _MOST_ORDERS + 1):
         power *= rho
-        total += power * left[r][:, None] * right[r][None, :]
-        tails = [
-            np.maximum(e - np.sum(c[: r + 1] ** 2, axis=0), 0.0).max()
-            for e, c in zip(energy, (left, right), strict=True)
-        ]
-        bound = top ** (r + 1) * math.sqrt(float(tails[0] * tails[1]))
+        total += power * left.coefficients[r][:, None] * right.coefficients[r][None, :]
+        bound = top ** (r + 1) * math.sqrt(float(left.tail(r).max() * right.tail(r).max()))
         if bound <= _WANTED * size:
             break
     if bound > _WORST * size:
@@ -121,15 +256,11 @@ def _mehler(activation: Activation, q: Array, p: Array, covariance: Array) -> Ar
     return total
 
 
-def _energy(activation: Activation, q: Array) -> Array:
-    value, _, variance = activation.smoothed(0.0, np.sqrt(q))
-    return np.asarray(variance + value**2)
-
-
 def _collinear(activation: Activation, left: Array, right: Array) -> Array:
     """E σ(left·Z)σ(right·Z)."""
     if np.array_equal(left, right):
-        return _energy(activation, left**2)
+        value, _, variance = activation.smoothed(0.0, left)
+        return np.asarray(variance + value**2)
     z, step = np.linspace(-9, 9, 721, retstep=True)
     density = np.exp(-0.5 * z**2) * step / math.sqrt(2 * math.pi)
     return np.asarray((activation(np.outer(left, z)) * activation(np.outer(right, z))) @ density)

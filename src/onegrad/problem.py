@@ -161,7 +161,7 @@ class Problem(Section):
     @model_validator(mode="before")
     @classmethod
     def _labels_of_the_data(cls, values: Any) -> Any:
-        """Data that bring their labels need no [labels] table; tables may omit the default model."""
+        """Data that bring their labels need no [labels]; a table may omit the default model."""
         if not isinstance(values, Mapping):
             return values
         values = dict(values)
@@ -216,7 +216,8 @@ class Problem(Section):
             )  # fmt: skip
         if self.training.rate is not None and (by_strength or by_exponent):
             raise SpecError.of(
-                "training.rate", self.training.rate, "cannot be combined with [scaling]: both set η",
+                "training.rate", self.training.rate,
+                "cannot be combined with [scaling]: both set η",
                 "Remove one of the two",
             )  # fmt: skip
         if self.training.rate is None and not (by_strength or by_exponent):
@@ -325,7 +326,7 @@ class Problem(Section):
 
     @property
     def strength(self) -> float | None:
-        """β of the degree rule; in the isotropic convention it is 2·exponent. None if η is by hand."""
+        """β of the degree rule: 2·exponent in the isotropic convention, None if η is by hand."""
         if self.scaling.exponent is not None:
             return 2 * self.scaling.exponent
         return self.scaling.strength

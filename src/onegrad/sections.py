@@ -134,11 +134,8 @@ def _locate(
         if isinstance(part, int):
             path[-1] += f"[{part}]"
             continue
-        if field is not None and part not in owner.model_fields:
-            if part.startswith(("function-", "tuple[", "list[", "lax-", "constrained-")) or (
-                part in ("int", "float", "str", "bool")
-            ):
-                continue  # pydantic names the branch of a union that failed
+        if field is not None and part not in owner.model_fields and _is_branch(part):
+            continue
         path.append(str(part))
         field = owner.model_fields.get(str(part))
         if field is None:
@@ -149,6 +146,12 @@ def _locate(
         else:
             choices = {str(_tag(m)): m for m in models if _tag(m)}
     return owner, field, path
+
+
+def _is_branch(part: str) -> bool:
+    """Pydantic puts the name of the union's branch that failed into its location."""
+    branches = ("function-", "tuple[", "list[", "lax-", "constrained-", "literal[")
+    return part.startswith(branches) or part in ("int", "float", "str", "bool")
 
 
 def _members(annotation: Any) -> list[Any]:

@@ -37,13 +37,13 @@ def results_table(experiment: Experiment, results: Results) -> Table:
         good = base is not None and base.seeds > 0
         cells += [str(base.test_error), str(base.train_error)] if base and good else ["failed", ""]
         for model in others:
-            s = at.get(model)
-            if s is None or not s.seeds:
+            other = at.get(model)
+            if other is None or not other.seeds:
                 cells.append("failed")
             elif reference == "network" and good:
-                cells.append(percent(s.test_difference))
+                cells.append(percent(other.test_difference))
             else:
-                cells.append(str(s.test_error))
+                cells.append(str(other.test_error))
         table.add_row(*cells)
     table.caption = (
         f"mean ± standard error over {experiment.compare.seeds} seeds; other models as difference "
@@ -85,8 +85,8 @@ def degree_text(point: Point, report: DegreeReport) -> str:
         why = (
             "η and θ were set by hand, so there is no β to read the degree from"
             if report.value is None
-            else f"{report.symbol} = {report.value:g} is at the end of the scale: no finite degree is "
-            "enough as n grows"
+            else f"{report.symbol} = {report.value:g} is at the end of the scale: no finite "
+            "degree is enough as n grows"
         )
         lines.append(f"No degree by the rule: {why}. Choose one by the table below.")
     else:
@@ -107,8 +107,8 @@ def degree_text(point: Point, report: DegreeReport) -> str:
         mark = "yes" if t.kept else "no"
         lines.append(f"{t.degree:>6}  {mark:<4}  {t.share:>13.2e}   {ratio:>15}   {bound}")
     lines.append(
-        "norm over noise: the term's operator norm in one draw of the trained network, over that of "
-        "the same polynomial of pure noise.\nWhat is not kept is replaced by noise: near 1 that is "
-        "harmless, above 1 structure is lost."
+        "norm over noise: the term's operator norm in one draw of the trained network, over that "
+        "of the same polynomial of pure noise.\nWhat is not kept is replaced by noise: near 1 that "
+        "is harmless, above 1 structure is lost."
     )
     return "\n".join(lines) + "\n"

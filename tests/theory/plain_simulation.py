@@ -84,6 +84,7 @@ class Result:
     initial_readout: np.ndarray
     gradient_direction: np.ndarray  # X̃ᵀu
     component_test: np.ndarray
+    train_power: float  # mean y² of the readout's samples, for a ratio estimate
 
 
 def sample(
@@ -134,4 +135,5 @@ def simulate(
     return Result(
         train, float(square.mean()), train + network.ridge * float(readout @ readout),
         float(np.mean(np.sign(ft) != np.sign(yt))), w1, w0, a0, x.T @ u, by_component,
+        float(np.mean(yr**2)),
     )  # fmt: skip

@@ -62,7 +62,8 @@ class File(Section):
             found = [p.name for p in here.iterdir()] if here.is_dir() else []
             raise SpecError.of(
                 "data.path", str(self.path), "no such file (relative paths start where onegrad "
-                "runs)", did_you_mean(self.path.name, found) or "Give the path of a CSV or NPZ file",
+                "runs)",
+                did_you_mean(self.path.name, found) or "Give the path of a CSV or NPZ file",
             )  # fmt: skip
         if self.path.suffix.lower() not in (".csv", ".npz"):
             raise SpecError.of(

@@ -106,7 +106,7 @@ class Mixture(Section):
         return np.ones(self.rank) if self.strengths is None else np.array(self.strengths)
 
     def population(self, spread: float, rng: np.random.Generator) -> Population:
-        """Draw the directions of spikes and means; cost O(n·(components·rank)²), no n × n matrix."""
+        """Draw the directions of spikes and means: O(n·(components·rank)²), no n × n matrix."""
         components, n, r = len(self.weights), self.dim, self.rank
         raw = rng.standard_normal((n, components * r + components))
         if self.directions == "orthogonal":

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from onegrad.equivalents.conditional_gaussian import leading_direction
 from onegrad.hermite import Array, hermite_series, sqrt_factorial
 from onegrad.network.trial import Trial
 from onegrad.problem import Problem, degree_rule
@@ -76,23 +77,16 @@ def _terms(trial: Trial, upto: int, degree: int, beta: float | None) -> tuple[Te
     noise = np.random.default_rng(0).standard_normal(scaled.shape)
     terms = []
     for j in range(1, upto + 1):
-        size = abs(h[j]) / sqrt_factorial(j)[-1]
+        size = float(abs(h[j]) / sqrt_factorial(j)[-1])
         unit = np.zeros(j + 1)
         unit[j] = 1.0 / sqrt_factorial(j)[-1]
         ratio = _operator_norm(hermite_series(unit, scaled))
         ratio /= _operator_norm(hermite_series(unit, noise))
-        share = float(size**2 / energy)
+        share = size**2 / energy if energy else 0.0
         exponent = None if beta is None else (1 - j * (1 - beta)) / 2
         terms.append(Term(j, j <= degree, share, ratio if share > 1e-12 else 0.0, exponent))
     return tuple(terms)
 
 
-def _operator_norm(matrix: Array, iterations: int = 60) -> float:
-    vector = np.random.default_rng(0).standard_normal(matrix.shape[1])
-    norm = 0.0
-    for _ in range(iterations):
-        vector /= np.linalg.norm(vector)
-        image = matrix @ vector
-        norm = float(np.linalg.norm(image))
-        vector = matrix.T @ image
-    return norm
+def _operator_norm(matrix: Array) -> float:
+    return float(np.linalg.norm(matrix @ leading_direction(matrix)))

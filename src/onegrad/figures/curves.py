@@ -68,11 +68,15 @@ def _draw_panel(panel: Axes, summaries: list[Summary], axis: str, quantity: str)
             if model == "theory":
                 panel.plot(x, y, color=colour, lw=1.3, zorder=1)
             else:
-                panel.errorbar(x, y, yerr=e, **_mark(model, colour))
+                # the other models share the network's draws: their own bars would mislead
+                bars = e if model == "network" else None
+                panel.errorbar(x, y, yerr=bars, **_mark(model, colour))
     if axis:
         xs = [float(s.point[axis]) for s in summaries]
         if min(xs) > 0 and max(xs) / min(xs) > 8:
             panel.set_xscale("log")
+            panel.set_xticks(sorted(set(xs)), [f"{x:g}" for x in sorted(set(xs))])
+            panel.minorticks_off()
     if values and max(values) / min(values) > 8:
         panel.set_yscale("log")
     panel.set_xlabel(label(axis))
@@ -130,7 +134,7 @@ def caption(experiment: Experiment) -> str:
     if "network.width_ratio" in swept:
         swept.add("network.width")
     shown = [text for key, text in parts.items() if key not in swept]
-    bars = "error bars: standard error"
+    bars = "error bars: standard error of the network"
     return ", ".join([*shown, f"{experiment.compare.seeds} seeds", bars])
 
 

@@ -39,7 +39,7 @@ LABELS = {
     "train_error": "training error (MSE)",
 }
 
-RC = {
+RC: Any = {
     "figure.dpi": 110,
     "savefig.dpi": 200,
     "font.size": 10,

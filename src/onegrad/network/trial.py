@@ -10,6 +10,7 @@ import numpy as np
 from onegrad.data.arrays import Arrays, File
 from onegrad.data.population import Batch
 from onegrad.hermite import Array
+from onegrad.network.gram import Grams
 from onegrad.network.init import draw_readout, draw_weights
 from onegrad.network.step import descent_direction, residual
 from onegrad.problem import Problem, World
@@ -54,6 +55,11 @@ class Trial:
     @cached_property
     def world(self) -> World:
         return self.problem.world(self.streams)
+
+    @cached_property
+    def grams(self) -> Grams:
+        """Products ŴŴᵀ that the exact risks of several models share."""
+        return Grams()
 
     # --- samples ------------------------------------------------------------------------
 

@@ -51,6 +51,10 @@ class Bulk:
         """
         return _TW1_999 * self.edge_scale * size ** (-2.0 / 3.0)
 
+    def threshold(self, size: int, leak: float = 0.0) -> float:
+        """Singular value (root of an eigenvalue) above which one of `size` counts as a spike."""
+        return math.sqrt(self.edge + self.margin(size) + leak)
+
     def mass(self) -> float:
         """Atom plus the integral of the density: 1 up to the error of the integration."""
         return self.atom + sum(float(spline(1.0)) for _, spline in self._integrals())

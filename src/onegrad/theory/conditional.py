@@ -9,7 +9,7 @@ of the data's few special directions (nodes.py), the fixed point and its errors
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr
@@ -19,7 +19,7 @@ from onegrad.hermite import Array
 from onegrad.theory.fixed_point import Errors, Features, errors, solve_fixed_point
 from onegrad.theory.geometry import Geometry, Labels, Training
 from onegrad.theory.neurons import Neurons, label_means, pure_types
-from onegrad.theory.nodes import Effort, component_nodes
+from onegrad.theory.nodes import Effort, component_nodes, quasi_gaussian
 from onegrad.theory.smoothing import smoothed
 
 _HIGHEST_LEVEL = 4
@@ -70,6 +70,9 @@ def data_nodes(geometry: Geometry, labels: Labels, neurons: Neurons, effort: Eff
     label = None
     if labels.links is not None:
         label = np.concatenate([geometry.teacher, np.zeros(extra)])
+    centre = None
+    if labels.values is not None and len(set(labels.values)) > 1:
+        centre = np.concatenate([geometry.weights @ geometry.means, np.zeros(extra)])
     parts, owners, weights = [], [], []
     for c, weight in enumerate(geometry.weights):
         if weight == 0:
@@ -78,7 +81,7 @@ def data_nodes(geometry: Geometry, labels: Labels, neurons: Neurons, effort: Eff
         covariance = np.eye(r + extra)
         covariance[:r, :r] = geometry.covariances[c]
         kinks = () if labels.links is None else labels.links[c].kinks
-        kappa, w = component_nodes(mean, covariance, neurons.spread, effort, label, kinks)
+        kappa, w = component_nodes(mean, covariance, neurons.spread, effort, label, kinks, centre)
         parts.append(kappa)
         owners.append(np.full(len(w), c))
         weights.append(weight * w)
@@ -168,8 +171,6 @@ def _relative(fine: float, coarse: float) -> float:
 
 
 def _with_estimate(solution: Solution, estimate: float, accuracy: float) -> Solution:
-    from dataclasses import replace
-
     status = "ok" if estimate <= accuracy else "inaccurate"
     return replace(solution, error_estimate=estimate, status=status)
 
@@ -182,6 +183,9 @@ def solve_at(
     effort: Effort,
 ) -> Solution:
     """One resolution, no error estimate."""
+    if labels.values is not None and len(set(labels.values)) > 1:
+        # What separates components is learned to a higher degree than a smooth teacher.
+        effort = replace(effort, tolerance=1e-2 * effort.tolerance)
     neurons = types(effort)
     where = data_nodes(geometry, labels, neurons, effort)
     features = features_at(geometry, labels, training, neurons, where)
@@ -196,12 +200,47 @@ def solve_at(
             test[c], train[c] = w @ result.node_test[mine], w @ result.node_train[mine]
     wrong = None
     if labels.binary:
-        margin = features.labels * result.prediction
-        with np.errstate(divide="ignore", invalid="ignore"):
-            z = np.where(margin == 0, 0.0, margin / np.sqrt(result.variance))
-        wrong = float(where.weights @ ndtr(-z))
+        wrong = _wrong_sign(geometry, labels, training, neurons, result, effort)
     return Solution(
         result.test_error, result.train_error, result.train_objective, test, train, wrong,
         "ok", np.nan, point.iterations, point.residual,
         len(neurons.bulk), len(where.weights), result, where, neurons,
     )  # fmt: skip
+
+
+def errors_at(
+    geometry: Geometry, labels: Labels, training: Training, solution: Solution, where: Nodes
+) -> tuple[Array, Array]:
+    """E[f|κ] and Var[f|κ] at nodes of one's own choice; weights of the nodes play no part."""
+    features = features_at(geometry, labels, training, solution.neurons, where)
+    prediction = solution.by_node.readout @ features.mean
+    return prediction, solution.by_node.response.variance_at(features)
+
+
+def _wrong_sign(
+    geometry: Geometry,
+    labels: Labels,
+    training: Training,
+    neurons: Neurons,
+    result: Errors,
+    effort: Effort,
+) -> float:
+    """P(sign f ≠ y): f given κ is N(f_s, q_s). It varies faster with κ than its moments do,
+    so it has nodes of its own, quasi-Monte Carlo."""
+    assert labels.values is not None
+    extra = neurons.vectors.shape[1] - geometry.rank
+    z, w = quasi_gaussian(neurons.vectors.shape[1], effort.points)
+    total = 0.0
+    for c, weight in enumerate(geometry.weights):
+        if weight == 0:
+            continue
+        root = np.eye(geometry.rank + extra)
+        root[: geometry.rank, : geometry.rank] = np.linalg.cholesky(geometry.covariances[c])
+        kappa = np.concatenate([geometry.means[c], np.zeros(extra)]) + z @ root.T
+        features = features_at(
+            geometry, labels, training, neurons, Nodes(kappa, np.full(len(w), c), w)
+        )
+        margin = labels.values[c] * (result.readout @ features.mean)
+        spread = np.sqrt(np.maximum(result.response.variance_at(features), 1e-300))
+        total += float(weight * w @ ndtr(-margin / spread))
+    return total

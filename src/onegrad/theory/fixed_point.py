@@ -194,6 +194,85 @@ class Errors:
     train_objective: float
     test_error: float
     train_error: float
+    response: Response
+
+
+class Response:
+    """Second moments of the prediction at a fixed point, at its own nodes or at others.
+
+    q(κ) = Fᵀ Z (p + F D t/m) + (n'/m) Σ_s' K²_{ss'} (D t)_s' − (β/w)², with t = noise + r² + q
+    (docs/theory.md eqs. (14)–(17), (25)).
+    """
+
+    def __init__(self, point: FixedPoint, core: _Core, readout: Array) -> None:
+        f, m = point.features, point.gain
+        self.point, self.core = point, core
+        kernel = np.diag(1.0 / (f.counts * m**2)) - (core.u @ core.gh @ core.u.T) ** 2 / f.bulk_dim
+        self.factor = _factor_positive(kernel, "the response of the fixed point")
+        self.pushed = (readout / (f.counts * m)) ** 2
+        self.tilted: Array | None = None
+        if f.tilt is not None:
+            self.tilted = core.u.T @ (f.tilt / f.bulk * readout)
+            self.pushed -= (core.u @ core.gh @ self.tilted) ** 2 / f.bulk_dim
+        self.load = np.zeros(len(f.weights))  # D t, known once the equations are solved
+        self.own = self._table(f.extra, core.v)
+
+    def _table(self, extra: Array, v: Array) -> Array:
+        """F_is = e_is + b_i² ((W⁻¹P d_i)_s)²."""
+        return np.asarray(extra + (self.core.u @ self.core.h.T @ v.T) ** 2)
+
+    def _carried(self, table: Array, v: Array, load: Array) -> Array:
+        """J load, the rows of J at the nodes of `table`."""
+        inner = self.core.v.T @ (load[:, None] * self.core.v)
+        bulk = _diagonal(v @ self.core.k, inner)
+        through = cho_solve(self.factor, self.own @ load)
+        return np.asarray(table.T @ through + self.point.features.bulk_dim * bulk)
+
+    def _source(self, table: Array, v: Array) -> Array:
+        source = table.T @ cho_solve(self.factor, self.pushed)
+        if self.tilted is not None:
+            source -= (v @ self.core.h @ self.tilted) ** 2
+        return np.asarray(source)
+
+    def solve(self, rest: Array) -> Array:
+        """t = rest + source + (1/m) J D t, symmetrised, by conjugate gradients; returns q."""
+        f, samples = self.point.features, self.point.samples
+        half = np.sqrt(f.weights) / (1.0 + self.point.chi)
+
+        def apply(x: Array) -> Array:
+            x = x.ravel()
+            return np.asarray(x - half * self._carried(self.own, self.core.v, half * x) / samples)
+
+        size = len(half)
+        operator = LinearOperator((size, size), matvec=apply, dtype=float)
+        right = half * (rest + self._source(self.own, self.core.v))
+        solution, failed = cg(operator, right, rtol=1e-11, atol=0.0, maxiter=10 * size + 200)
+        if failed or not np.all(np.isfinite(solution)):
+            raise ConvergenceError(
+                "the equations of the second moments did not converge; the problem is too close "
+                "to interpolation. Use a larger ridge, or a width further from the samples."
+            )
+        self.load = half * solution
+        return self.variance_at(f)
+
+    def variance_at(self, features: Features) -> Array:
+        """q at the nodes of other features of the same neurons (or of the same features)."""
+        if features is self.point.features:
+            table, v = self.own, self.core.v
+        else:
+            u = self.core.u * np.sqrt(features.counts)[:, None]
+            scaled = features.slope * (np.sqrt(features.counts) * features.bulk)[:, None]
+            v = np.linalg.lstsq(u, scaled, rcond=1e-9)[0].T
+            table = self._table(features.extra, v)
+        carried = self._carried(table, v, self.load) / self.point.samples
+        variance = self._source(table, v) + carried
+        size = 1.0 + float(np.abs(variance).max())
+        if np.any(variance < -1e-8 * size):
+            raise ConvergenceError(
+                f"a variance of the theory came out negative ({float(variance.min()):.2e}): the "
+                "resolution is not enough. Ask for a higher accuracy, or use a larger ridge."
+            )
+        return np.maximum(variance, 0.0)
 
 
 def errors(point: FixedPoint) -> Errors:
@@ -201,7 +280,7 @@ def errors(point: FixedPoint) -> Errors:
     f, m, chi = point.features, point.gain, point.chi
     w = f.weights / (1.0 + chi)
     core = _Core(f, m, w)
-    # The mean part: a ridge problem in the types, penalty 1/(c_i m_i)  (eq. (12), (24)).
+    # The mean part: a ridge problem in the types, penalty 1/(c_i m_i)  (eqs. (12), (24)).
     system = (f.mean * w) @ f.mean.T + np.diag(1.0 / (f.counts * m))
     if f.tilt is not None:
         lifted = core.u * (f.tilt / f.bulk)[:, None]
@@ -210,59 +289,14 @@ def errors(point: FixedPoint) -> Errors:
     prediction = readout @ f.mean
     rest = f.labels - prediction
     objective = float(w @ f.noise + f.labels @ (w * rest))
-    # Second order: F, Z and the source of q  (eqs. (14)–(17), (25)).
-    response = f.extra + (core.u @ core.h.T @ core.v.T) ** 2
-    pushed = (readout / (f.counts * m)) ** 2
-    source = np.zeros_like(w)
-    if f.tilt is not None:
-        y = core.u.T @ (f.tilt / f.bulk * readout)
-        pushed = pushed - (core.u @ core.gh @ y) ** 2 / f.bulk_dim
-        source = -((core.v @ core.h @ y) ** 2)
-    kernel = np.diag(1.0 / (f.counts * m**2)) - (core.u @ core.gh @ core.u.T) ** 2 / f.bulk_dim
-    factor = _factor_positive(kernel, "the response of the fixed point")
-    source = source + response.T @ cho_solve(factor, pushed)
-    total = _second_order(f, point.samples, core, response, factor, chi, f.noise + rest**2 + source)
-    variance = total - f.noise - rest**2
-    if np.any(variance < -1e-9 * (1.0 + np.abs(total).max())):
-        raise ConvergenceError(
-            f"a variance of the theory came out negative ({float(variance.min()):.2e}): the "
-            "resolution is not enough. Ask for a higher accuracy, or use a larger ridge."
-        )
+    response = Response(point, core, readout)
+    variance = response.solve(f.noise + rest**2)
+    total = f.noise + rest**2 + variance
     train = total / (1.0 + chi) ** 2
     return Errors(
-        prediction, np.maximum(variance, 0.0), total, train, readout, objective,
-        float(f.weights @ total), float(f.weights @ train),
+        prediction, variance, total, train, readout, objective,
+        float(f.weights @ total), float(f.weights @ train), response,
     )  # fmt: skip
-
-
-def _second_order(
-    f: Features,
-    samples: float,
-    core: _Core,
-    response: Array,
-    factor: tuple[Array, bool],
-    chi: Array,
-    source: Array,
-) -> Array:
-    """t = source + (1/m) J diag(ω/(1+χ)²) t, symmetrised and solved by conjugate gradients."""
-    half = np.sqrt(f.weights) / (1.0 + chi)
-    vk = core.v @ core.k
-
-    def apply(x: Array) -> Array:
-        scaled = half * x.ravel()
-        bulk = _diagonal(vk, core.v.T @ (scaled[:, None] * core.v))
-        j = response.T @ cho_solve(factor, response @ scaled) + f.bulk_dim * bulk
-        return np.asarray(x.ravel() - half * j / samples)
-
-    size = len(half)
-    operator = LinearOperator((size, size), matvec=apply, dtype=float)
-    solution, failed = cg(operator, half * source, rtol=1e-11, atol=0.0, maxiter=10 * size + 200)
-    if failed or not np.all(np.isfinite(solution)):
-        raise ConvergenceError(
-            "the equations of the second moments did not converge; the problem is too close to "
-            "interpolation. Use a larger ridge, or a width further from the number of samples."
-        )
-    return np.asarray(solution / half)
 
 
 def _factor_positive(matrix: Array, what: str) -> tuple[Array, bool]:

@@ -35,6 +35,7 @@ from onegrad.theory.spiked import (
     direction_norm2,
     features_of,
     link_of,
+    norm_spikes,
     polynomial_spikes,
     resummed_spikes,
 )
@@ -172,6 +173,9 @@ def predict_isotropic(
     losses = Losses(
         *map(float, regression_losses(traces, phi, psi, ridge, teacher.linear**2, tau2))
     )
+    if teacher.coefficients[0] != 0 and method != "limit":
+        norms = norm_spikes(features, teacher, psi)
+        losses = finite_step_losses(norms, teacher, traces, phi, psi, ridge, noise_variance)
     s2 = 0.0
     if trained:
         check_linear_part(features)
@@ -191,7 +195,7 @@ def predict_isotropic(
     elif trained:
         spikes = (
             resummed_spikes(activation, teacher, noise_variance=noise_variance, rate=eta,
-                            step_phi=step_phi, width=width, gradient=gradient)
+                            step_phi=step_phi, width=width, gradient=gradient, psi=psi)
             if degree is None
             else polynomial_spikes(features, teacher, noise_variance=noise_variance, rate=eta,
                                    step_phi=step_phi, width=width, gradient=gradient,

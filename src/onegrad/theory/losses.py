@@ -20,6 +20,7 @@ from onegrad.theory.spiked import (
     Features,
     Link,
     Spikes,
+    check_centred_labels,
     check_linear_part,
     direction_norm2,
 )
@@ -134,6 +135,7 @@ def closed_form_drops(
     `polynomial_gain`. ReLU has c₃ = 0: `loss_drops` knows.
     """
     check_linear_part(features)
+    check_centred_labels(features, link)
     check_degree(degree)
     traces = limiting_traces(features.c1, features.rest, phi, psi, ridge)
     s2 = direction_norm2(
@@ -192,6 +194,7 @@ def active_set_drops(
 ) -> tuple[float, float]:
     """(Δ_ℓ, Λ_ℓ) by projection on the spikes that exist, whichever c_k vanish; see `loss_drops`."""
     check_linear_part(features)
+    check_centred_labels(features, link)
     check_degree(degree)
     traces = limiting_traces(features.c1, features.rest, phi, psi, ridge)
     s2 = direction_norm2(
@@ -242,7 +245,10 @@ def finite_step_losses(
         math.sqrt(own) * np.eye(size),
     ])  # fmt: skip
     right = np.concatenate([math.sqrt(m2) * goal, math.sqrt(m1) * root * t, np.zeros(size)])
-    v = np.linalg.lstsq(matrix, right)[0]
+    # columns span many orders of magnitude when the spikes do: scaled QR, no truncation
+    norms = np.linalg.norm(matrix, axis=0)
+    q, upper = np.linalg.qr(matrix / norms)
+    v = np.linalg.solve(upper, q.T @ right) / norms
     b2 = float(np.sum((goal - spikes.linear @ v) ** 2))
     left = float(np.sum((root * (t - spikes.hermite @ v)) ** 2) - np.sum((root * t) ** 2))
     norm2 = float(v @ v)

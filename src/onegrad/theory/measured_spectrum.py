@@ -69,13 +69,13 @@ def leading_singular(
     return u[:, order], s[order], vt[order]
 
 
-def count_spikes(singular_values: Array, bulk: Bulk, size: int) -> int:
+def count_spikes(singular_values: Array, bulk: Bulk, size: int, leak: float = 0.0) -> int:
     """How many exceed the limiting edge by more than the finite-size margin.
 
-    `bulk` is a law of eigenvalues, `size` their number (n for F, N for W).
+    `bulk` is a law of eigenvalues, `size` their number (n for F, N for W), `leak` what a step
+    adds to the edge (`spectrum.step_leak`).
     """
-    threshold = math.sqrt(bulk.edge + bulk.margin(size))
-    return int(np.sum(np.asarray(singular_values) > threshold))
+    return int(np.sum(np.asarray(singular_values) > bulk.threshold(size, leak)))
 
 
 def projections(inputs: Array, direction: Array) -> Array:
@@ -109,18 +109,22 @@ def measure_features(
     direction: Array | None = None,
     degree: int = 3,
     count: int = 10,
+    leak: float = 0.0,
     rng: np.random.Generator | None = None,
 ) -> MeasuredSpectrum:
-    """Leading singular values of F/√n against `bulk` (the law of F₀F₀ᵀ/n), and alignments."""
+    """Leading singular values of F/√n against `bulk` (the law of F₀F₀ᵀ/n), and alignments.
+
+    For trained features pass the `leak` of the step, or the lifted bulk counts as spikes.
+    """
     n = features.shape[0]
     count = min(count, *features.shape)
     u, s, _ = leading_singular(features / math.sqrt(n), count, rng)
     hermite, power = np.empty((count, 0)), np.empty((count, 0))
     if inputs is not None and direction is not None:
         hermite, power = polynomial_alignments(u, projections(inputs, direction), degree)
-    threshold = math.sqrt(bulk.edge + bulk.margin(n))
+    threshold = bulk.threshold(n, leak)
     return MeasuredSpectrum(
-        s, math.sqrt(bulk.edge), threshold, count_spikes(s, bulk, n), hermite, power
+        s, math.sqrt(bulk.edge), threshold, count_spikes(s, bulk, n, leak), hermite, power
     )
 
 
@@ -130,7 +134,7 @@ def measure_weights(
     """Leading singular values of W against `bulk` (the law of W₀W₀ᵀ)."""
     size = weights.shape[0]
     _, s, _ = leading_singular(weights, min(count, *weights.shape), rng)
-    threshold = math.sqrt(bulk.edge + bulk.margin(size))
+    threshold = bulk.threshold(size)
     empty = np.empty((s.size, 0))
     return MeasuredSpectrum(
         s, math.sqrt(bulk.edge), threshold, count_spikes(s, bulk, size), empty, empty

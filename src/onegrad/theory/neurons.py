@@ -18,6 +18,7 @@ from onegrad.theory.geometry import Geometry, Labels, Training
 from onegrad.theory.nodes import Effort, axis_order, component_nodes, standard_nodes, tensor
 from onegrad.theory.smoothing import slope_moments, smoothed
 
+_WEAK_STEP = 1e-3  # a step that adds less than this to a preactivation's variance is nearly linear
 _OUTPUT_MATTERS = 0.01  # initial output below this part of E y² is left out of the residual
 
 
@@ -156,9 +157,13 @@ class _Moments:
     noise: Array  # (T,) E[u² σ'²] − E[u² σ']²/E u²
     spread: Array  # (T, r', r') E[u² Var_z(σ') κ̃κ̃ᵀ]
 
+    def tiled(self, repeats: int) -> _Moments:
+        arrays = (self.push, self.curvature, self.noise, self.spread)
+        return _Moments(*(np.tile(x, (repeats, *([1] * (x.ndim - 1)))) for x in arrays))
+
 
 def _step_moments(
-    start: Array, sample: StepSample, training: Training, bulk: float, memory: float
+    start: Array, bulk: Array, sample: StepSample, training: Training, memory: float
 ) -> _Moments:
     """Averages (22) over κ̃ and z', with the N(0,1) part of e·x̃ merged into z'."""
     u, weights, power = sample.residual, sample.weights, sample.power
@@ -187,7 +192,8 @@ def pure_types(geometry: Geometry, labels: Labels, training: Training, effort: E
     """Types of neurons after the step, nothing drawn: eqs. (20)–(24).
 
     f0 ~ N(0, I·weight_variance) and a by tensor Gauss rules (quasi-Monte Carlo when many
-    directions are strong). With the initial output in the residual, the coordinate along
+    directions are strong). The norm of w_i is an axis of its own: its fluctuation of order
+    1/√n is what a centred even activation learns a constant from. With the initial output in the residual, the coordinate along
     W₀ᵀa/|W₀ᵀa| has mean a_i·√(n·weight_variance/(k E a²)).
     """
     output = initial_output_matters(geometry, labels, training)
@@ -205,25 +211,28 @@ def pure_types(geometry: Geometry, labels: Labels, training: Training, effort: E
     # Axes of f0: principal directions of E κκᵀ, strong ones first; e and W₀ᵀa have unit variance.
     second = _second_moment(geometry)
     values, vectors = np.linalg.eigh(second)
-    importance = np.concatenate([values[::-1], np.ones(count - geometry.rank)]) / bulk_dim
+    importance = np.concatenate([values[::-1], np.ones(count - geometry.rank), [0.0]]) / bulk_dim
     rotation = np.eye(count)
     rotation[: geometry.rank, : geometry.rank] = vectors[:, ::-1]
-    readout = _readout_rule(training, sample, second, bulk, memory, effort)
-    z, p = standard_nodes(np.maximum(importance, 0.0), effort, [readout])
+    moved = _step_importance(training, sample, second, bulk, memory)
+    leading, readout_axes = [_readout_rule(training, moved, effort)], []
+    if moved < _WEAK_STEP:  # the readout is one more weak axis
+        leading, readout_axes = [], [0.0]
+    z, p = standard_nodes(np.array([*importance, *readout_axes]), effort, leading)
+    z = np.roll(z, 1, axis=1) if readout_axes else z
     a = training.readout_mean + training.readout_std * z[:, 0]
-    start = math.sqrt(variance) * z[:, 1:] @ rotation.T
+    start = math.sqrt(variance) * z[:, 1:-1] @ rotation.T
+    before = bulk * np.exp(z[:, -1] / math.sqrt(2 * bulk_dim))
     if output:
         start[:, -2] += a * math.sqrt(
             geometry.dim * variance / (training.width * training.readout_square)
         )
-        moments = _step_moments(start, sample, training, bulk, memory)
-    else:  # nothing but h depends on the readout: average once per f0
-        each = len(z) // len(readout[1])
-        moments = _step_moments(start[:each], sample, training, bulk, memory)
-        moments = _Moments(
-            *(np.tile(x, (len(readout[1]), *([1] * (x.ndim - 1)))) for x in
-              (moments.push, moments.curvature, moments.noise, moments.spread))
-        )  # fmt: skip
+    # Without the output nothing but h depends on the readout: average once per f0.
+    repeats = 1 if output or readout_axes else len(leading[0][1])
+    each = len(z) // repeats
+    moments = _step_moments(start[:each], before[:each], sample, training, memory)
+    if repeats > 1:
+        moments = moments.tiled(repeats)
     h = training.rate * a
     stretch = 1.0 + h * moments.curvature
     squares = np.eye(count) + (h**2 / (variance * training.step_samples))[:, None, None] * (
@@ -231,10 +240,10 @@ def pure_types(geometry: Geometry, labels: Labels, training: Training, effort: E
     )
     vectors = np.einsum("tij,tj->ti", _spread_root(squares), start) + h[:, None] * moments.push
     noise = h**2 * (bulk_dim / training.step_samples) * moments.noise
-    after = np.sqrt(bulk**2 * stretch**2 + noise)
+    after = np.sqrt(before**2 * stretch**2 + noise)
     tilt = None
     if output:
-        tilt = bulk * stretch * a / math.sqrt(training.width * training.readout_square)
+        tilt = before * stretch * a / math.sqrt(training.width * training.readout_square)
     return Neurons(vectors, after, training.width * p, bulk_dim, tilt)
 
 
@@ -244,24 +253,22 @@ def _second_moment(geometry: Geometry) -> Array:
     return geometry.mean_covariance + outer
 
 
-def _readout_rule(
-    training: Training,
-    sample: StepSample,
-    second: Array,
-    bulk: float,
-    memory: float,
-    effort: Effort,
-) -> tuple[Array, Array]:
+def _step_importance(
+    training: Training, sample: StepSample, second: Array, bulk: float, memory: float
+) -> float:
+    """Variance that the step adds to a preactivation, E (h g·κ)², relative to the bulk's."""
+    count = sample.kappa.shape[1] + 1
+    push = _step_moments(np.zeros((1, count)), np.array([bulk]), sample, training, memory).push[0]
+    r = len(second)
+    moved = float(push[:r] @ second @ push[:r] + push[r:] @ push[r:]) / bulk**2
+    return training.rate**2 * training.readout_square * moved
+
+
+def _readout_rule(training: Training, moved: float, effort: Effort) -> tuple[Array, Array]:
     """Nodes for (a − readout_mean)/readout_std: more of them the further the step moves a neuron."""
     if training.readout_std == 0:
         return np.zeros(1), np.ones(1)
-    if training.rate == 0:
-        return gauss_hermite(2)
-    count = sample.kappa.shape[1] + 1
-    push = _step_moments(np.zeros((1, count)), sample, training, bulk, memory).push[0]
-    r = len(second)
-    moved = float(push[:r] @ second @ push[:r] + push[r:] @ push[r:]) / bulk**2
-    order = axis_order((training.rate * training.readout_std) ** 2 * moved, effort.tolerance)
+    order = axis_order(moved, effort)
     return gauss_hermite(2 * max(1 + effort.raised, math.ceil((order + 1) / 2)))
 
 

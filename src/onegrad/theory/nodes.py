@@ -31,6 +31,7 @@ class Effort:
     raised : number of most important axes that get at least three nodes, whatever their
         importance, so that two levels never agree just because they are the same rule
     label_nodes : Gauss nodes on each smooth piece of the label
+    longest : most nodes along one axis
     most : more tensor nodes than this and quasi-Monte Carlo is used
     points : number of quasi-Monte Carlo points
     """
@@ -38,6 +39,7 @@ class Effort:
     tolerance: float
     raised: int
     label_nodes: int
+    longest: int
     most: int
     points: int
 
@@ -47,17 +49,18 @@ class Effort:
             tolerance=3e-2 * 4.0**-level,
             raised=level,
             label_nodes=3 + (level + 1) // 2 if level < 2 else 2 + level,
+            longest=12 + 6 * level,
             most=600 * 2**level,
             points=512 * 2**level,
         )
 
 
-def axis_order(importance: float, tolerance: float) -> int:
+def axis_order(importance: float, effort: Effort) -> int:
     """Gauss–Hermite nodes along an axis of that importance I: smallest p ≥ 2, x^p ≤ tolerance."""
     x = importance / (1.0 + importance)
     if x <= 0:
         return 2
-    return int(min(max(2, math.ceil(math.log(tolerance) / math.log(x))), 40))
+    return int(min(max(2, math.ceil(math.log(effort.tolerance) / math.log(x))), effort.longest))
 
 
 @lru_cache(maxsize=512)
@@ -159,7 +162,7 @@ def standard_nodes(
     if np.any(~np.isfinite(importance)) or np.any(importance < -1e-9):
         raise AssumptionError("importances of integration axes must be finite and non-negative.")
     rules = list(leading or [])
-    orders = [axis_order(float(i), effort.tolerance) for i in importance]
+    orders = [axis_order(float(i), effort) for i in importance]
     for j in np.argsort(-importance, kind="stable")[: effort.raised]:
         orders[j] = max(3, orders[j])
     strong = [j for j, p in enumerate(orders) if p > 2]
@@ -185,12 +188,15 @@ def component_nodes(
     effort: Effort,
     label: Array | None = None,
     kinks: tuple[float, ...] = (),
+    centre: Array | None = None,
 ) -> tuple[Array, Array]:
     """Nodes (S, r) and weights (S,) for κ ~ N(mean, covariance).
 
     spread : (r, r) second moment E[vvᵀ]/b² over neurons: what the features see of κ
     label : (r,) direction ξ along which the label varies, or None; its axis comes first, with
         Gauss rules split where ξ·κ meets one of the `kinks`
+    centre : (r,) where the components overlap, for labels that name the component: what is
+        learned changes fast there, so the strongest axis is split at it
     """
     values, vectors = np.linalg.eigh(covariance)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
@@ -204,11 +210,18 @@ def component_nodes(
         assert label is not None
         breaks = tuple(round((k - float(label @ mean)) / scale, 12) for k in kinks)
         pieces = 1 + sum(abs(b) < _REACH for b in breaks)
-        needed = axis_order(importance, effort.tolerance)
+        needed = axis_order(importance, effort)
         if pieces == 1:
             leading.append(gauss_hermite(max(2 * effort.label_nodes, needed)))
         else:
             leading.append(piecewise_gauss(breaks, max(effort.label_nodes, math.ceil(needed / 2))))
+    elif centre is not None:
+        first = np.linalg.eigh(seen)[1][:, -1]
+        needed = axis_order(float(first @ seen @ first), effort)
+        if needed > 4:
+            away = float(first @ np.linalg.solve(root, centre - mean))
+            leading.append(piecewise_gauss((round(away, 12),), math.ceil(0.6 * needed)))
+    if leading:
         complement = np.linalg.svd(first[None, :])[2][1:].T
     else:
         complement = np.eye(len(mean))

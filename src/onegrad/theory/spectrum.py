@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
 
 from onegrad.activation import Activation
-from onegrad.hermite import Array, power_to_hermite, sqrt_factorial
+from onegrad.hermite import Array, gaussian_mean, power_to_hermite, sqrt_factorial
 from onegrad.theory.bulk import Bulk, feature_bulk, weight_bulk
 from onegrad.theory.feature_law import FeatureLaw
 from onegrad.theory.spiked import (
@@ -39,6 +40,7 @@ __all__ = [
     "norm_outlier",
     "predict_feature_spikes",
     "spike_threshold",
+    "step_leak",
     "weight_bulk",
     "weight_spike",
 ]
@@ -224,10 +226,44 @@ def norm_outlier(features: Features, phi: float, psi: float) -> float | None:
     return math.sqrt(float(brentq(excess, start, limit, rtol=1e-13)))
 
 
-def spike_threshold(bulk: Bulk, size: int) -> float:
+def step_leak(
+    activation: Activation,
+    link: Link | Activation | Sequence[float],
+    *,
+    dim: int,
+    width: int,
+    samples: int,
+    rate: float,
+    noise_variance: float = 0.0,
+    step_samples: int | None = None,
+    gradient: str = "exact",
+) -> float:
+    """How far the step lifts the bulk of F Fᵀ/n itself, as an eigenvalue; vanishes as n grows.
+
+    Besides its spikes F − F₀ contains τ diag(x)(σ'(X̃W₀ᵀ) − c₁)diag(α), x = X̃β̂ and α = a√N
+    standard Gaussian, τ = ηc₁s/√N. Its squared norm over n is about
+    τ²(E σ'² − c₁²)(max x²·N/n + max α²), with 2 ln n and 2 ln N for the maxima; independent of
+    the bulk, it adds in squares. Twice that is returned: a margin for counting, not a limit.
+    """
+    features = features_of(activation)
+    s2 = direction_norm2(
+        features, link_of(link), noise_variance, dim / (step_samples or samples), gradient
+    )
+    tau2 = (rate * features.c1) ** 2 * float(s2) / width
+    spread = max(_slope_moment(activation) - features.c1**2, 0.0)
+    return 4 * tau2 * spread * (math.log(samples) * width / samples + math.log(width))
+
+
+@lru_cache(maxsize=256)
+def _slope_moment(activation: Activation) -> float:
+    """E σ'(Z)²."""
+    return float(gaussian_mean(lambda x: activation.derivative(x) ** 2, kinks=activation.kinks))
+
+
+def spike_threshold(bulk: Bulk, size: int, leak: float = 0.0) -> float:
     """Singular value above which a measured one counts as a spike, among `size` eigenvalues.
 
-    The square root of the limiting edge plus the finite-size margin of `Bulk.margin`;
-    `size` is n for features, N for weights.
+    The square root of the limiting edge plus the finite-size margin of `Bulk.margin`, plus the
+    `leak` of a step (`step_leak`); `size` is n for features, N for weights.
     """
-    return math.sqrt(bulk.edge + bulk.margin(size))
+    return bulk.threshold(size, leak)

@@ -17,12 +17,14 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
 
 from onegrad.activation import Activation
 from onegrad.errors import AssumptionError
 from onegrad.hermite import (
     Array,
     gauss_hermite,
+    gaussian_mean,
     orthonormal_hermite,
     power_to_hermite,
     sqrt_factorial,
@@ -32,6 +34,8 @@ MAX_DEGREE = 24
 GRADIENTS = ("exact", "labels-only")
 _RESUMMED = 12  # Hermite degrees of the resummed spikes, in inputs and in neurons
 _NODES = 40
+_SMALL_STEP = 0.02
+_SERIES = 16
 _NEGLIGIBLE = 1e-9  # Hermite coefficients below this part of the norm count as absent
 
 
@@ -159,6 +163,15 @@ def check_linear_part(features: Features) -> None:
         )
 
 
+def check_centred_labels(features: Features, link: Link) -> None:
+    if link.coefficients[0] != 0 and 2 in features.active(2):
+        raise AssumptionError(
+            f"the labels have mean c₀ = {link.coefficients[0]:.3g} and the activation c₂ ≠ 0: the "
+            "first spike then learns a constant too, which the formulas degree by degree do not "
+            'contain. Take the mean off the labels, or use method = "finite-step" without a degree'
+        )
+
+
 @dataclass(frozen=True)
 class Spikes:
     """The columns F q_j of the trained features along a few orthonormal neuron directions q_j.
@@ -198,6 +211,7 @@ def polynomial_spikes(
 ) -> Spikes:
     """The spikes of F_ℓ, ℓ = `degree`, after a step of rate η at N = `width` neurons."""
     check_linear_part(features)
+    check_centred_labels(features, link)
     s = math.sqrt(float(direction_norm2(features, link, noise_variance, step_phi, gradient)))
     active = features.active(degree)
     top = max(active, default=1)
@@ -206,10 +220,9 @@ def polynomial_spikes(
     upper = np.linalg.qr((xi * sqrt_factorial(top)).T, mode="r")
     lower = (upper * np.sign(np.diag(upper))[:, None]).T
     strengths = [
-        features.coefficients[k] * (features.c1 * rate * s) ** k * width ** ((1 - k) / 2)
-        for k in active
+        features.coefficients[k] * (features.c1 * rate * s / math.sqrt(width)) ** k for k in active
     ]
-    hermite = xi.T @ (np.array(strengths)[:, None] * lower)
+    hermite = math.sqrt(width) * xi.T @ (np.array(strengths)[:, None] * lower)
     return _assemble(features, link, hermite, s, gradient)
 
 
@@ -222,6 +235,7 @@ def resummed_spikes(
     rate: float,
     width: float,
     gradient: str,
+    psi: float | None = None,
 ) -> Spikes:
     """The spikes of every degree at once, after a step of rate η at N = `width` neurons.
 
@@ -230,17 +244,54 @@ def resummed_spikes(
     spikes is √N Σ_kj K_kj H_k(X̃β̂) q_jᵀ, q_j the j-th Hermite function of a√N and
     K_kj = E[σ̄(τxα)H_k(x)H_j(α)]/(k!√j!), τ = ηc₁s/√N: at a finite step the series in powers
     is only asymptotic (its spikes grow as √k!·(2τ)ᵏ), this expansion converges.
+
+    Labels with a mean c_{*0} also stretch neuron j, w_j → (1 + 2ηc₂c_{*0}a_j)w_j, because
+    E[σ'(w·x)x] = 2c₂w; its profile is then E σ((1 + 2ηc₂c_{*0}a_j)Z + v), which learns a constant.
+    With ψ = d/N = `psi` the neurons' own norms are included as one more column, `norm_spikes`.
     """
     features = features_of(activation)
     check_linear_part(features)
     s = math.sqrt(float(direction_norm2(features, link, noise_variance, step_phi, gradient)))
-    x, w = gauss_hermite(_NODES)
-    profile = _profile(activation, features.c1 * rate * s / math.sqrt(width), x)
-    rows = orthonormal_hermite(_RESUMMED, x) * w
-    table = rows @ (profile - profile_mean(activation)) @ rows.T
-    hermite = math.sqrt(width) * table / sqrt_factorial(_RESUMMED)[:, None]
-    first = [1, 0, *range(2, _RESUMMED + 1)]  # q₁ = a/|a| comes first
-    return _assemble(features, link, hermite[:, first], s, gradient)
+    scale = features.c1 * rate * s / math.sqrt(width)
+    stretch = 2 * rate * features.coefficients[2] * link.coefficients[0] / math.sqrt(width)
+    residual2 = link.second_moment + noise_variance
+    if gradient == "exact":
+        residual2 += features.c1**2 + features.rest
+    swelling = rate**2 / width * step_phi * residual2 * (slope_moment(activation) - features.c1**2)
+    # the power series is then exact, and rounding would show
+    if abs(scale) < _SMALL_STEP and stretch == 0:
+        series = polynomial_spikes(features, link, noise_variance=noise_variance, rate=rate,
+                                   step_phi=step_phi, width=width, gradient=gradient,
+                                   degree=_SERIES)  # fmt: skip
+        hermite = series.hermite
+    else:
+        x, w = gauss_hermite(_NODES)
+        profile = _profile(activation, scale, stretch, swelling, x) - profile_mean(activation)
+        rows = orthonormal_hermite(_RESUMMED, x) * w
+        table = rows @ profile @ rows.T
+        hermite = math.sqrt(width) * table / sqrt_factorial(_RESUMMED)[:, None]
+        hermite = hermite[:, [1, 0, *range(2, _RESUMMED + 1)]]  # q₁ = a/|a| comes first
+    if psi is not None:
+        column = np.zeros((hermite.shape[0], 1))
+        column[0] = _norm_strength(features, psi)
+        hermite = np.hstack([hermite, column])
+    return _assemble(features, link, hermite, s, gradient)
+
+
+def norm_spikes(features: Features, link: Link, psi: float) -> Spikes:
+    """What W₀ ~ N(0, 1/d) does without any step: |w_j|² = 1 + δ_j gives feature j the mean c₂δ_j.
+
+    So F₀ contains c₂1δᵀ, along δ/|δ| of strength c₂√(2N/d): labels with a mean, and the
+    constant in an even spike, are fitted a little. (With rows of norm one it is absent, and the
+    source neglects it.)
+    """
+    hermite = np.array([[_norm_strength(features, psi)], [0.0]])
+    linear = np.array([[0.0], [0.0], [features.c1]])
+    return Spikes(hermite, linear, np.array([0.0, 1.0, 0.0]), 1.0, 0.0, features.rest)
+
+
+def _norm_strength(features: Features, psi: float) -> float:
+    return features.coefficients[2] * math.sqrt(2.0 / psi)
 
 
 def profile_mean(activation: Activation) -> float:
@@ -248,19 +299,28 @@ def profile_mean(activation: Activation) -> float:
     return _expansion(activation)[0][0]
 
 
-def _profile(activation: Activation, scale: float, x: Array) -> Array:
-    """σ̄(scale·x_i·x_j) for symmetric nodes x, each value computed once."""
-    half = np.abs(x[: (x.size + 1) // 2])
-    i, j = np.triu_indices(half.size)
-    product = scale * half[i] * half[j]
-    both = activation.smoothed(np.concatenate([product, -product]), 1.0).value
-    plus, minus = np.empty((half.size,) * 2), np.empty((half.size,) * 2)
-    for table, values in ((plus, both[: i.size]), (minus, both[i.size :])):
-        table[i, j] = table[j, i] = values
-    index = np.minimum(np.arange(x.size), np.arange(x.size)[::-1])
-    same = np.sign(x)[:, None] * np.sign(x) >= 0
-    grid = np.ix_(index, index)
-    return np.where(same, plus[grid], minus[grid])
+def _profile(
+    activation: Activation, scale: float, stretch: float, swelling: float, x: Array
+) -> Array:
+    """E σ(b_j Z + scale·x_i·x_j), b_j² = (1 + stretch·x_j)² + swelling·x_j²."""
+    v = scale * np.outer(x, x)
+    width = np.sqrt((1.0 + stretch * x) ** 2 + swelling * x**2)
+    if activation.moments is not None:
+        return activation.smoothed(v, width).value
+    return gaussian_mean(activation.__call__, v, width, activation.kinks)
+
+
+@lru_cache(maxsize=256)
+def slope_moment(activation: Activation) -> float:
+    """E σ'(Z)²."""
+    return float(gaussian_mean(lambda x: activation.derivative(x) ** 2, kinks=activation.kinks))
+
+
+@lru_cache(maxsize=64)
+def _profile_table(activation: Activation, reach: int) -> CubicSpline:
+    """σ̄ on [−reach, reach]; it varies on the scale one, so the spline is good to 1e-8."""
+    v = np.linspace(-reach, reach, 64 * reach + 1)
+    return CubicSpline(v, gaussian_mean(activation.__call__, v, 1.0, activation.kinks))
 
 
 def _assemble(features: Features, link: Link, hermite: Array, s: float, gradient: str) -> Spikes:

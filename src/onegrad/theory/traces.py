@@ -22,7 +22,7 @@ from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.hermite import Array
 
 _ITERATIONS = 200
-_EPS = float(np.finfo(float).eps)
+_SETTLED = 1e-13
 
 
 @dataclass(frozen=True)
@@ -144,15 +144,14 @@ def _solve(c1: float, rest: float, phi: Array, psi: Array, ridge: Array) -> tupl
         f, slope = _equation(g, c1, rest, phi, psi, ridge)
         low, high = np.where(f < 0, t, low), np.where(f < 0, high, t)
         # in log g, log(1 + f) is nearly piecewise linear: Newton goes far in one step
-        step = -np.log1p(f) * (1.0 + f) / (g * slope)
-        good = (t + step > low) & (t + step < high) & (2.0 * np.abs(step) < previous)
-        step = np.where(good, step, 0.5 * (low + high) - t)
+        newton = -np.log1p(f) * (1.0 + f) / (g * slope)
+        settled = np.abs(newton) <= _SETTLED * (1.0 + np.abs(t))
+        good = (t + newton > low) & (t + newton < high) & (2.0 * np.abs(newton) < previous)
+        step = np.where(good | settled, newton, 0.5 * (low + high) - t)
         t = t + step
         previous = np.abs(step)
-        if np.all(previous <= 4 * _EPS * (1.0 + np.abs(t))):
+        if np.all(settled):
             return t, float(np.max(np.abs(f)))
-    if float(np.max(previous)) < 1e-11:  # the last bits may rattle between two neighbours
-        return t, float(np.max(np.abs(f)))
     raise ConvergenceError(
         f"the traces of the random features did not settle in {_ITERATIONS} steps (last change "
         f"{float(np.max(previous)):.1e}); keep d/n and d/N within 1e-3…1e3 and the ridge within "

@@ -1,0 +1,60 @@
+"""The exact test error of any model that is linear in known features."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onegrad.activation import hermite_activation
+from onegrad.equivalents.conditional_gaussian import ConditionalFeatures
+from onegrad.equivalents.hermite import HermiteFeatures
+from onegrad.equivalents.linear import LinearFeatures
+from onegrad.equivalents.spiked import SpikedFeatures
+from onegrad.errors import AssumptionError
+from onegrad.hermite import power_to_hermite
+from onegrad.network.exact_risk import ExactRisk, Predictor, predictor_risk
+from onegrad.network.model import Fitted, LinearInFeatures, NetworkFeatures
+from onegrad.network.risk_component import Neurons, Single
+from onegrad.network.trial import Trial
+from onegrad.pair_moments import IDENTITY
+
+
+def exact_risk(trial: Trial, fitted: Fitted, dtype: np.dtype | None = None) -> ExactRisk:
+    """E(y − f(x))² of a fitted model of this trial, without a test set (`predictor_risk`).
+
+    For isotropic data and mixtures, every activation and label, and every model but the kernel.
+    Raises AssumptionError where it does not apply and ConvergenceError where it is not accurate
+    to 0.1 %: sample the risk then.
+    """
+    return predictor_risk(trial, describe(trial, fitted), dtype)
+
+
+def describe(trial: Trial, fitted: Fitted) -> Predictor:
+    """The predictor as functions of projections of x."""
+    if not isinstance(fitted, LinearInFeatures):
+        raise AssumptionError(
+            "the exact risk is known for models that are linear in their features; for the kernel "
+            "model use a test set"
+        )
+    features, a = fitted.features, fitted.readout.coefficients
+    activation = trial.problem.activation
+    if isinstance(features, NetworkFeatures):
+        return Predictor(Neurons(activation, features.weights, a))
+    if isinstance(features, HermiteFeatures):
+        polynomial = hermite_activation(*(float(c) for c in features.coefficients))
+        neurons = Neurons(polynomial, features.weights, a, features.scale)
+        return Predictor(neurons, noise=features.remainder**2 * float(a @ a))
+    if isinstance(features, ConditionalFeatures):
+        # its noise has exactly the variance that its mean lacks of σ's
+        return Predictor(Neurons(features.activation, features.weights, a, basis=features.basis))
+    if isinstance(features, SpikedFeatures):
+        j = np.arange(len(features.factors))
+        powers = features.factors * (trial.readout[:, None] ** j).T.dot(a)
+        powers[0] = 0.0
+        learned = hermite_activation(*(powers @ power_to_hermite(len(powers) - 1)).tolist())
+        single = Single(learned, features.learned, 1.0)
+        return Predictor(Neurons(activation, trial.weights, a), (single,))
+    if isinstance(features, LinearFeatures):
+        return Predictor(singles=(Single(IDENTITY, a[1:], 1.0),), constant=float(a[0]))
+    raise AssumptionError(
+        f"no exact risk is known for {type(features).__name__}; use a sampled test set"
+    )

@@ -1,0 +1,105 @@
+"""What was learned: the mean prediction along one direction, and its Hermite coefficients.
+
+Within component c let t be û·x made standard Gaussian. Given t the preactivation of a neuron is
+Gaussian, so E_c[f(x)|t] = Σ_i readout_i · E σ(mean + cov_i t + rest_i z) without any further
+quadrature (docs/theory.md eq. (26)). Coefficients are c_j = E[g(t)H_j(t)]/j!, g = Σ_j c_j H_j
+with the probabilists' polynomials.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from onegrad.errors import AssumptionError, did_you_mean
+from onegrad.hermite import Array, gauss_hermite, orthonormal_hermite, sqrt_factorial
+from onegrad.theory.conditional import Solution
+from onegrad.theory.geometry import Geometry, Labels, Training
+from onegrad.theory.smoothing import smoothed
+
+_ORDER = 80  # nodes for the coefficients; the functions of t are smooth
+
+
+@dataclass(frozen=True)
+class LearnedFunction:
+    """E_c[f|t] (`learned`) beside E_c[y|t] (`target`) on a grid of t, and their coefficients.
+
+    position : û·x at each t, that is mean + scale·t
+    """
+
+    direction: str
+    component: int
+    t: Array
+    position: Array
+    learned: Array
+    target: Array
+    learned_coefficients: Array
+    target_coefficients: Array
+
+
+def learned_function(
+    geometry: Geometry,
+    labels: Labels,
+    training: Training,
+    solution: Solution,
+    direction: str = "teacher",
+    component: int = 0,
+    t: ArrayLike | None = None,
+    degree: int = 6,
+) -> LearnedFunction:
+    """The mean prediction over one of `geometry.directions` within one component."""
+    if direction not in geometry.directions:
+        known = list(geometry.directions)
+        raise AssumptionError(
+            f'there is no direction "{direction}" here; known are {", ".join(known) or "none"}. '
+            f"{did_you_mean(direction, known)}"
+        )
+    if not 0 <= component < len(geometry.weights):
+        raise AssumptionError(
+            f"component {component} does not exist: there are {len(geometry.weights)}, from 0."
+        )
+    grid = np.linspace(-3.0, 3.0, 61) if t is None else np.asarray(t, float)
+    nodes, weights = gauss_hermite(_ORDER)
+    both = np.concatenate([grid, nodes])
+    unit = geometry.directions[direction]
+    mean, covariance = geometry.means[component], geometry.covariances[component]
+    scale = math.sqrt(float(unit @ covariance @ unit))
+    learned = _mean_prediction(training, solution, mean, covariance, unit / scale, both)
+    target = _mean_label(geometry, labels, component, unit / scale, both)
+    polynomials = orthonormal_hermite(degree, nodes) / sqrt_factorial(degree)[:, None]
+    size = grid.size
+    return LearnedFunction(
+        direction, component, grid, float(unit @ mean) + scale * grid,
+        learned[:size], target[:size],
+        polynomials @ (weights * learned[size:]), polynomials @ (weights * target[size:]),
+    )  # fmt: skip
+
+
+def _mean_prediction(
+    training: Training, solution: Solution, mean: Array, covariance: Array, unit: Array, t: Array
+) -> Array:
+    neurons, r = solution.neurons, len(mean)
+    v, rest = neurons.vectors[:, :r], neurons.vectors[:, r:]
+    cross = v @ covariance @ unit
+    variance = ((v @ covariance) * v).sum(axis=1) + (rest**2).sum(axis=1) + neurons.bulk**2
+    left = np.sqrt(np.maximum(variance - cross**2, 1e-300))
+    shift = (v @ mean)[:, None] + cross[:, None] * t
+    value = smoothed(training.activation, shift, np.broadcast_to(left[:, None], shift.shape)).value
+    return np.asarray(solution.by_node.readout @ value)
+
+
+def _mean_label(
+    geometry: Geometry, labels: Labels, component: int, unit: Array, t: Array
+) -> Array:
+    if labels.values is not None:
+        return np.full(t.shape, float(labels.values[component]))
+    assert labels.links is not None
+    xi, covariance = geometry.teacher, geometry.covariances[component]
+    cross = float(xi @ covariance @ unit)
+    left = math.sqrt(max(float(xi @ covariance @ xi) - cross**2, 0.0))
+    shift = float(xi @ geometry.means[component]) + cross * t
+    link = labels.links[component]
+    return link(shift) if left < 1e-9 else link.smoothed(shift, left).value

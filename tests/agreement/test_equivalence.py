@@ -1,0 +1,78 @@
+"""Equivalent models against the network: paired, and closer as n grows."""
+
+import numpy as np
+import pytest
+
+from onegrad.experiments.results import Row
+from onegrad.experiments.simulate import simulate
+from tests.agreement.paper import setting
+
+EQUIVALENTS = ("hermite", "conditional-gaussian")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
+def test_equivalents_are_within_two_percent(activation):
+    outcome = simulate(setting(1000, activation), ("network", *EQUIVALENTS), seeds=20)
+    for model in EQUIVALENTS:
+        summary = outcome.estimates[model]
+        for difference in (summary.test_difference, summary.train_difference):
+            assert abs(difference.mean) < 0.02 + 2 * difference.standard_error
+        assert abs(summary.test_difference.mean) < 0.02
+
+
+def spread_of_difference(rows: list[Row], model: str) -> float:
+    """Root mean square of the relative difference to the network, seed by seed."""
+    network = {r.seed: r.test_error for r in rows if r.model == "network"}
+    ratios = [r.test_error / network[r.seed] - 1 for r in rows if r.model == model]
+    return float(np.sqrt(np.mean(np.square(ratios))))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_the_difference_shrinks_with_n(activation, capsys):
+    sizes = {250: 48, 500: 24, 1000: 12, 2000: 6}
+    measured = {model: [] for model in EQUIVALENTS}
+    for n, seeds in sizes.items():
+        rows = simulate(setting(n, activation), ("network", *EQUIVALENTS), seeds=seeds).results.rows
+        for model in EQUIVALENTS:
+            measured[model].append(spread_of_difference(rows, model))
+    for model, values in measured.items():
+        slope = np.polyfit(np.log(list(sizes)), np.log(values), 1)[0]
+        with capsys.disabled():
+            shown = ", ".join(f"{v:.2%}" for v in values)
+            print(f"\n{activation} {model}: difference {shown} at n = {list(sizes)}: n^{slope:.2f}")
+        assert slope < -0.5
+
+
+@pytest.mark.slow
+def test_one_degree_too_low_is_visibly_wrong():
+    """α = 0, β = 0.66 asks for degree 2: only its square tells the components apart."""
+    problem = setting(1000, "relu", 1.0, 0.66, 0.0, model="component")
+    assert problem.degree == 2
+    right = simulate(problem, ("network", "hermite"), seeds=6).estimates["hermite"]
+    wrong = simulate(problem, ("network", "hermite"), seeds=6, degree=1).estimates["hermite"]
+    assert abs(right.test_difference.mean) < 0.04
+    assert wrong.test_difference.mean > 0.2 + 4 * wrong.test_difference.standard_error
+
+
+@pytest.mark.slow
+def test_the_conditional_model_needs_its_spikes(monkeypatch):
+    """Teacher along the spikes, α = 0: right with κ; without κ (negative control) far off."""
+    from onegrad.equivalents import conditional_gaussian as module
+
+    problem = setting(600, "relu", 1.0, 0.74, 0.0, direction="spikes")
+    models = ("network", "conditional-gaussian")
+    right = simulate(problem, models, seeds=6).difference("conditional-gaussian")
+    assert abs(right.mean) < 0.03 + 2 * right.standard_error
+    monkeypatch.setattr(module, "_basis", lambda columns: np.zeros((len(columns), 0)))
+    wrong = simulate(problem, models, seeds=6).difference("conditional-gaussian")
+    assert abs(wrong.mean) > 0.2
+
+
+def test_quick_agreement_in_every_run():
+    """A small version of the above for `make quick`: n = 300, 4 standard errors + 4 %."""
+    outcome = simulate(setting(300, "sigmoid"), ("network", *EQUIVALENTS), seeds=6)
+    for model in EQUIVALENTS:
+        difference = outcome.difference(model)
+        assert abs(difference.mean) < 0.04 + 4 * difference.standard_error
