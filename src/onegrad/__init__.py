@@ -24,6 +24,7 @@ _HOME = {
     "simulate": "experiments.simulate",
     "degree_report": "experiments.degree",
     "run": "experiments.run",
+    "predict": "experiments.predict",
     "SpecError": "errors",
     "AssumptionError": "errors",
     "ConvergenceError": "errors",
@@ -47,6 +48,7 @@ __all__ = [
     "degree_report",
     "get_activation",
     "hermite_activation",
+    "predict",
     "register",
     "run",
     "simulate",
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from onegrad.data.mixture import Mixture
     from onegrad.errors import AssumptionError, ConvergenceError, SpecError
     from onegrad.experiments.degree import degree_report
+    from onegrad.experiments.predict import predict
     from onegrad.experiments.results import Estimate
     from onegrad.experiments.run import run
     from onegrad.experiments.simulate import simulate

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from onegrad.experiments.results import Results, Row
     from onegrad.experiments.simulate import Progress
     from onegrad.experiments.spec import Experiment
@@ -59,6 +61,35 @@ def simulate(spec: Spec, as_json: Json = False) -> None:
     with progress_bar(experiment) as progress:
         results = simulate_experiment(experiment, progress)
     show(experiment, results, as_json)
+
+
+@app.command()
+def predict(
+    spec: Spec,
+    method: Annotated[
+        str, typer.Option(help="auto, conditional, isotropic or isotropic-limit")
+    ] = "auto",
+    accuracy: Annotated[float, typer.Option(help="relative accuracy of the numerics")] = 0.01,
+    overlaps: Annotated[
+        str, typer.Option(help="auto, typical (at this n) or drawn (of the spec's seed)")
+    ] = "auto",
+    as_json: Json = False,
+) -> None:
+    """Theory alone: errors in the limit, no sampling."""
+    from onegrad.experiments.predict import predict_experiment
+    from onegrad.experiments.spec import Experiment
+    from onegrad.tables import prediction_table
+
+    experiment = Experiment.read(spec)
+    rows, details = predict_experiment(experiment, method, accuracy, overlaps)
+    if as_json:
+        report = rows.as_json()
+        for record, detail in zip(report["rows"], details, strict=True):
+            record |= detail.as_json() if detail else {}
+        print(json.dumps(report, ensure_ascii=False))
+        return
+    print_table(prediction_table(experiment, rows, details))
+    print_failures(rows)
 
 
 @app.command()
@@ -129,11 +160,24 @@ def show(experiment: Experiment, results: Results, as_json: bool) -> None:
     if as_json:
         print(json.dumps(results.as_json(), ensure_ascii=False))
         return
+    from onegrad.tables import results_table
+
+    print_table(results_table(experiment, results))
+    print_failures(results)
+
+
+def print_table(table: Table) -> None:
     from rich.console import Console
 
-    from onegrad.tables import failures, results_table
+    console = Console()
+    if not console.is_terminal:  # a pipe or a file has no width to fit into
+        console = Console(width=160)
+    console.print(table)
 
-    Console().print(results_table(experiment, results))
+
+def print_failures(results: Results) -> None:
+    from onegrad.tables import failures
+
     for line in failures(results):
         print(line, file=sys.stderr)
 

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from onegrad.experiments.degree import DegreeReport
+from onegrad.experiments.predict import Prediction
 from onegrad.experiments.results import Estimate, Results, Summary
 from onegrad.experiments.spec import Experiment, Point
 
@@ -34,11 +35,11 @@ def results_table(experiment: Experiment, results: Results) -> Table:
         first = next(iter(at.values()))
         cells = [format_value(first.point[key]) for key in experiment.sweep]
         base = at.get(reference)
-        good = base is not None and base.seeds > 0
+        good = base is not None and math.isfinite(base.test_error.mean)
         cells += [str(base.test_error), str(base.train_error)] if base and good else ["failed", ""]
         for model in others:
             other = at.get(model)
-            if other is None or not other.seeds:
+            if other is None or not math.isfinite(other.test_error.mean):
                 cells.append("failed")
             elif reference == "network" and good:
                 cells.append(percent(other.test_difference))
@@ -47,8 +48,40 @@ def results_table(experiment: Experiment, results: Results) -> Table:
         table.add_row(*cells)
     table.caption = (
         f"mean ± standard error over {experiment.compare.seeds} seeds; other models as difference "
-        "to the network in percent, paired seed by seed"
+        "to the network in percent (± its standard error, paired seed by seed)"
     )
+    return table
+
+
+def prediction_table(
+    experiment: Experiment, results: Results, details: list[Prediction | None]
+) -> Table:
+    """One line per point: errors, how sure, and by which theory."""
+    from rich.table import Table
+
+    table = Table(title=experiment.name, title_justify="left")
+    for key in experiment.sweep:
+        table.add_column(key.rpartition(".")[2])
+    binary = any(d is not None and d.classification_error is not None for d in details)
+    methods = list(dict.fromkeys(d.method for d in details if d is not None))
+    headers = ["test error", "train error", "train objective", "numerics to"]
+    headers += ["wrong sign"] if binary else []
+    headers += ["theory"] if len(methods) > 1 else []
+    for header in headers:
+        table.add_column(header, justify="left" if header == "theory" else "right")
+    for row, detail in zip(results.rows, details, strict=True):
+        cells = [format_value(row.point[key]) for key in experiment.sweep]
+        if detail is None:
+            table.add_row(*cells, "refused")
+            continue
+        cells += [f"{v:.5g}" for v in (row.test_error, row.train_error, row.train_objective)]
+        cells.append(f"{100 * detail.error_estimate:.1g} %" if detail.error_estimate else "exact")
+        if binary:
+            wrong = detail.classification_error
+            cells.append("" if wrong is None else f"{100 * wrong:.2f} %")
+        table.add_row(*cells, *([detail.method] if len(methods) > 1 else []))
+    first = next((d for d in details if d is not None), None)
+    table.caption = " ".join([f"{methods[0]}:", *first.assumptions]) if first else None
     return table
 
 

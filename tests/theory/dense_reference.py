@@ -39,9 +39,7 @@ def mean_kernel(f: Features, m: np.ndarray, chi: np.ndarray, tau: np.ndarray | f
     return n
 
 
-def objective(
-    f: Features, m: np.ndarray, chi: np.ndarray, tau: np.ndarray | float = 0.0
-) -> float:
+def objective(f: Features, m: np.ndarray, chi: np.ndarray, tau: np.ndarray | float = 0.0) -> float:
     w = f.weights / (1 + chi)
     n = mean_kernel(f, m, chi, tau)
     return float(w @ f.noise + f.labels @ np.linalg.solve(np.diag(1 / w) + n, f.labels))

@@ -315,7 +315,7 @@ def test_the_finite_step_tends_to_the_limit(name, exponent, gradient):
         n = 10**power
         common = {"dim": n // 2, "width": 5 * n // 8, "samples": n, "ridge": 0.1,
                   "noise_variance": 0.1, "exponent": exponent, "gradient": gradient}  # fmt: skip
-        finite = predict_isotropic(activation, COEFFICIENTS, **common)
+        finite = predict_isotropic(activation, COEFFICIENTS, **common, degree=8)
         limit = predict_isotropic(activation, COEFFICIENTS, **common, method="limit")
         gaps.append(abs(finite.train_objective / limit.train_objective - 1))
     decay = -np.polyfit(powers, np.log10(gaps), 1)[0]
@@ -436,10 +436,10 @@ def test_a_prediction_is_fast(name):
     activation = get_activation(name)
 
     def once(i):
-        start = time.perf_counter()
+        start = time.process_time()  # other processes do not count
         predict_isotropic(activation, COEFFICIENTS, dim=500, width=625 + i, samples=1000,
                           ridge=0.1, exponent=0.29)  # fmt: skip
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     once(0)  # the activation's coefficients are computed once
     assert np.median([once(i) for i in range(15)]) < 5e-3

@@ -107,13 +107,15 @@ class Results:
         failed = [row for row in rows if row.status != "ok"]
         network = groups.get((repr(point), "network"), [])
         estimates = {q: Estimate.of(getattr(r, q) for r in good) for q in QUANTITIES}
+        if model == "theory":  # deterministic: nothing to average, nothing to pair
+            estimates = {q: Estimate(e.mean, 0.0) for q, e in estimates.items()}
         return Summary(
             point,
             model,
             **estimates,
-            test_difference=paired_difference(good, network, "test_error"),
-            train_difference=paired_difference(good, network, "train_error"),
-            seeds=len(good),
+            test_difference=_difference(model, good, network, "test_error"),
+            train_difference=_difference(model, good, network, "train_error"),
+            seeds=0 if model == "theory" else len(good),
             seconds=sum(row.seconds for row in rows),
             status="failed" if failed else "ok",
             error=failed[0].error if failed else "",
@@ -121,6 +123,16 @@ class Results:
 
     def as_json(self) -> dict[str, Any]:
         return {"name": self.name, "rows": [s.as_json() for s in self.summaries()]}
+
+
+def _difference(model: str, rows: list[Row], network: list[Row], quantity: str) -> Estimate:
+    if model != "theory":
+        return paired_difference(rows, network, quantity)
+    simulated = Estimate.of(getattr(r, quantity) for r in network if r.status == "ok")
+    if not rows or not math.isfinite(simulated.mean) or simulated.mean == 0:
+        return Estimate(math.nan, math.nan)
+    relative = getattr(rows[0], quantity) / simulated.mean - 1
+    return Estimate(relative, simulated.standard_error / simulated.mean)
 
 
 def paired_difference(rows: list[Row], reference: list[Row], quantity: str) -> Estimate:

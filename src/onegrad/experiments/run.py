@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from onegrad.experiments.predict import theory_row
 from onegrad.experiments.results import Results
 from onegrad.experiments.simulate import Progress, simulate_experiment
 from onegrad.experiments.spec import Experiment
@@ -19,6 +20,8 @@ def run_experiment(
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     results = simulate_experiment(experiment, progress)
+    if "theory" in experiment.compare.models:
+        results.rows += [theory_row(point)[0] for point in experiment.points]
     text = json.dumps(results.as_json(), indent=1, ensure_ascii=False)
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
     return results

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ def draw_curves(experiment: Experiment, results: Results) -> Figure:
     from matplotlib.figure import Figure
 
     axis = horizontal_key(experiment)
-    summaries = [s for s in results.summaries() if s.seeds]
+    summaries = [s for s in results.summaries() if math.isfinite(s.test_error.mean)]
     with matplotlib.rc_context(RC):
         figure = Figure(figsize=(9.6, 4.6), layout="constrained")
         panels = figure.subplots(1, len(QUANTITIES))

@@ -6,8 +6,9 @@ parametrised by p (see `traces.resolve`), κ = g c₁²/(1+gC) = p/((1−p)(1−
 
     c₁² g = p/(N(p) − Γp),   ζ p(1−yp) = (N − Γp)(r p(Γ + 1 − yp) − (1 − yp)),  N = (1−p)(1−yp),
 
-a quartic in p (below in e = 1 − max(1, y)p) for each z, and ζ an explicit rational function of p whose stationary values are
-the edges [pennington2017; the parametrisation is ours, docs/isotropic.md].
+a quartic in p (below in e = 1 − max(1, y)p) for each z, and ζ an explicit rational function
+whose stationary values are the edges [pennington2017; the parametrisation is ours, see
+docs/isotropic.md].
 """
 
 from __future__ import annotations

@@ -16,6 +16,16 @@ from dataclasses import dataclass
 
 from onegrad.activation import Activation
 from onegrad.errors import AssumptionError
+from onegrad.theory.expansions import (
+    MAX_DEGREE,
+    Features,
+    Link,
+    check_gradient,
+    check_linear_part,
+    direction_norm2,
+    features_of,
+    link_of,
+)
 from onegrad.theory.losses import (
     Losses,
     active_set_drops,
@@ -26,19 +36,7 @@ from onegrad.theory.losses import (
     random_features_losses,
     regression_losses,
 )
-from onegrad.theory.spiked import (
-    MAX_DEGREE,
-    Features,
-    Link,
-    check_gradient,
-    check_linear_part,
-    direction_norm2,
-    features_of,
-    link_of,
-    norm_spikes,
-    polynomial_spikes,
-    resummed_spikes,
-)
+from onegrad.theory.spiked import norm_spikes, polynomial_spikes, resummed_spikes
 from onegrad.theory.traces import Traces, limiting_traces
 
 __all__ = [
@@ -261,6 +259,7 @@ def _assumptions(
     kept = regime if degree is None else degree
     if method == "limit":
         said.append(f"{where}; spikes up to degree {kept}, each in the limit of infinite strength.")
+        said.append("Rows of W₀ of norm one: what the spread of their norms teaches is left out.")
     elif degree is None:
         said.append(f"{where}; spikes of every degree, at the strength of this step η = {eta:.4g}.")
     else:

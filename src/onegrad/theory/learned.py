@@ -91,9 +91,7 @@ def _mean_prediction(
     return np.asarray(solution.by_node.readout @ value)
 
 
-def _mean_label(
-    geometry: Geometry, labels: Labels, component: int, unit: Array, t: Array
-) -> Array:
+def _mean_label(geometry: Geometry, labels: Labels, component: int, unit: Array, t: Array) -> Array:
     if labels.values is not None:
         return np.full(t.shape, float(labels.values[component]))
     assert labels.links is not None

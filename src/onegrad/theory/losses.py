@@ -15,15 +15,15 @@ from numpy.typing import ArrayLike
 
 from onegrad.errors import AssumptionError
 from onegrad.hermite import Array, power_to_hermite, sqrt_factorial
-from onegrad.theory.spiked import (
+from onegrad.theory.expansions import (
     MAX_DEGREE,
     Features,
     Link,
-    Spikes,
     check_centred_labels,
     check_linear_part,
     direction_norm2,
 )
+from onegrad.theory.spiked import Spikes
 from onegrad.theory.traces import Traces, limiting_traces
 
 

@@ -193,11 +193,11 @@ def pure_types(geometry: Geometry, labels: Labels, training: Training, effort: E
 
     f0 ~ N(0, I·weight_variance) and a by tensor Gauss rules (quasi-Monte Carlo when many
     directions are strong). The norm of w_i is an axis of its own: its fluctuation of order
-    1/√n is what a centred even activation learns a constant from. With the initial output in the residual, the coordinate along
-    W₀ᵀa/|W₀ᵀa| has mean a_i·√(n·weight_variance/(k E a²)).
+    1/√n is what a centred even activation learns a constant from. With the initial output in
+    the residual, the coordinate along W₀ᵀa has mean a_i·√(n·weight_variance/(k E a²)).
     """
     output = initial_output_matters(geometry, labels, training)
-    sample = _step_sample(geometry, labels, training, effort, output)
+    sample = _step_sample(geometry, labels, training, Effort.level(0), output)
     count = geometry.rank + 1 + int(output)
     bulk_dim = geometry.dim - count
     if bulk_dim < 1:
@@ -216,8 +216,11 @@ def pure_types(geometry: Geometry, labels: Labels, training: Training, effort: E
     rotation[: geometry.rank, : geometry.rank] = vectors[:, ::-1]
     moved = _step_importance(training, sample, second, bulk, memory)
     leading, readout_axes = [_readout_rule(training, moved, effort)], []
-    if moved < _WEAK_STEP:  # the readout is one more weak axis
+    if moved < _WEAK_STEP:  # the readout is one more weak axis, and coarse averages will do
         leading, readout_axes = [], [0.0]
+    else:
+        sample = _step_sample(geometry, labels, training, effort, output)
+        memory = _memory(bulk_dim, training.step_samples, sample.power)
     z, p = standard_nodes(np.array([*importance, *readout_axes]), effort, leading)
     z = np.roll(z, 1, axis=1) if readout_axes else z
     a = training.readout_mean + training.readout_std * z[:, 0]

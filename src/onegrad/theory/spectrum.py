@@ -11,25 +11,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
 
 from onegrad.activation import Activation
-from onegrad.hermite import Array, gaussian_mean, power_to_hermite, sqrt_factorial
+from onegrad.hermite import Array, power_to_hermite, sqrt_factorial
 from onegrad.theory.bulk import Bulk, feature_bulk, weight_bulk
-from onegrad.theory.feature_law import FeatureLaw
-from onegrad.theory.spiked import (
+from onegrad.theory.expansions import (
     Features,
     Link,
-    Spikes,
     direction_norm2,
     features_of,
     link_of,
-    polynomial_spikes,
-    resummed_spikes,
+    slope_moment,
 )
+from onegrad.theory.feature_law import FeatureLaw
+from onegrad.theory.spiked import Spikes, polynomial_spikes, resummed_spikes
 
 __all__ = [
     "Bulk",
@@ -250,14 +248,8 @@ def step_leak(
         features, link_of(link), noise_variance, dim / (step_samples or samples), gradient
     )
     tau2 = (rate * features.c1) ** 2 * float(s2) / width
-    spread = max(_slope_moment(activation) - features.c1**2, 0.0)
+    spread = max(slope_moment(activation) - features.c1**2, 0.0)
     return 4 * tau2 * spread * (math.log(samples) * width / samples + math.log(width))
-
-
-@lru_cache(maxsize=256)
-def _slope_moment(activation: Activation) -> float:
-    """E σ'(Z)²."""
-    return float(gaussian_mean(lambda x: activation.derivative(x) ** 2, kinks=activation.kinks))
 
 
 def spike_threshold(bulk: Bulk, size: int, leak: float = 0.0) -> float:

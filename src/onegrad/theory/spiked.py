@@ -11,16 +11,11 @@ Nothing here divides by n: that is left to the traces.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.interpolate import CubicSpline
 
 from onegrad.activation import Activation
-from onegrad.errors import AssumptionError
 from onegrad.hermite import (
     Array,
     gauss_hermite,
@@ -29,147 +24,22 @@ from onegrad.hermite import (
     power_to_hermite,
     sqrt_factorial,
 )
+from onegrad.theory.expansions import (
+    Features,
+    Link,
+    check_centred_labels,
+    check_linear_part,
+    direction_norm2,
+    features_of,
+    mean_of,
+    residual_moment,
+    slope_moment,
+)
 
-MAX_DEGREE = 24
-GRADIENTS = ("exact", "labels-only")
 _RESUMMED = 12  # Hermite degrees of the resummed spikes, in inputs and in neurons
-_NODES = 40
+_NODES = 32
 _SMALL_STEP = 0.02
 _SERIES = 16
-_NEGLIGIBLE = 1e-9  # Hermite coefficients below this part of the norm count as absent
-
-
-@dataclass(frozen=True)
-class Features:
-    """An activation as the isotropic theory sees it: c_k for k = 0…, and C = Σ_{k≥2} k! c_k²."""
-
-    coefficients: tuple[float, ...]
-    rest: float
-
-    @property
-    def c1(self) -> float:
-        return self.coefficients[1]
-
-    def active(self, degree: int) -> tuple[int, ...]:
-        """K = {1 ≤ k ≤ degree : c_k ≠ 0}; odd activations have no even spikes."""
-        norm = math.sqrt(self.c1**2 + self.rest)
-        return tuple(
-            k
-            for k in range(1, min(degree, len(self.coefficients) - 1) + 1)
-            if abs(self.coefficients[k]) * math.sqrt(math.factorial(k)) > _NEGLIGIBLE * norm
-        )
-
-
-@dataclass(frozen=True)
-class Link:
-    """The teacher y = f(β_*ᵀx) + ε, |β_*| = 1: c_{*k} = E[f(Z)H_k(Z)]/k! and E f(Z)².
-
-    `second_moment` may exceed Σ k! c_{*k}²: the part of high degree that no spike reaches.
-    A mean c_{*0} ≠ 0 is allowed (the source sets it to zero).
-    """
-
-    coefficients: tuple[float, ...]
-    second_moment: float
-
-    def __post_init__(self) -> None:
-        given = sum(math.factorial(k) * c**2 for k, c in enumerate(self.coefficients))
-        if not self.second_moment >= given * (1 - 1e-9) - 1e-12:
-            raise AssumptionError(
-                f"the link's second moment {self.second_moment:.6g} is smaller than "
-                f"Σ k! c_k² = {given:.6g} of the coefficients given; pass E f(Z)²"
-            )
-
-    def padded(self, degree: int) -> Array:
-        """c_{*0}, …, c_{*degree}."""
-        full = np.zeros(max(degree, len(self.coefficients) - 1) + 1)
-        full[: len(self.coefficients)] = self.coefficients
-        return full[: degree + 1]
-
-    @property
-    def linear(self) -> float:
-        return self.coefficients[1] if len(self.coefficients) > 1 else 0.0
-
-
-@lru_cache(maxsize=256)
-def _expansion(activation: Activation) -> tuple[tuple[float, ...], float]:
-    c = activation.coefficients(MAX_DEGREE)
-    return tuple(float(v) for v in c), float(activation.second_moment())
-
-
-def features_of(activation: Activation) -> Features:
-    """c_k and C of an activation; its mean c₀ is taken off, as the source assumes."""
-    coefficients, square = _expansion(activation)
-    rest = square - coefficients[0] ** 2 - coefficients[1] ** 2
-    if rest < 1e-11 * (square + 1e-300):
-        rest = 0.0
-    return Features((0.0, *coefficients[1:]), rest)
-
-
-def link_of(link: Link | Activation | Sequence[float]) -> Link:
-    """A Link from an activation, or from its Hermite coefficients (c_{*0}, c_{*1}, …).
-
-    >>> link_of([0.0, 1.0, 0.5]).second_moment    # 1 + 2!·0.25
-    1.5
-    """
-    if isinstance(link, Link):
-        return link
-    if isinstance(link, Activation):
-        coefficients, square = _expansion(link)
-        return Link(coefficients, max(square, 0.0))
-    values = tuple(float(c) for c in link)
-    if not values or len(values) > MAX_DEGREE + 1 or not np.all(np.isfinite(values)):
-        raise AssumptionError(
-            f"link coefficients must be 1 to {MAX_DEGREE + 1} finite numbers (c₀, c₁, …); "
-            "for another link pass the Activation itself"
-        )
-    return Link(values, float(sum(math.factorial(k) * c**2 for k, c in enumerate(values))))
-
-
-def direction_norm2(
-    features: Features, link: Link, noise_variance: float, step_phi: ArrayLike, gradient: str
-) -> Array:
-    """s² = lim |β|², β = X̃₁ᵀr/n₁, step_phi = d/n₁ (broadcasts over it).
-
-    "labels-only" (r = y): c_{*1}² + (d/n₁)(E f² + σ_ε²)  [moniri2024]. "exact" (r = y − f₀):
-    the initial output f₀ = F₀a is of order one and adds c₁² + (d/n₁)(c₁² + C).
-    """
-    check_gradient(gradient)
-    step_phi = np.asarray(step_phi, float)
-    s2 = link.linear**2 + step_phi * (link.second_moment + noise_variance)
-    if gradient == "exact":
-        s2 += features.c1**2 + step_phi * (features.c1**2 + features.rest)
-    if not np.all(s2 > 0):
-        raise AssumptionError(
-            "the labels vanish, so the first step has no direction; use a link or a noise "
-            "variance that is not zero"
-        )
-    return s2
-
-
-def check_gradient(gradient: str) -> None:
-    if gradient not in GRADIENTS:
-        raise AssumptionError(
-            f'gradient = "{gradient}" must be "exact" (residual y − f₀) or "labels-only" '
-            "(residual y, as the source idealises)"
-        )
-
-
-def check_linear_part(features: Features) -> None:
-    if abs(features.c1) <= _NEGLIGIBLE * math.sqrt(features.c1**2 + features.rest):
-        raise AssumptionError(
-            f"the activation has c₁ = E[σ(Z)Z] = {features.c1:.2g}: without a linear part the "
-            "first step is not rank one and this theory does not apply. Use an activation with "
-            "c₁ ≠ 0, or the conditional Gaussian theory, which makes no such assumption"
-        )
-
-
-def check_centred_labels(features: Features, link: Link) -> None:
-    if link.coefficients[0] != 0 and 2 in features.active(2):
-        raise AssumptionError(
-            f"the labels have mean c₀ = {link.coefficients[0]:.3g} and the activation c₂ ≠ 0: the "
-            "first spike then learns a constant too, which the formulas degree by degree do not "
-            'contain. Take the mean off the labels, or use method = "finite-step" without a degree'
-        )
 
 
 @dataclass(frozen=True)
@@ -245,8 +115,10 @@ def resummed_spikes(
     K_kj = E[σ̄(τxα)H_k(x)H_j(α)]/(k!√j!), τ = ηc₁s/√N: at a finite step the series in powers
     is only asymptotic (its spikes grow as √k!·(2τ)ᵏ), this expansion converges.
 
-    Labels with a mean c_{*0} also stretch neuron j, w_j → (1 + 2ηc₂c_{*0}a_j)w_j, because
-    E[σ'(w·x)x] = 2c₂w; its profile is then E σ((1 + 2ηc₂c_{*0}a_j)Z + v), which learns a constant.
+    The step also changes the norm of w_j across β, and the profile is E σ(b_jZ + v) with
+    b_j² = (1 + 2ηc₂c_{*0}a_j)² + η²a_j²(d/n₁)E r²(E σ'² − c₁²): the first because
+    E[σ'(w·x)x] = 2c₂w when the labels have a mean, the second from the gradient's own noise.
+    Both vanish in the limit unless c_{*0} ≠ 0, and teach even activations a constant.
     With ψ = d/N = `psi` the neurons' own norms are included as one more column, `norm_spikes`.
     """
     features = features_of(activation)
@@ -254,10 +126,8 @@ def resummed_spikes(
     s = math.sqrt(float(direction_norm2(features, link, noise_variance, step_phi, gradient)))
     scale = features.c1 * rate * s / math.sqrt(width)
     stretch = 2 * rate * features.coefficients[2] * link.coefficients[0] / math.sqrt(width)
-    residual2 = link.second_moment + noise_variance
-    if gradient == "exact":
-        residual2 += features.c1**2 + features.rest
-    swelling = rate**2 / width * step_phi * residual2 * (slope_moment(activation) - features.c1**2)
+    noise = residual_moment(features, link, noise_variance, gradient)
+    swelling = rate**2 / width * step_phi * noise * (slope_moment(activation) - features.c1**2)
     # the power series is then exact, and rounding would show
     if abs(scale) < _SMALL_STEP and stretch == 0:
         series = polynomial_spikes(features, link, noise_variance=noise_variance, rate=rate,
@@ -266,7 +136,7 @@ def resummed_spikes(
         hermite = series.hermite
     else:
         x, w = gauss_hermite(_NODES)
-        profile = _profile(activation, scale, stretch, swelling, x) - profile_mean(activation)
+        profile = _profile(activation, scale, stretch, swelling, x) - mean_of(activation)
         rows = orthonormal_hermite(_RESUMMED, x) * w
         table = rows @ profile @ rows.T
         hermite = math.sqrt(width) * table / sqrt_factorial(_RESUMMED)[:, None]
@@ -294,33 +164,34 @@ def _norm_strength(features: Features, psi: float) -> float:
     return features.coefficients[2] * math.sqrt(2.0 / psi)
 
 
-def profile_mean(activation: Activation) -> float:
-    """c₀ = σ̄(0), which the theory takes off."""
-    return _expansion(activation)[0][0]
-
-
 def _profile(
     activation: Activation, scale: float, stretch: float, swelling: float, x: Array
 ) -> Array:
     """E σ(b_j Z + scale·x_i·x_j), b_j² = (1 + stretch·x_j)² + swelling·x_j²."""
-    v = scale * np.outer(x, x)
-    width = np.sqrt((1.0 + stretch * x) ** 2 + swelling * x**2)
+    if stretch == 0:  # (x, α) and (−x, −α) agree: half of the neurons are enough
+        half = _smoothed(activation, scale, 0.0, swelling, x, x[x.size // 2 :])
+        return np.hstack([half[::-1, ::-1][:, : x.size // 2], half])
+    return _smoothed(activation, scale, stretch, swelling, x, x)
+
+
+def _smoothed(
+    activation: Activation,
+    scale: float,
+    stretch: float,
+    swelling: float,
+    x: Array,
+    alpha: Array,
+) -> Array:
+    v = scale * np.outer(x, alpha)
+    width = np.sqrt((1.0 + stretch * alpha) ** 2 + swelling * alpha**2)
     if activation.moments is not None:
         return activation.smoothed(v, width).value
-    return gaussian_mean(activation.__call__, v, width, activation.kinks)
-
-
-@lru_cache(maxsize=256)
-def slope_moment(activation: Activation) -> float:
-    """E σ'(Z)²."""
-    return float(gaussian_mean(lambda x: activation.derivative(x) ** 2, kinks=activation.kinks))
-
-
-@lru_cache(maxsize=64)
-def _profile_table(activation: Activation, reach: int) -> CubicSpline:
-    """σ̄ on [−reach, reach]; it varies on the scale one, so the spline is good to 1e-8."""
-    v = np.linspace(-reach, reach, 64 * reach + 1)
-    return CubicSpline(v, gaussian_mean(activation.__call__, v, 1.0, activation.kinks))
+    if activation.kinks:
+        return gaussian_mean(activation.__call__, v, width, activation.kinks)
+    # trapezoidal rule: geometric convergence for smooth functions, here to better than 1e-6
+    z = np.arange(-45, 46) / 6.0
+    weights = np.exp(-0.5 * z**2) / (6.0 * math.sqrt(2 * math.pi))
+    return activation(v[..., None] + width[None, :, None] * z) @ weights
 
 
 def _assemble(features: Features, link: Link, hermite: Array, s: float, gradient: str) -> Spikes:

@@ -1,0 +1,270 @@
+"""The theory of a problem: which one applies, and what it says."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onegrad.data.isotropic import Isotropic
+from onegrad.data.labels import ComponentLabels, SingleIndex
+from onegrad.data.mixture import Mixture
+from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
+from onegrad.experiments.results import Results, Row
+from onegrad.experiments.spec import Experiment, Point
+from onegrad.hermite import Array
+from onegrad.problem import Problem
+from onegrad.randomness import Streams
+from onegrad.theory.conditional import Solution, predict_mixture
+from onegrad.theory.geometry import (
+    Geometry,
+    Labels,
+    Training,
+    geometry_from_arrays,
+    typical_geometry,
+)
+from onegrad.theory.isotropic import predict_isotropic
+from onegrad.theory.learned import LearnedFunction, learned_function
+
+METHODS = ("auto", "conditional", "isotropic", "isotropic-limit")
+OVERLAPS = ("auto", "typical", "drawn")
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Deterministic errors of a problem, how they were obtained and how far to trust them.
+
+    `error_estimate` is relative; `component_test` and `component_train` are the errors within each
+    component and `classification_error` that of sign(f), where the theory knows them.
+    """
+
+    test_error: float
+    train_error: float
+    train_objective: float
+    method: str
+    assumptions: tuple[str, ...]
+    status: str = "ok"
+    error_estimate: float = 0.0
+    component_test: tuple[float, ...] | None = None
+    component_train: tuple[float, ...] | None = None
+    classification_error: float | None = None
+    solution: Solution | None = None
+    _parts: tuple[Geometry, Labels, Training] | None = None
+
+    def learned(
+        self, direction: str = "teacher", component: int = 0, degree: int = 6
+    ) -> LearnedFunction:
+        """E[f(x)|û·x] along "teacher" or a spike ("spike 1.1"), and its Hermite coefficients."""
+        if self.solution is None or self._parts is None:
+            raise AssumptionError(
+                'the learned function comes with the conditional theory: method = "conditional"'
+            )
+        return learned_function(*self._parts, self.solution, direction, component, degree=degree)
+
+    def as_json(self) -> dict[str, Any]:
+        extra = {
+            "component_test": self.component_test,
+            "component_train": self.component_train,
+            "classification_error": self.classification_error,
+        }
+        return {
+            "method": self.method,
+            "error_estimate": self.error_estimate,
+            "assumptions": list(self.assumptions),
+        } | {key: value for key, value in extra.items() if value is not None}
+
+
+def predict(
+    problem: Problem,
+    method: str = "auto",
+    accuracy: float = 0.01,
+    overlaps: str = "auto",
+    rng: int = 0,
+) -> Prediction:
+    """Training and test error without sampling.
+
+    Parameters
+    ----------
+    method : "isotropic" (closed form at this step, Moniri et al.), "isotropic-limit" (its limit of
+        large n), "conditional" (mixtures with structure, any step), or "auto": the closed form
+        where its assumptions hold, else the conditional theory
+    accuracy : relative accuracy asked of the conditional theory's numerics
+    overlaps : "drawn": spikes, means and teacher of the draw with seed `rng`; "typical": their
+        typical chance overlaps at this n; "auto": drawn where directions are fixed or orthogonal
+    """
+    _known("method", method, METHODS)
+    _known("overlaps", overlaps, OVERLAPS)
+    if not isinstance(problem.data, Isotropic | Mixture):
+        raise AssumptionError(
+            f'no theory yet for data.model = "{problem.data.model}"; use `simulate` for it'
+        )
+    if method == "auto":
+        method = "isotropic" if not _why_not_isotropic(problem) else "conditional"
+    if method == "conditional":
+        return _conditional(problem, accuracy, overlaps, rng)
+    if reason := _why_not_isotropic(problem):
+        raise AssumptionError(f'the isotropic closed form {reason}. Use method = "conditional"')
+    return _isotropic(problem, "limit" if method == "isotropic-limit" else "finite-step")
+
+
+def predict_experiment(
+    experiment: Experiment, method: str = "auto", accuracy: float = 0.01, overlaps: str = "auto"
+) -> tuple[Results, list[Prediction | None]]:
+    """A row per point; a point whose theory is refused gets a failed row and no prediction."""
+    results, details = Results(experiment.name), []
+    for point in experiment.points:
+        row, detail = theory_row(point, method, accuracy, overlaps)
+        results.rows.append(row)
+        details.append(detail)
+    return results, details
+
+
+def theory_row(
+    point: Point, method: str = "auto", accuracy: float = 0.01, overlaps: str = "auto"
+) -> tuple[Row, Prediction | None]:
+    start = time.perf_counter()
+    try:
+        said = predict(point.problem, method, accuracy, overlaps, point.compare.seed)
+    except (AssumptionError, ConvergenceError) as error:
+        seconds = time.perf_counter() - start
+        row = Row(point.settings, "theory", 0, seconds=seconds, status="failed", error=str(error))
+        return row, None
+    seconds = time.perf_counter() - start
+    errors = (said.test_error, said.train_error, said.train_objective)
+    return Row(point.settings, "theory", 0, *errors, seconds), said
+
+
+def _known(key: str, value: str, options: tuple[str, ...]) -> None:
+    if value not in options:
+        raise SpecError.of(
+            key, value, f"must be one of {', '.join(options)}", did_you_mean(value, options)
+        )
+
+
+def _why_not_isotropic(problem: Problem) -> str:
+    """The first assumption of the closed form that does not hold, or nothing."""
+    if not isinstance(problem.data, Isotropic):
+        return "assumes isotropic data"
+    if problem.network.convention != "isotropic":
+        return 'assumes convention = "isotropic"'
+    if not isinstance(problem.labels, SingleIndex):
+        return "assumes single-index labels"
+    if problem.network.readout != "gaussian":
+        return "assumes a Gaussian initial readout"
+    c1 = problem.activation.coefficients(1)[1]
+    if problem.rate > 0 and abs(c1) < 1e-9:
+        return "needs an activation with c₁ ≠ 0: the step learns nothing at first order here"
+    beta = problem.strength
+    if beta is None and problem.rate > 0 and problem.samples > 1:
+        beta = 2 * float(np.log(problem.rate) / np.log(problem.samples))
+    if beta is not None and beta >= 1:
+        return "needs a step below √m (exponent < 1/2)"
+    return ""
+
+
+def _isotropic(problem: Problem, method: str) -> Prediction:
+    assert isinstance(problem.labels, SingleIndex)
+    said = predict_isotropic(
+        problem.network.activation,
+        problem.labels.links[0],
+        dim=problem.dim,
+        width=problem.width,
+        samples=problem.samples,
+        ridge=problem.effective_ridge,
+        noise_variance=problem.labels.noise**2,
+        rate=problem.rate,
+        exponent=problem.scaling.exponent,
+        step_samples=problem.step_samples,
+        gradient=problem.training.gradient,
+        method="random-features" if problem.rate == 0 else method,
+    )
+    name = f"isotropic closed form, {said.method}, regime ℓ = {said.regime}"
+    return Prediction(
+        said.test_error, said.train_error, said.train_objective, name, said.assumptions
+    )
+
+
+def _conditional(problem: Problem, accuracy: float, overlaps: str, rng: int) -> Prediction:
+    geometry, drawn = _geometry(problem, overlaps, rng)
+    parts = (geometry, _labels(problem), training_of(problem))
+    solution = predict_mixture(*parts, accuracy=accuracy)
+    where = f"the overlaps of the draw with seed {rng}" if drawn else "typical overlaps at this n"
+    assumptions = (
+        "Gaussian mixture with spiked covariances; n, k, m large with fixed ratios.",
+        f"Conditional Gaussian equivalence, any step; {where}.",
+        f"{solution.types} types of neurons, {solution.nodes} nodes, two resolutions compared.",
+    )
+    return Prediction(
+        solution.test_error,
+        solution.train_error,
+        solution.train_objective,
+        "conditional Gaussian theory",
+        assumptions,
+        solution.status,
+        solution.error_estimate,
+        _floats(solution.component_test),
+        _floats(solution.component_train),
+        solution.classification_error,
+        solution,
+        parts,
+    )
+
+
+def _floats(values: Array) -> tuple[float, ...]:
+    return tuple(float(v) for v in values)
+
+
+def training_of(problem: Problem) -> Training:
+    """The problem's sizes and scales in the theory's own terms."""
+    constant = problem.network.readout == "constant"
+    scale = problem.readout_scale
+    return Training(
+        activation=problem.activation,
+        width=problem.width,
+        samples=problem.samples,
+        step_samples=problem.step_samples,
+        rate=problem.rate,
+        ridge=problem.effective_ridge,
+        weight_variance=problem.weight_variance,
+        readout_std=0.0 if constant else scale,
+        readout_mean=scale if constant else 0.0,
+        gradient=problem.training.gradient,
+    )
+
+
+def _labels(problem: Problem) -> Labels:
+    components = len(problem.data.weights) if isinstance(problem.data, Mixture) else 1
+    if isinstance(problem.labels, SingleIndex):
+        links = problem.labels.links
+        links = links * components if len(links) == 1 else links
+        return Labels(links=links, noise=problem.labels.noise)
+    assert isinstance(problem.labels, ComponentLabels)
+    return Labels(values=problem.labels.values or (1.0, -1.0), noise=problem.labels.noise)
+
+
+def _geometry(problem: Problem, overlaps: str, rng: int) -> tuple[Geometry, bool]:
+    """The few directions that matter, and whether they come from an actual draw."""
+    data = problem.data
+    directions = data.directions if isinstance(data, Mixture) else "random"
+    if overlaps == "drawn" or (overlaps == "auto" and directions != "random"):
+        world = problem.world(Streams(rng, 0))
+        population, teacher = world.population, world.teacher
+        direction = teacher.direction if teacher.values is None else None
+        return geometry_from_arrays(
+            population.weights, population.means, population.spikes, population.strengths, direction
+        ), True
+    teacher_kind = problem.labels.direction if isinstance(problem.labels, SingleIndex) else None
+    if not isinstance(data, Mixture):
+        return typical_geometry(problem.dim, [1.0], [[]], teacher=teacher_kind), False
+    strengths = [problem.spread * data.relative_strengths for _ in data.weights]
+    return typical_geometry(
+        problem.dim,
+        data.weights,
+        strengths,
+        alignment=data.alignment,
+        mean=data.mean,
+        teacher=teacher_kind,
+        directions="orthogonal" if directions == "orthogonal" else "random",
+    ), False
