@@ -43,6 +43,9 @@ def run(
 
     experiment = Experiment.read(spec)
     folder = out or Path("results") / Path(spec).stem
+    if experiment.figure.kind != "curves":
+        report_spectra(experiment, folder, as_json)
+        return
     with progress_bar(experiment) as progress:
         results = run_experiment(experiment, folder, progress)
     written = save_curves(experiment, results, folder)
@@ -112,6 +115,18 @@ def degree(spec: Spec, as_json: Json = False) -> None:
         print(degree_text(point, report))
 
 
+@app.command()
+def spectrum(
+    spec: Spec,
+    out: Annotated[Path | None, typer.Option(help="folder for the figure")] = None,
+    as_json: Json = False,
+) -> None:
+    """Singular values of weights and features: limiting bulk, spikes, alignments."""
+    from onegrad.experiments.spec import Experiment
+
+    report_spectra(Experiment.read(spec), out or Path("results") / Path(spec).stem, as_json)
+
+
 @app.command("list")
 def list_presets() -> None:
     """The built-in experiments."""
@@ -156,6 +171,23 @@ def version() -> None:
     print(__version__)
 
 
+def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
+    from onegrad.experiments.spectrum import spectrum_report
+    from onegrad.figures.spectrum import save_spectra
+    from onegrad.tables import spectrum_text
+
+    reports = [spectrum_report(p.problem, p.compare.seed) for p in experiment.points]
+    written = save_spectra(experiment, reports, folder)
+    pairs = list(zip(experiment.points, reports, strict=True))
+    if as_json:
+        rows = [{"point": p.settings, **report.as_json()} for p, report in pairs]
+        print(json.dumps({"name": experiment.name, "rows": rows}, ensure_ascii=False))
+        return
+    for point, report in pairs:
+        print(spectrum_text(point, report))
+    print("Figure: " + ", ".join(str(path) for path in written))
+
+
 def show(experiment: Experiment, results: Results, as_json: bool) -> None:
     if as_json:
         print(json.dumps(results.as_json(), ensure_ascii=False))
@@ -196,8 +228,8 @@ def progress_bar(experiment: Experiment) -> Iterator[Progress]:
     )
 
     console = Console(stderr=True)
-    models = [name for name in experiment.compare.models if name != "theory"]
-    total = len(experiment.points) * experiment.compare.seeds * len(models)
+    models = len(experiment.compare.simulated)
+    total = len(experiment.points) * experiment.compare.seeds * models
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
         TextColumn("rows"), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),

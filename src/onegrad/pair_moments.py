@@ -19,7 +19,7 @@ _MOST_ORDERS = 60
 _WANTED = 1e-9
 _WORST = 1e-5
 _CHEBYSHEV = (8, 16, 32, 64)  # nodes per axis, doubled until the last coefficients vanish
-_PIECE = 256  # elements whose nodes differ (kinks) that are expanded at once
+_PIECE = 1 << 13  # coefficients per quadrature node held at once where kinks set the nodes
 _FAR = 40.0  # |s/b| beyond which a kink is never met
 
 
@@ -68,8 +68,8 @@ def _project(activation: Activation, s: Array, b: Array, order: int) -> Array:
     """ĉ_0…ĉ_order and the energy, stacked: (order+2) × k."""
     rows = np.empty((order + 2, len(s)))
     reach = 9.0 + math.sqrt(2.0 * order)
-    step = _PIECE if activation.kinks else len(s)
-    for start in range(0, len(s), max(step, 1)):
+    step = max(1, _PIECE // (order + 1) if activation.kinks else len(s))
+    for start in range(0, len(s), step):
         part = slice(start, start + step)
         rows[:-1, part] = gaussian_mean(
             activation.__call__,

@@ -29,7 +29,7 @@ NamedActivation = Annotated[
 ]
 
 # Tables of a spec file that describe the experiment, not the problem (experiments/spec.py).
-EXPERIMENT_KEYS = ("name", "compare", "sweep")
+EXPERIMENT_KEYS = ("name", "compare", "sweep", "figure")
 
 
 class Network(Section):

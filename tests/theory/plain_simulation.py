@@ -84,6 +84,9 @@ class Result:
     initial_readout: np.ndarray
     gradient_direction: np.ndarray  # X̃ᵀu
     component_test: np.ndarray
+    test_projection: np.ndarray  # ξᵀx of the test samples
+    test_component: np.ndarray
+    test_prediction: np.ndarray
     train_power: float  # mean y² of the readout's samples, for a ratio estimate
 
 
@@ -135,5 +138,8 @@ def simulate(
     return Result(
         train, float(square.mean()), train + network.ridge * float(readout @ readout),
         float(np.mean(np.sign(ft) != np.sign(yt))), w1, w0, a0, x.T @ u, by_component,
+        xt @ world.teacher,
+        ct,
+        ft,
         float(np.mean(yr**2)),
     )  # fmt: skip

@@ -288,7 +288,7 @@ def test_negative_control_independent_direction(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("wrong", ["ridge", "half", "spike", "readout"])
 def test_negative_controls_fail_the_reference(wrong: str) -> None:
-    changes, train, test = REFERENCE[0]
+    changes, train, test = REFERENCE[4 if wrong == "readout" else 0]
     geometry, labels, training = setting(**changes)
     if wrong == "ridge":  # λ_eff = ridge instead of ridge·k
         training = replace(training, ridge=training.ridge / training.width)
@@ -372,8 +372,9 @@ def test_typical_overlaps_match_drawn_ones() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"ridge": 1e-9},
-        {"ridge": 1e-9, "activation": "tanh"},
+        {"ridge": 1e-7},
+        {"ridge": 1e-7, "activation": "tanh"},
+        {"ridge": 1e-9, "ratio": 2.0},
         {"ridge": 10.0},
         {"ratio": 0.01},
         {"ratio": 100.0},
@@ -411,11 +412,15 @@ def test_constant_labels(value: float) -> None:
     assert 0 <= solution.test_error <= 0.01 * value
 
 
-def test_one_hundred_neurons_near_interpolation_against_simulation() -> None:
-    """k = m with almost no ridge: the objective, which does not diverge, agrees."""
-    measured, predicted = simulated_and_predicted(30, 300, ridge=1e-9, seed=2)
-    train = measured[:, 0].mean(), predicted[:, 0].mean()
-    assert train[0] == pytest.approx(train[1], rel=0.25)
+def test_interpolation_is_refused_with_a_reason() -> None:
+    """k = m and almost no ridge: one training set says nothing about the next."""
+    problem = setting(ridge=1e-9)
+    with pytest.raises(AssumptionError, match=r"leave 4\.\d degrees of freedom"):
+        predict_mixture(*problem)
+    solution = predict_mixture(*problem, on_failure="status")
+    assert solution.status == "near-interpolation" and solution.test_error > 1
+    for other in (setting(ridge=1e-9, ratio=0.3), setting(ridge=1e-9, ratio=3)):
+        assert predict_mixture(*other).degrees_left > 400
 
 
 def test_many_directions_use_quasi_monte_carlo() -> None:
@@ -474,10 +479,37 @@ def test_learned_function_has_the_mean_of_the_prediction(solved: tuple[Setting, 
         mean = w @ solution.by_node.prediction[mine]
         assert learned.learned_coefficients[0] == pytest.approx(mean, rel=1e-2)
         assert learned.learned.shape == learned.t.shape == learned.position.shape
-    # a random teacher is learned along itself, degree one best
-    along = learned_function(*problem, solution, "teacher")
-    share = along.learned_coefficients[1] / along.target_coefficients[1]
-    assert 0.5 < share < 1.05
+
+
+def test_learned_degrees_agree_with_the_network() -> None:
+    """Hermite coefficients of E[f | ξᵀx] against a regression of f on H_0, H_1, H_2."""
+    measured, expected = [], []
+    for child in np.random.SeedSequence(9).spawn(6):
+        rng = np.random.default_rng(child)
+        world = plain.draw_world(500, [0.5, 0.5], 1, 10.0, 0.0, rng)
+        geometry = geometry_from_arrays(
+            world.weights, world.means, world.spikes, world.strengths, world.teacher
+        )
+        link = sigma = get_activation("relu")
+        labels = Labels(links=(link, link))
+        training = Training(sigma, 500, 500, 500, 200.0, 0.05, 1 / geometry.mean_trace, 1 / 500)
+        network = plain.Network(
+            sigma, sigma.derivative, 500, 500, 500, 200.0, 0.05, 1 / geometry.mean_trace, 0.0,
+            1 / 500,
+        )  # fmt: skip
+        result = plain.simulate(world, network, [link, link], 0.0, rng, test_samples=8000)
+        mine = result.test_component == 0
+        t = result.test_projection[mine]
+        t = (t - t.mean()) / t.std()
+        table = np.stack([np.ones_like(t), t, t**2 - 1], axis=1)
+        measured.append(np.linalg.lstsq(table, result.test_prediction[mine], rcond=None)[0])
+        solution = predict_mixture(geometry, labels, training)
+        learned = learned_function(geometry, labels, training, solution, degree=2)
+        expected.append(learned.learned_coefficients)
+    gap = np.array(measured) - np.array(expected)
+    error = gap.std(axis=0, ddof=1) / len(gap) ** 0.5
+    allowed = 4 * error + 0.02 * np.abs(np.array(measured).mean(axis=0))
+    assert np.all(np.abs(gap.mean(axis=0)) <= allowed)
 
 
 # --- node rules ---------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 from onegrad.activation import get_activation
 from onegrad.errors import AssumptionError
 from onegrad.hermite import power_to_hermite, sqrt_factorial
+from onegrad.theory.expansions import swelling_of
 from onegrad.theory.isotropic import (
     Features,
     Link,
@@ -184,8 +185,8 @@ def slides_drop(link, phi, psi, ridge, noise, degree, m1, m2):
     return mp(ridge) * total
 
 
-def random_link(rng, degree, mean=0.0):
-    c = [mean, *(rng.standard_normal(degree) / sqrt_factorial(degree)[1:])]
+def random_link(rng, degree):
+    c = [0.0, *(rng.standard_normal(degree) / sqrt_factorial(degree)[1:])]
     square = sum(math.factorial(k) * v**2 for k, v in enumerate(c))
     return Link(tuple(c), square + rng.uniform(0, 0.5))
 
@@ -204,12 +205,11 @@ def test_general_training_formula_of_the_source(degree):
         assert float(ours) == pytest.approx(float(printed), rel=1e-12)
 
 
-@pytest.mark.parametrize("mean", [0.0, 0.7])
 @pytest.mark.parametrize("gradient", ["exact", "labels-only"])
-def test_active_set_form_reduces_to_the_closed_one(mean, gradient):
+def test_active_set_form_reduces_to_the_closed_one(gradient):
     rng = np.random.default_rng(2)
     for degree in range(8):
-        link = random_link(rng, 7, mean)
+        link = random_link(rng, 7)
         arguments = (FULL, link, 0.7, 1.3, 0.05, 0.2, degree)
         closed = closed_form_drops(*arguments, gradient=gradient)
         active = active_set_drops(*arguments, gradient=gradient)
@@ -323,6 +323,34 @@ def test_the_finite_step_tends_to_the_limit(name, exponent, gradient):
     assert decay == pytest.approx(expected, rel=0.05)
 
 
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+def test_swelling_changes_the_constant_only(degree):
+    plain = closed_form_drops(FULL, LINK, PHI, PSI, RIDGE, NOISE, degree)
+    for kappa in (0.0, 0.3):
+        arguments = (FULL, LINK, PHI, PSI, RIDGE, NOISE, degree)
+        closed = closed_form_drops(*arguments, swelling=kappa)
+        active = active_set_drops(*arguments, swelling=kappa)
+        assert active == pytest.approx([float(v) for v in closed], rel=1e-11)
+    # a longer neuron spoils the fit of H₂ by (X̃β)² + constant
+    assert float(closed[0]) <= float(plain[0]) * (1 + 1e-14)
+
+
+def test_the_resummed_spikes_tend_to_the_swollen_limit():
+    activation = get_activation("softplus").centred()
+    f, alpha, n = features_of(activation), 0.3, 10.0**80
+    kappa = swelling_of(activation, LINK, NOISE, PHI, "labels-only")
+    spikes = resummed_spikes(activation, LINK, noise_variance=NOISE, step_phi=PHI, rate=n**alpha,
+                             width=n * PHI / PSI, gradient="labels-only")  # fmt: skip
+    traces = limiting_traces(f.c1, f.rest, PHI, PSI, RIDGE)
+    got = finite_step_losses(spikes, LINK, traces, PHI, PSI, RIDGE, NOISE)
+    base = random_features_losses(f, LINK, PHI, PSI, RIDGE, NOISE)
+    swollen = loss_drops(f, LINK, PHI, PSI, RIDGE, NOISE, 2, swelling=kappa)
+    source = loss_drops(f, LINK, PHI, PSI, RIDGE, NOISE, 2)
+    drop = float(base[0]) - got.train_objective
+    assert drop == pytest.approx(swollen[0], rel=1e-5)
+    assert abs(drop / source[0] - 1) > 1e-3
+
+
 def test_resummed_and_polynomial_spikes_agree_for_small_steps():
     activation = get_activation("softplus").centred()
     f = features_of(activation)
@@ -335,7 +363,8 @@ def test_resummed_and_polynomial_spikes_agree_for_small_steps():
     }
     traces = limiting_traces(f.c1, f.rest, PHI, PSI, RIDGE)
     all_degrees = resummed_spikes(activation, LINK, **common)
-    three = polynomial_spikes(f, LINK, **common, degree=3)
+    kappa = swelling_of(activation, LINK, NOISE, PHI, "exact")
+    three = polynomial_spikes(f, LINK, **common, degree=3, swelling=kappa)
     a, b = (finite_step_losses(s, LINK, traces, PHI, PSI, RIDGE, NOISE)
             for s in (all_degrees, three))  # fmt: skip
     assert a.test_error == pytest.approx(b.test_error, rel=1e-6)
@@ -411,6 +440,10 @@ def test_refusals_say_what_to_use_instead():
         predict_isotropic(relu, COEFFICIENTS, rate=40.0, **common)
     with pytest.raises(AssumptionError, match="finite-step"):
         predict_isotropic(relu, COEFFICIENTS, exponent=0.25, method="limit", **common)
+    with pytest.raises(AssumptionError, match="mean off the labels"):
+        predict_isotropic(relu, [0.5, 1.0], exponent=0.2, method="limit", **common)
+    # an odd activation learns no constant, so there the limit stands
+    predict_isotropic(get_activation("tanh"), [0.5, 1.0], exponent=0.2, method="limit", **common)
     with pytest.raises(AssumptionError, match="labels vanish"):
         predict_isotropic(relu, [0.0], exponent=0.2, gradient="labels-only", **common)
     for wrong in ({"gradient": "none"}, {"method": "guess"}, {"noise_variance": -1.0},
@@ -596,7 +629,7 @@ def test_the_direction_of_the_exact_gradient():
     assert abs(mean[1] - labels) > 4 * error[1] + exact / n
 
 
-def one_step_runs(name, n, seeds, exponents, rng):
+def one_step_runs(name, n, seeds, exponents, rng, link=COEFFICIENTS):
     """[seed, run, loss]: run 0 without a step, then both gradients at every exponent."""
     d, width = round(PHI * n), round(PHI / PSI * n)
     activation = get_activation(name).centred()
@@ -605,9 +638,9 @@ def one_step_runs(name, n, seeds, exponents, rng):
         w = rng.standard_normal((width, d)) / math.sqrt(d)
         a = rng.standard_normal(width) / math.sqrt(width)
         x, x2, x3 = (rng.standard_normal((m, d)) for m in (n, n, 3000))
-        y, y2 = (hermeval(z[:, 0], COEFFICIENTS) + math.sqrt(NOISE) * rng.standard_normal(n)
+        y, y2 = (hermeval(z[:, 0], link) + math.sqrt(NOISE) * rng.standard_normal(n)
                  for z in (x, x2))  # fmt: skip
-        target = hermeval(x3[:, 0], COEFFICIENTS)
+        target = hermeval(x3[:, 0], link)
 
         def losses(w, x2=x2, x3=x3, y2=y2, target=target):
             return fit(activation(x2 @ w.T), y2, activation(x3 @ w.T), target, RIDGE, NOISE)
@@ -622,33 +655,47 @@ def one_step_runs(name, n, seeds, exponents, rng):
     return np.array(runs)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["relu", "tanh"])
-def test_the_finite_step_against_the_network(name):
-    n, exponents = 2000, (0.2, 0.29)
-    runs = one_step_runs(name, n, 6, exponents, np.random.default_rng(1))
-    common = {
-        "dim": n // 2,
-        "width": 5 * n // 8,
-        "samples": n,
-        "ridge": RIDGE,
-        "noise_variance": NOISE,
-    }
+def compare_with_network(name, n, seeds, link):
+    """(predicted/simulated − 1, relative standard error) for [gradient × exponent, loss]."""
+    exponents = (0.2, 0.29)
+    runs = one_step_runs(name, n, seeds, exponents, np.random.default_rng(1), link)
+    common = {"dim": n // 2, "width": 5 * n // 8, "samples": n, "ridge": RIDGE,
+              "noise_variance": NOISE}  # fmt: skip
     activation = get_activation(name)
-    plain = predict_isotropic(activation, COEFFICIENTS, method="random-features", **common)
+    plain = predict_isotropic(activation, link, method="random-features", **common)
     base = np.array([plain.train_objective, plain.train_error, plain.test_error])
     # the labels' own fluctuation (heavy tails: 4 % at n = 2000) cancels against the run without
     # a step, whose limit is known
     ratio = runs.mean(0) / runs[:, 0].mean(0)
     spread = (runs - ratio * runs[:, :1]).std(0, ddof=1) / math.sqrt(len(runs))
-    spread = spread / runs[:, 0].mean(0) * base
-    index = 0
+    simulated = ratio * base
+    predicted = []
     for gradient in ("labels-only", "exact"):
         for alpha in exponents:
-            index += 1
-            p = predict_isotropic(activation, COEFFICIENTS, exponent=alpha, gradient=gradient,
-                                  **common)  # fmt: skip
-            got = np.array([p.train_objective, p.train_error, p.test_error])
-            simulated = ratio[index] * base
-            assert np.all(spread[index] < 0.02 * simulated)
-            assert np.all(np.abs(got / simulated - 1) < 0.05)
+            p = predict_isotropic(activation, link, exponent=alpha, gradient=gradient, **common)
+            predicted.append([p.train_objective, p.train_error, p.test_error])
+    relative = spread / runs[:, 0].mean(0) * base / simulated
+    return np.array(predicted) / simulated[1:] - 1, relative[1:], runs[:, 0].mean(0) / base - 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["relu", "tanh"])
+def test_the_finite_step_against_the_network(name):
+    gap, error, _ = compare_with_network(name, 2000, 6, COEFFICIENTS)
+    assert np.all(error < 0.02)
+    assert np.all(np.abs(gap) < 0.05)
+
+
+@pytest.mark.slow
+def test_labels_with_a_mean():
+    gap, error, base = compare_with_network("softplus", 2000, 6, [1.0, 1.0])
+    assert np.all(error < 0.02)
+    assert np.all(np.abs(gap) < 0.05)
+    # the untrained network fits a part of the mean by the spread of its neurons' norms
+    assert np.all(np.abs(base) < 0.05)
+    softplus = features_of(get_activation("softplus"))
+    without = random_features_losses(softplus, link_of([1.0, 1.0]), PHI, PSI, RIDGE, NOISE)
+    plain = predict_isotropic(get_activation("softplus"), [1.0, 1.0], dim=500, width=625,
+                              samples=1000, ridge=RIDGE, noise_variance=NOISE,
+                              method="random-features")  # fmt: skip
+    assert float(without[2]) > 1.08 * plain.test_error

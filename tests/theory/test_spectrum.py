@@ -10,7 +10,13 @@ from onegrad.activation import get_activation
 from onegrad.errors import AssumptionError
 from onegrad.hermite import gauss_hermite, hermite_series
 from onegrad.theory.bulk import feature_bulk, weight_bulk
-from onegrad.theory.expansions import direction_norm2, features_of, link_of, slope_moment
+from onegrad.theory.expansions import (
+    direction_norm2,
+    features_of,
+    link_of,
+    slope_moment,
+    swelling_of,
+)
 from onegrad.theory.feature_law import FeatureLaw
 from onegrad.theory.measured_spectrum import (
     all_singular_values,
@@ -344,9 +350,11 @@ def test_the_resummed_profile_is_the_smoothed_activation():
                        for j in order])  # fmt: skip
     sample = np.array([hermite_series(np.eye(spikes.size)[k], x) for k in range(spikes.size)])
     rebuilt = sample.T @ spikes.hermite @ neuron / math.sqrt(width)
+    kappa = swelling_of(activation, LINK, NOISE, 0.5, "exact")
     noise = LINK.second_moment + NOISE + f.c1**2 + f.rest
-    swelling = rate**2 / width * 0.5 * noise * (slope_moment(activation) - f.c1**2)
-    exact = activation.smoothed(tau * np.outer(x, x), np.sqrt(1 + swelling * x**2)).value
+    written_out = rate**2 / width * 0.5 * noise * (slope_moment(activation) - f.c1**2)
+    assert kappa * tau**2 == pytest.approx(written_out, rel=1e-12)
+    exact = activation.smoothed(tau * np.outer(x, x), np.sqrt(1 + kappa * (tau * x) ** 2)).value
     error = w @ (rebuilt - exact) ** 2 @ w
     assert error < 1e-8 * (w @ exact**2 @ w)
 

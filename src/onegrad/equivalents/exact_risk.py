@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onegrad.activation import hermite_activation
+from onegrad.activation import Activation, hermite_activation
 from onegrad.equivalents.conditional_gaussian import ConditionalFeatures
 from onegrad.equivalents.hermite import HermiteFeatures
 from onegrad.equivalents.linear import LinearFeatures
@@ -44,6 +44,7 @@ def describe(trial: Trial, fitted: Fitted) -> Predictor:
         neurons = Neurons(polynomial, features.weights, a, features.scale)
         return Predictor(neurons, noise=features.remainder**2 * float(a @ a))
     if isinstance(features, ConditionalFeatures):
+        _check_slope(features.activation, float(np.median(features.scales)))
         # its noise has exactly the variance that its mean lacks of σ's
         return Predictor(Neurons(features.activation, features.weights, a, basis=features.basis))
     if isinstance(features, SpikedFeatures):
@@ -58,3 +59,15 @@ def describe(trial: Trial, fitted: Fitted) -> Predictor:
     raise AssumptionError(
         f"no exact risk is known for {type(features).__name__}; use a sampled test set"
     )
+
+
+def _check_slope(activation: Activation, scale: float) -> None:
+    """The conditional model takes E σ' from the derivative as given; the series takes E σZ."""
+    given = scale * float(activation.smoothed(0.0, scale).slope)
+    true = float(activation.projections(1, scale)[1])
+    if abs(given - true) > 1e-6 * (1 + abs(true)):
+        raise AssumptionError(
+            f"the derivative of {activation.name} is not that of its values: E σ'(bZ)·b is "
+            f"{given:.4g}, E σ(bZ)Z is {true:.4g}. A function with jumps has no conditional "
+            "Gaussian model of exact risk; use a sampled test set"
+        )

@@ -12,7 +12,7 @@ from onegrad.data.isotropic import Isotropic
 from onegrad.data.labels import ComponentLabels, SingleIndex
 from onegrad.data.mixture import Mixture
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
-from onegrad.experiments.results import Results, Row
+from onegrad.experiments.results import THEORIES, Results, Row
 from onegrad.experiments.spec import Experiment, Point
 from onegrad.hermite import Array
 from onegrad.problem import Problem
@@ -115,25 +115,31 @@ def predict_experiment(
     """A row per point; a point whose theory is refused gets a failed row and no prediction."""
     results, details = Results(experiment.name), []
     for point in experiment.points:
-        row, detail = theory_row(point, method, accuracy, overlaps)
+        row, detail = theory_row(point, "theory", method, accuracy, overlaps)
         results.rows.append(row)
         details.append(detail)
     return results, details
 
 
 def theory_row(
-    point: Point, method: str = "auto", accuracy: float = 0.01, overlaps: str = "auto"
+    point: Point,
+    model: str = "theory",
+    method: str | None = None,
+    accuracy: float = 0.01,
+    overlaps: str = "auto",
 ) -> tuple[Row, Prediction | None]:
+    """The row of a theory among the models, by its own method unless another is given."""
     start = time.perf_counter()
+    method = method or THEORIES[model]
     try:
         said = predict(point.problem, method, accuracy, overlaps, point.compare.seed)
     except (AssumptionError, ConvergenceError) as error:
         seconds = time.perf_counter() - start
-        row = Row(point.settings, "theory", 0, seconds=seconds, status="failed", error=str(error))
+        row = Row(point.settings, model, 0, seconds=seconds, status="failed", error=str(error))
         return row, None
     seconds = time.perf_counter() - start
     errors = (said.test_error, said.train_error, said.train_objective)
-    return Row(point.settings, "theory", 0, *errors, seconds), said
+    return Row(point.settings, model, 0, *errors, seconds), said
 
 
 def _known(key: str, value: str, options: tuple[str, ...]) -> None:

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+# Models that sample nothing, with the method of `predict` behind each.
+THEORIES = {"theory": "auto", "theory-limit": "isotropic-limit"}
+
 
 class Estimate(NamedTuple):
     """A mean and its standard error; `float()` of it is the mean."""
@@ -107,7 +110,7 @@ class Results:
         failed = [row for row in rows if row.status != "ok"]
         network = groups.get((repr(point), "network"), [])
         estimates = {q: Estimate.of(getattr(r, q) for r in good) for q in QUANTITIES}
-        if model == "theory":  # deterministic: nothing to average, nothing to pair
+        if model in THEORIES:  # deterministic: nothing to average, nothing to pair
             estimates = {q: Estimate(e.mean, 0.0) for q, e in estimates.items()}
         return Summary(
             point,
@@ -115,7 +118,7 @@ class Results:
             **estimates,
             test_difference=_difference(model, good, network, "test_error"),
             train_difference=_difference(model, good, network, "train_error"),
-            seeds=0 if model == "theory" else len(good),
+            seeds=0 if model in THEORIES else len(good),
             seconds=sum(row.seconds for row in rows),
             status="failed" if failed else "ok",
             error=failed[0].error if failed else "",
@@ -126,7 +129,7 @@ class Results:
 
 
 def _difference(model: str, rows: list[Row], network: list[Row], quantity: str) -> Estimate:
-    if model != "theory":
+    if model not in THEORIES:
         return paired_difference(rows, network, quantity)
     simulated = Estimate.of(getattr(r, quantity) for r in network if r.status == "ok")
     if not rows or not math.isfinite(simulated.mean) or simulated.mean == 0:

@@ -20,8 +20,8 @@ def run_experiment(
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     results = simulate_experiment(experiment, progress)
-    if "theory" in experiment.compare.models:
-        results.rows += [theory_row(point)[0] for point in experiment.points]
+    for name in experiment.compare.theories:
+        results.rows += [theory_row(point, name)[0] for point in experiment.points]
     text = json.dumps(results.as_json(), indent=1, ensure_ascii=False)
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
     return results

@@ -129,7 +129,7 @@ def simulate(
 
 def simulate_experiment(experiment: Experiment, progress: Progress | None = None) -> Results:
     """All points and seeds of a spec; the seeds of all points advance together."""
-    models = [name for name in experiment.compare.models if name != "theory"]
+    models = experiment.compare.simulated
     results = Results(experiment.name)
     for seed in range(experiment.compare.seeds):
         for point in experiment.points:

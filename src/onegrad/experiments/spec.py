@@ -14,10 +14,11 @@ from pydantic import AfterValidator, Field
 
 from onegrad.equivalents import MODELS
 from onegrad.errors import SpecError, did_you_mean
+from onegrad.experiments.results import THEORIES
 from onegrad.problem import EXPERIMENT_KEYS, Problem
 from onegrad.sections import Count, Section, Whole, override, read_toml
 
-MODEL_NAMES = (*MODELS, "theory")
+MODEL_NAMES = (*MODELS, *THEORIES)
 _MOST_POINTS = 100_000
 
 
@@ -51,6 +52,29 @@ class Compare(Section):
         examples=[5000],
     )  # fmt: skip
 
+    @property
+    def simulated(self) -> tuple[str, ...]:
+        return tuple(name for name in self.models if name not in THEORIES)
+
+    @property
+    def theories(self) -> tuple[str, ...]:
+        return tuple(name for name in self.models if name in THEORIES)
+
+
+class FigureOptions(Section):
+    """What is drawn; no number depends on it."""
+
+    table: ClassVar[str] = "figure"
+    kind: Literal["curves", "weight-spectrum", "feature-spectrum"] = Field(
+        default="curves", description="errors as curves, or histograms of singular values",
+        examples=["curves"],
+    )  # fmt: skip
+    quantities: tuple[Literal["test_error", "train_error", "train_objective"], ...] = Field(
+        default=("test_error", "train_error"), min_length=1, max_length=3,
+        description="a list from test_error, train_error, train_objective, one panel each",
+        examples=[["test_error", "train_error"]],
+    )  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Point:
@@ -77,6 +101,7 @@ class Experiment:
     compare: Compare
     sweep: dict[str, tuple[Any, ...]]
     points: tuple[Point, ...]
+    figure: FigureOptions
 
     @classmethod
     def read(cls, spec: str | Path | Mapping[str, Any]) -> Experiment:
@@ -115,7 +140,8 @@ class Experiment:
                 changed = override(changed, key, value)
             own = Compare(**_table(changed, "compare"))
             points.append(Point(settings, Problem.from_spec(changed), own))
-        return cls(name, compare, sweep, tuple(points))
+        figure = FigureOptions(**_table(tables, "figure"))
+        return cls(name, compare, sweep, tuple(points), figure)
 
 
 def _check_tables(tables: Mapping[str, Any]) -> None:

@@ -11,13 +11,11 @@ import numpy as np
 
 from onegrad.experiments.results import Results, Summary
 from onegrad.experiments.spec import Experiment
-from onegrad.figures.style import COLOURS, MARKS, RC, label
+from onegrad.figures.style import COLOURS, LINES, MARKS, RC, label, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-QUANTITIES = ("test_error", "train_error")
 
 
 def draw_curves(experiment: Experiment, results: Results) -> Figure:
@@ -28,9 +26,10 @@ def draw_curves(experiment: Experiment, results: Results) -> Figure:
     axis = horizontal_key(experiment)
     summaries = [s for s in results.summaries() if math.isfinite(s.test_error.mean)]
     with matplotlib.rc_context(RC):
-        figure = Figure(figsize=(9.6, 4.6), layout="constrained")
-        panels = figure.subplots(1, len(QUANTITIES))
-        for panel, quantity in zip(panels, QUANTITIES, strict=True):
+        quantities = experiment.figure.quantities
+        figure = Figure(figsize=(2.4 + 3.6 * len(quantities), 4.6), layout="constrained")
+        panels = np.atleast_1d(figure.subplots(1, len(quantities)))
+        for panel, quantity in zip(panels, quantities, strict=True):
             _draw_panel(panel, summaries, axis, quantity)
         figure.suptitle(experiment.name)
         _legend(figure, summaries, axis)
@@ -66,8 +65,8 @@ def _draw_panel(panel: Axes, summaries: list[Summary], axis: str, quantity: str)
             e = np.nan_to_num([getattr(s, quantity).standard_error for s in chosen])
             colour = COLOURS[curves.index(curve) % len(COLOURS)]
             values += [v for v in y if v > 0]
-            if model == "theory":
-                panel.plot(x, y, color=colour, lw=1.3, zorder=1)
+            if model in LINES:
+                panel.plot(x, y, color=colour, linestyle=LINES[model], lw=1.3, zorder=1)
             else:
                 # the other models share the network's draws: their own bars would mislead
                 bars = e if model == "network" else None
@@ -107,16 +106,24 @@ def _legend(figure: Figure, summaries: list[Summary], axis: str) -> None:
         if curve:
             handles.append(Line2D([], [], color=COLOURS[i % len(COLOURS)], lw=3, label=curve))
     for model in dict.fromkeys(s.model for s in summaries):
-        if model == "theory":
-            handles.append(Line2D([], [], color="#555555", lw=1.3, label=model))
+        if model in LINES:
+            line = Line2D([], [], color="#555555", linestyle=LINES[model], lw=1.3, label=model)
+            handles.append(line)
             continue
         style = {k: v for k, v in _mark(model, "#555555").items() if k != "elinewidth"}
         handles.append(Line2D([], [], label=model, **style))
     figure.legend(handles=handles, loc="outside right upper")
 
 
-def caption(experiment: Experiment) -> str:
+def caption(experiment: Experiment, seeds: int | None = None) -> str:
     """What was simulated: sizes, ridge, seeds; swept keys are on the axes already."""
+    if seeds == 1:
+        return ", ".join([*_sizes(experiment), "one draw"])
+    bars = "error bars: standard error of the network"
+    return ", ".join([*_sizes(experiment), f"{experiment.compare.seeds} seeds", bars])
+
+
+def _sizes(experiment: Experiment) -> list[str]:
     problem = experiment.points[0].problem
     parts = {
         "data.dim": f"n = {problem.dim}",
@@ -134,20 +141,12 @@ def caption(experiment: Experiment) -> str:
     swept = set(experiment.sweep)
     if "network.width_ratio" in swept:
         swept.add("network.width")
-    shown = [text for key, text in parts.items() if key not in swept]
-    bars = "error bars: standard error of the network"
-    return ", ".join([*shown, f"{experiment.compare.seeds} seeds", bars])
+    return [text for key, text in parts.items() if key not in swept]
 
 
 def save_curves(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
     """figure.png, figure.pdf and the numbers behind them as figure.csv."""
-    folder.mkdir(parents=True, exist_ok=True)
-    figure = draw_curves(experiment, results)
-    written = []
-    for suffix in ("png", "pdf"):
-        path = folder / f"figure.{suffix}"
-        figure.savefig(path)
-        written.append(path)
+    written = save_figure(draw_curves(experiment, results), folder)
     path = folder / "figure.csv"
     with path.open("w", newline="", encoding="utf-8") as handle:
         writer = csv.writer(handle)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Okabe & Ito's palette, without its yellow (too pale on white)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -18,6 +22,8 @@ MARKS: dict[str, dict[str, Any]] = {
     "linear": {"marker": "+", "fill": True, "size": 8.0},
     "kernel": {"marker": "*", "fill": False, "size": 9.0},
 }
+
+LINES: dict[str, Literal["-", "--"]] = {"theory": "-", "theory-limit": "--"}
 
 LABELS = {
     "network.width": "neurons k",
@@ -37,6 +43,7 @@ LABELS = {
     "labels.noise": "label noise",
     "test_error": "test error (MSE)",
     "train_error": "training error (MSE)",
+    "train_objective": "training objective",
 }
 
 RC: Any = {
@@ -51,6 +58,15 @@ RC: Any = {
     "legend.frameon": False,
     "errorbar.capsize": 2.0,
 }
+
+
+def save_figure(figure: Figure, folder: Path) -> list[Path]:
+    """figure.png and figure.pdf."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [folder / f"figure.{suffix}" for suffix in ("png", "pdf")]
+    for path in written:
+        figure.savefig(path)
+    return written
 
 
 def label(key: str) -> str:

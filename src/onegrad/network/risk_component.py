@@ -14,6 +14,8 @@ from onegrad.network.risk_series import PairSum, Series, Sum, cross_sum
 
 _CROSS = 1e-7  # error allowed in a product of two functions, relative to what is known
 
+_COEFFICIENTS = 1e-10  # accuracy of the expansions, relative to the energy
+
 
 @dataclass(frozen=True)
 class Single:
@@ -67,6 +69,7 @@ class ComponentRisk:
                 first = float(expansion.coefficients[1, 0]) / float(series.scale[0])
                 self.slope += single.factor * first * single.direction
             self.value += single.factor**2 * float(expansion.tail(1)[0])
+            self.error += _COEFFICIENTS * single.factor**2 * float(expansion.energy[0])
         self._pair_singles()
 
     def _covariance(self, u: Array, v: Array) -> float:
@@ -116,6 +119,7 @@ class ComponentRisk:
         self.bias -= float(neurons.readout @ expansion.coefficients[0])
         self._diagonal = float(neurons.readout**2 @ expansion.tail(1))
         self.value += self._diagonal
+        self.error += _COEFFICIENTS * float(neurons.readout**2 @ expansion.energy)
         return neurons.readout * expansion.coefficients[1] * self._inverse
 
     def add_slope(self, slope: Array, dtype: np.dtype | None) -> None:

@@ -154,7 +154,7 @@ class PairSum:
 
     def add(self, start: int, gram: np.ndarray) -> None:
         """Rows start… of the upper triangle: gram = (ŴŴᵀ)[start:stop, start:]."""
-        step = max(8, _CACHED // gram.shape[1])
+        step = max(16, _CACHED // gram.shape[1])
         for i in range(0, len(gram), step):
             piece = gram[i : i + step, i:]
             rows = slice(start + i, start + i + len(piece))
@@ -233,7 +233,9 @@ class PairSum:
     def result(self) -> Sum:
         """The sum over all rows that were added."""
         value = float(self._terms.sum())
-        rounding = float(np.finfo(self.dtype).eps) * float(np.abs(self._terms).sum())
+        # each pair is rounded by itself: the errors add up like the squares of a_i·ĉ_ri
+        squares = float(np.sum(self._outer.astype(float) ** 2))
+        rounding = float(np.finfo(self.dtype).eps) * (float(np.abs(self._terms).sum()) + squares)
         if self._closed is not None or not len(self._outer):
             return Sum(value, rounding, 0)
         order = len(self._terms) - 1

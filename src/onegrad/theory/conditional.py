@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
-from onegrad.errors import ConvergenceError
+from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.hermite import Array
 from onegrad.theory.fixed_point import Errors, Features, errors, solve_fixed_point
 from onegrad.theory.geometry import Geometry, Labels, Training
@@ -23,6 +23,7 @@ from onegrad.theory.nodes import Effort, component_nodes, quasi_gaussian
 from onegrad.theory.smoothing import smoothed
 
 _HIGHEST_LEVEL = 4
+_FEWEST_DEGREES = 10.0
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,11 @@ class Solution:
     test_error, train_error : mean squared errors; train_objective adds λ_eff‖a‖²
     component_test, component_train : (C,) the same within each component (NaN for weight 0)
     classification_error : of sign(f) for labels ±1, else None
-    status : "ok", or "inaccurate" when `accuracy` was not reached and raising was not asked for
+    status : "ok", "inaccurate" when `accuracy` was not reached, or "near-interpolation" when
+        fewer than ten degrees of freedom are left; the last two raise unless told otherwise
+    degrees_left : m − df₂, the samples beyond those that the readout uses up. The theory is an
+        expansion in its inverse: at k ≈ m with next to no ridge it is of order one, and one
+        training set differs from the next by a large factor
     error_estimate : relative, the larger of test and train, from two resolutions
     iterations, residual : of the fixed point at the finer resolution
     types, nodes : number of neuron types and of data nodes at the finer resolution
@@ -55,6 +60,7 @@ class Solution:
     classification_error: float | None
     status: str
     error_estimate: float
+    degrees_left: float
     iterations: int
     residual: float
     types: int
@@ -147,6 +153,17 @@ def _refine(
             f"accuracy = {accuracy}: the theory offers relative accuracies between 1e-6 and 0.5."
         )
     coarse = solve_at(geometry, labels, training, types, Effort.level(0))
+    if coarse.degrees_left < _FEWEST_DEGREES:
+        if on_failure == "status":
+            return replace(coarse, status="near-interpolation")
+        enough = training.ridge * (_FEWEST_DEGREES / coarse.degrees_left) ** 2
+        raise AssumptionError(
+            f"width {training.width} and {training.samples} samples with an effective ridge of "
+            f"{training.ridge:.2g} leave {coarse.degrees_left:.1f} degrees of freedom: so close to "
+            "interpolation the error of one training set says nothing about the next, and a limit "
+            f"of large sizes does not exist. Use an effective ridge above {2 * enough:.1g}, or a "
+            "width further from the number of samples."
+        )
     for level in range(1, _HIGHEST_LEVEL + 1):
         fine = solve_at(geometry, labels, training, types, Effort.level(level))
         estimate = max(
@@ -203,7 +220,7 @@ def solve_at(
         wrong = _wrong_sign(geometry, labels, training, neurons, result, effort)
     return Solution(
         result.test_error, result.train_error, result.train_objective, test, train, wrong,
-        "ok", np.nan, point.iterations, point.residual,
+        "ok", np.nan, training.samples / result.response.amplification, point.iterations, point.residual,
         len(neurons.bulk), len(where.weights), result, where, neurons,
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from onegrad.activation import Activation
 from onegrad.errors import AssumptionError
-from onegrad.hermite import Array, gaussian_mean
+from onegrad.hermite import Array, gaussian_mean, power_to_hermite
 
 MAX_DEGREE = 24
 GRADIENTS = ("exact", "labels-only")
@@ -170,3 +170,25 @@ def check_centred_labels(features: Features, link: Link) -> None:
 def slope_moment(activation: Activation) -> float:
     """E σ'(Z)²."""
     return float(gaussian_mean(lambda x: activation.derivative(x) ** 2, kinks=activation.kinks))
+
+
+def swelling_of(
+    activation: Activation, link: Link, noise_variance: float, step_phi: float, gradient: str
+) -> float:
+    """κ = (d/n₁) E r² (E σ'² − c₁²)/(c₁s)²: how much the step lengthens a neuron across β.
+
+    Row j of the gradient is a_j(c₁β + noise), the noise of squared norm
+    (d/n₁)E r²(E σ'² − c₁²) and orthogonal to β and w_j: |w_j|² grows by κ(ηc₁s a_j)². Small as a
+    matrix, this shifts the mean of feature j by c₂ times as much, so that beside
+    c₂(ηc₁X̃β)²(a²)ᵀ there is the equally strong c₂κ(ηc₁s)²1(a²)ᵀ, which [moniri2024] leaves out.
+    """
+    features = features_of(activation)
+    s2 = float(direction_norm2(features, link, noise_variance, step_phi, gradient))
+    noise = step_phi * residual_moment(features, link, noise_variance, gradient)
+    return noise * max(slope_moment(activation) - features.c1**2, 0.0) / (features.c1**2 * s2)
+
+
+def swollen_powers(order: int, swelling: float = 0.0) -> Array:
+    """ξ with E(x + √κ Z)ᵖ = Σ_i ξ[p, i]·H_i(x), κ = `swelling`; for κ = 0 the plain powers."""
+    k = np.arange(order + 1)
+    return power_to_hermite(order) * (1.0 + swelling) ** (np.maximum(k[:, None] - k, 0) / 2)

@@ -215,6 +215,7 @@ class Response:
             self.tilted = core.u.T @ (f.tilt / f.bulk * readout)
             self.pushed -= (core.u @ core.gh @ self.tilted) ** 2 / f.bulk_dim
         self.load = np.zeros(len(f.weights))  # D t, known once the equations are solved
+        self.amplification = 1.0  # Σ ω t over Σ ω (rest + source), that is 1/(1 − df₂/m)
         self.own = self._table(f.extra, core.v)
 
     def _table(self, extra: Array, v: Array) -> Array:
@@ -253,7 +254,11 @@ class Response:
                 "to interpolation. Use a larger ridge, or a width further from the samples."
             )
         self.load = half * solution
-        return self.variance_at(f)
+        variance = self.variance_at(f)
+        before = rest + self._source(self.own, self.core.v)
+        if f.weights @ before > 0:
+            self.amplification = float(f.weights @ (rest + variance) / (f.weights @ before))
+        return variance
 
     def variance_at(self, features: Features) -> Array:
         """q at the nodes of other features of the same neurons (or of the same features)."""

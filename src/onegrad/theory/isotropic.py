@@ -259,11 +259,12 @@ def _assumptions(
     kept = regime if degree is None else degree
     if method == "limit":
         said.append(f"{where}; spikes up to degree {kept}, each in the limit of infinite strength.")
-        said.append("Rows of W₀ of norm one: what the spread of their norms teaches is left out.")
+        said.append("Neurons keep norm one, as in the source: what their norms teach is left out.")
     elif degree is None:
         said.append(f"{where}; spikes of every degree, at the strength of this step η = {eta:.4g}.")
     else:
         said.append(f"{where}; spikes up to degree {kept}, at the strength of η = {eta:.4g}.")
+        said.append("Neurons keep norm one, as in the source: what their norms teach is left out.")
     absent = [str(k) for k in range(1, kept + 1) if k not in features.active(kept)]
     if absent:
         said.append(f"The activation has no spike of degree {', '.join(absent)}: c_k = 0 there.")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from onegrad.errors import AssumptionError
-from onegrad.hermite import Array, power_to_hermite, sqrt_factorial
+from onegrad.hermite import Array, sqrt_factorial
 from onegrad.theory.expansions import (
     MAX_DEGREE,
     Features,
@@ -22,6 +22,7 @@ from onegrad.theory.expansions import (
     check_centred_labels,
     check_linear_part,
     direction_norm2,
+    swollen_powers,
 )
 from onegrad.theory.spiked import Spikes
 from onegrad.theory.traces import Traces, limiting_traces
@@ -50,7 +51,8 @@ def random_features_losses(
     """(objective, residual, test error) of ridge regression on F₀; broadcasts over the numbers.
 
     With τ₀² = E f² − c_{*1}² + σ_ε²: L_tr = λ(ψ/φ)(c_{*1}² m₂ + τ₀² m₁) and
-    L_te = (φ/(ψ m₁²))(−c_{*1}² m₂' − τ₀² m₁')  [mei2022; adlam2020, sec. 4].
+    L_te = (φ/(ψ m₁²))(−c_{*1}² m₂' − τ₀² m₁')  [mei2022; adlam2020]. A mean of the labels counts
+    as noise here, as for rows of W₀ of norm one; `spiked.norm_spikes` has what Gaussian rows add.
     """
     traces = limiting_traces(features.c1, features.rest, phi, psi, ridge)
     tau2 = link.second_moment - link.linear**2 + np.asarray(noise_variance, float)
@@ -82,7 +84,13 @@ def regression_losses(
 
 
 def captured(
-    features: Features, link: Link, s: float, degree: int, m1: float, m2: float
+    features: Features,
+    link: Link,
+    s: float,
+    degree: int,
+    m1: float,
+    m2: float,
+    swelling: float = 0.0,
 ) -> tuple[Array, Array]:
     """(t, h): the label's Hermite coefficients along β̂ and what ℓ = `degree` spikes fit of them.
 
@@ -97,22 +105,23 @@ def captured(
         return t, np.zeros_like(t)
     scale = math.sqrt(m1) * sqrt_factorial(top)
     scale[1] = math.sqrt(m2)
-    rows = power_to_hermite(top)[list(active)] * scale
+    rows = swollen_powers(top, swelling)[list(active)] * scale
     basis, _ = np.linalg.qr((rows / np.linalg.norm(rows, axis=1, keepdims=True)).T)
     return t, basis @ (basis.T @ (scale * t)) / scale
 
 
-def polynomial_gain(link: Link, cosine: ArrayLike, degree: int) -> Array:
+def polynomial_gain(link: Link, cosine: ArrayLike, degree: int, swelling: float = 0.0) -> Array:
     """T_ℓ: the part of E f² beyond degree one that ℓ spikes fit when c₁, …, c_ℓ are all nonzero.
 
     T_ℓ = Σ_{k≠1} k! t_k² − (Σ_{even k} t_k H_k(0))² / Σ_{even k} H_k(0)²/k!, k ≤ ℓ,
-    t_k = c_{*k}ρᵏ: the powers x, …, x^ℓ span the polynomials that vanish at 0.
+    t_k = c_{*k}ρᵏ: the powers x, …, x^ℓ span the polynomials that vanish at 0. With
+    κ = `swelling` (`expansions.swelling_of`) H_k(0) becomes (1 + κ)^{k/2}H_k(0).
     """
     t = link.padded(degree) * np.asarray(cosine, float)[..., None] ** np.arange(degree + 1)
     at_zero = np.zeros(degree + 1)  # H_k(0)/√k!
     at_zero[0] = 1.0
     for k in range(2, degree + 1, 2):
-        at_zero[k] = -at_zero[k - 2] * math.sqrt((k - 1) / k)
+        at_zero[k] = -at_zero[k - 2] * math.sqrt((k - 1) / k) * (1.0 + swelling)
     kept = np.where(np.arange(degree + 1) == 1, 0.0, sqrt_factorial(degree) * t)
     return np.sum(kept**2, axis=-1) - (kept @ at_zero) ** 2 / (at_zero @ at_zero)
 
@@ -128,6 +137,7 @@ def closed_form_drops(
     *,
     gradient: str = "labels-only",
     step_phi: ArrayLike | None = None,
+    swelling: float = 0.0,
 ) -> tuple[Array, Array]:
     """(Δ_ℓ, Λ_ℓ) as if c₁, …, c_ℓ were all nonzero; broadcasts over φ, ψ and λ.
 
@@ -144,7 +154,7 @@ def closed_form_drops(
     cosine = link.linear / np.sqrt(s2)
     first = (link.linear * cosine) ** 2 if degree else np.zeros_like(cosine)
     train, _, test = regression_losses(
-        traces, phi, psi, ridge, first, polynomial_gain(link, cosine, degree)
+        traces, phi, psi, ridge, first, polynomial_gain(link, cosine, degree, swelling)
     )
     return train, test
 
@@ -165,19 +175,21 @@ def loss_drops(
     *,
     gradient: str = "labels-only",
     step_phi: float | None = None,
+    swelling: float = 0.0,
 ) -> tuple[float, float]:
     """(Δ_ℓ, Λ_ℓ): limits of L_tr(F₀) − L_tr(F) and L_te(F₀) − L_te(F) for ℓ = `degree`.
 
     Δ_ℓ = λ(ψ/φ) tᵀDh and Λ_ℓ = (φ/(ψm₁²))[2tᵀ(−D')h − hᵀ(−D')h], see `captured`; with every
     c_k nonzero these are λ(ψ/φ)[m₂c_{*1}²ρ² + m₁T_ℓ] and (φ/(ψm₁²))[−m₂'c_{*1}²ρ² − m₁'T_ℓ].
-    Δ is the general-ℓ theorem of [moniri2024]; Λ for ℓ ≤ 2 its proposition, corrected.
+    Δ is the general-ℓ theorem of [moniri2024]; Λ for ℓ ≤ 2 its proposition, corrected. The source
+    has `swelling` 0; `expansions.swelling_of` gives that of the literal gradient.
     """
     if features.active(degree) == tuple(range(1, degree + 1)):
         drops = closed_form_drops(features, link, phi, psi, ridge, noise_variance, degree,
-                                  gradient=gradient, step_phi=step_phi)  # fmt: skip
+                                  gradient=gradient, step_phi=step_phi, swelling=swelling)  # fmt: skip
         return float(drops[0]), float(drops[1])
     return active_set_drops(features, link, phi, psi, ridge, noise_variance, degree,
-                            gradient=gradient, step_phi=step_phi)  # fmt: skip
+                            gradient=gradient, step_phi=step_phi, swelling=swelling)  # fmt: skip
 
 
 def active_set_drops(
@@ -191,6 +203,7 @@ def active_set_drops(
     *,
     gradient: str = "labels-only",
     step_phi: float | None = None,
+    swelling: float = 0.0,
 ) -> tuple[float, float]:
     """(Δ_ℓ, Λ_ℓ) by projection on the spikes that exist, whichever c_k vanish; see `loss_drops`."""
     check_linear_part(features)
@@ -200,7 +213,9 @@ def active_set_drops(
     s2 = direction_norm2(
         features, link, noise_variance, phi if step_phi is None else step_phi, gradient
     )
-    t, h = captured(features, link, math.sqrt(s2), degree, float(traces.m1), float(traces.m2))
+    t, h = captured(
+        features, link, math.sqrt(s2), degree, float(traces.m1), float(traces.m2), swelling
+    )
     weights = sqrt_factorial(t.size - 1) ** 2
     first = np.arange(t.size) == 1
     d = np.where(first, traces.m2, traces.m1 * weights)

@@ -141,7 +141,7 @@ def _memory(bulk_dim: int, step_samples: int, power: float) -> float:
 
 
 def _spread_root(squares: Array) -> Array:
-    """Symmetric roots A_i of (T, r', r') positive matrices: the full covariance, not its diagonal."""
+    """Symmetric roots A_i of (T, r', r') positive matrices: all of them, not the diagonal."""
     values, vectors = np.linalg.eigh(squares)
     return np.asarray(
         np.einsum("tij,tj,tkj->tik", vectors, np.sqrt(np.maximum(values, 0.0)), vectors)
@@ -268,7 +268,7 @@ def _step_importance(
 
 
 def _readout_rule(training: Training, moved: float, effort: Effort) -> tuple[Array, Array]:
-    """Nodes for (a − readout_mean)/readout_std: more of them the further the step moves a neuron."""
+    """Nodes for (a − readout_mean)/readout_std: the more, the further the step moves neurons."""
     if training.readout_std == 0:
         return np.zeros(1), np.ones(1)
     order = axis_order(moved, effort)

@@ -221,10 +221,7 @@ def component_nodes(
         if needed > 4:
             away = float(first @ np.linalg.solve(root, centre - mean))
             leading.append(piecewise_gauss((round(away, 12),), math.ceil(0.6 * needed)))
-    if leading:
-        complement = np.linalg.svd(first[None, :])[2][1:].T
-    else:
-        complement = np.eye(len(mean))
+    complement = np.linalg.svd(first[None, :])[2][1:].T if leading else np.eye(len(mean))
     inner, rotation = np.linalg.eigh(complement.T @ seen @ complement)
     axes = complement @ rotation[:, ::-1]
     if leading:

@@ -32,8 +32,8 @@ from onegrad.theory.expansions import (
     direction_norm2,
     features_of,
     mean_of,
-    residual_moment,
-    slope_moment,
+    swelling_of,
+    swollen_powers,
 )
 
 _RESUMMED = 12  # Hermite degrees of the resummed spikes, in inputs and in neurons
@@ -78,16 +78,22 @@ def polynomial_spikes(
     width: float,
     degree: int,
     gradient: str,
+    swelling: float = 0.0,
 ) -> Spikes:
-    """The spikes of F_ℓ, ℓ = `degree`, after a step of rate η at N = `width` neurons."""
+    """The spikes of F_ℓ, ℓ = `degree`, after a step of rate η at N = `width` neurons.
+
+    With `swelling` = κ (see `expansions.swelling_of`) the powers (X̃β)ᵏ become
+    E(X̃β + s√κ Z)ᵏ.
+    """
     check_linear_part(features)
     check_centred_labels(features, link)
     s = math.sqrt(float(direction_norm2(features, link, noise_variance, step_phi, gradient)))
     active = features.active(degree)
     top = max(active, default=1)
     # (aᵏ)ᵀq_j = N^{(1−k)/2} L_kj where LLᵀ is the moment matrix (i+j−1)!! of a√N
-    xi = power_to_hermite(top)[list(active)]
-    upper = np.linalg.qr((xi * sqrt_factorial(top)).T, mode="r")
+    moments = power_to_hermite(top)[list(active)]
+    xi = swollen_powers(top, swelling)[list(active)]
+    upper = np.linalg.qr((moments * sqrt_factorial(top)).T, mode="r")
     lower = (upper * np.sign(np.diag(upper))[:, None]).T
     strengths = [
         features.coefficients[k] * (features.c1 * rate * s / math.sqrt(width)) ** k for k in active
@@ -116,9 +122,10 @@ def resummed_spikes(
     is only asymptotic (its spikes grow as √k!·(2τ)ᵏ), this expansion converges.
 
     The step also changes the norm of w_j across β, and the profile is E σ(b_jZ + v) with
-    b_j² = (1 + 2ηc₂c_{*0}a_j)² + η²a_j²(d/n₁)E r²(E σ'² − c₁²): the first because
-    E[σ'(w·x)x] = 2c₂w when the labels have a mean, the second from the gradient's own noise.
-    Both vanish in the limit unless c_{*0} ≠ 0, and teach even activations a constant.
+    b_j² = (1 + 2ηc₂c_{*0}a_j)² + κ(ηc₁s a_j)²: the first because E[σ'(w·x)x] = 2c₂w when the
+    labels have a mean, the second from the gradient's own noise (`expansions.swelling_of`).
+    Both are as strong as the spikes themselves and teach even activations a constant; the
+    source has neither.
     With ψ = d/N = `psi` the neurons' own norms are included as one more column, `norm_spikes`.
     """
     features = features_of(activation)
@@ -126,17 +133,16 @@ def resummed_spikes(
     s = math.sqrt(float(direction_norm2(features, link, noise_variance, step_phi, gradient)))
     scale = features.c1 * rate * s / math.sqrt(width)
     stretch = 2 * rate * features.coefficients[2] * link.coefficients[0] / math.sqrt(width)
-    noise = residual_moment(features, link, noise_variance, gradient)
-    swelling = rate**2 / width * step_phi * noise * (slope_moment(activation) - features.c1**2)
+    kappa = swelling_of(activation, link, noise_variance, step_phi, gradient)
     # the power series is then exact, and rounding would show
     if abs(scale) < _SMALL_STEP and stretch == 0:
         series = polynomial_spikes(features, link, noise_variance=noise_variance, rate=rate,
                                    step_phi=step_phi, width=width, gradient=gradient,
-                                   degree=_SERIES)  # fmt: skip
+                                   degree=_SERIES, swelling=kappa)  # fmt: skip
         hermite = series.hermite
     else:
         x, w = gauss_hermite(_NODES)
-        profile = _profile(activation, scale, stretch, swelling, x) - mean_of(activation)
+        profile = _profile(activation, scale, stretch, kappa * scale**2, x) - mean_of(activation)
         rows = orthonormal_hermite(_RESUMMED, x) * w
         table = rows @ profile @ rows.T
         hermite = math.sqrt(width) * table / sqrt_factorial(_RESUMMED)[:, None]
