@@ -18,7 +18,8 @@ RELU, ERF, SIN, IDENTITY = (get_activation(name) for name in ("relu", "erf", "si
 _MOST_ORDERS = 60
 _WANTED = 1e-9
 _WORST = 1e-5
-_CHEBYSHEV = (8, 16, 32, 64)  # nodes per axis, doubled until the last coefficients vanish
+_CHEBYSHEV = 8  # nodes per axis, doubled until the last coefficients vanish
+_REACH = 12.0  # |H_r(z)|φ(z)/√r! < 1e-15 beyond, for every r (Cramér's inequality)
 _PIECE = 1 << 13  # coefficients per quadrature node held at once where kinks set the nodes
 _FAR = 40.0  # |s/b| beyond which a kink is never met
 
@@ -67,7 +68,6 @@ def expand(activation: Activation, shift: ArrayLike, scale: ArrayLike, order: in
 def _project(activation: Activation, s: Array, b: Array, order: int) -> Array:
     """ĉ_0…ĉ_order and the energy, stacked: (order+2) × k."""
     rows = np.empty((order + 2, len(s)))
-    reach = 9.0 + math.sqrt(2.0 * order)
     step = max(1, _PIECE // (order + 1) if activation.kinks else len(s))
     for start in range(0, len(s), step):
         part = slice(start, start + step)
@@ -77,7 +77,7 @@ def _project(activation: Activation, s: Array, b: Array, order: int) -> Array:
             b[part],
             activation.kinks,
             lambda z: orthonormal_hermite(order, z),
-            reach,
+            _REACH,
         )
     rows[-1] = gaussian_mean(lambda x: activation(x) ** 2, s, b, activation.kinks)
     return rows
@@ -86,17 +86,18 @@ def _project(activation: Activation, s: Array, b: Array, order: int) -> Array:
 def _interpolate(project: Callable[[Array, Array], Array], s: Array, b: Array) -> Array:
     """`project` at few Chebyshev nodes, and from there at all (s, b); checked by its own decay."""
     axes = [_Axis(float(x.min()), float(x.max())) for x in (s, b)]
-    for count in _CHEBYSHEV:
-        p, q = (count if axis.wide else 1 for axis in axes)
-        if 2 * p * q > len(b):
-            break
+    p, q = (_CHEBYSHEV if axis.wide else 1 for axis in axes)
+    while 2 * p * q <= len(b):
         left, right = np.meshgrid(axes[0].nodes(p), axes[1].nodes(q), indexing="ij")
         values = project(left.ravel(), right.ravel()).reshape(-1, p, q)
         series = np.einsum("rij,pi,qj->rpq", values, _transform(p), _transform(q), optimize=True)
-        ends = [series[:, -2:] if p > 1 else 0.0, series[:, :, -2:] if q > 1 else 0.0]
-        if max(np.abs(end).max() for end in ends) <= 1e-10 * np.abs(series).max():
+        size = 1e-10 * np.abs(series).max()
+        rough = [p > 1 and np.abs(series[:, -2:]).max() > size]
+        rough += [q > 1 and np.abs(series[:, :, -2:]).max() > size]
+        if not any(rough):
             basis = axes[0].basis(p, s)[:, None] * axes[1].basis(q, b)
             return np.asarray(series.reshape(-1, p * q) @ basis.reshape(p * q, -1))
+        p, q = (n * (1 + more) for n, more in zip((p, q), rough, strict=True))
     return project(s, b)
 
 

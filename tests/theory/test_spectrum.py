@@ -200,7 +200,7 @@ def test_the_spike_of_the_weights(gradient):
     activation = get_activation("erf").centred()
     f = features_of(activation)
     link, rate, gaps = link_of([0.0, 1.0]), 3.0, []
-    for n, draws in ((200, 120), (400, 60), (800, 30)):
+    for n, draws in ((200, 80), (400, 40), (800, 16)):
         d, width = n // 2, 5 * n // 8
         p = weight_spike(f, link, psi=d / width, step_phi=d / n, rate=rate,
                          noise_variance=NOISE, gradient=gradient)  # fmt: skip
@@ -265,7 +265,7 @@ def spiked_draw(f, n, rate, degree, gradient, rng):
 @pytest.mark.parametrize("gradient", ["labels-only", "exact"])
 def test_the_spikes_of_the_features(gradient):
     f = features_of(get_activation("softplus"))
-    sizes, draws = np.array([300, 600, 1200]), (60, 30, 12)
+    sizes, draws = np.array([300, 600, 1200]), (40, 20, 8)
     differences, errors = [], []
     for n, count in zip(sizes, draws, strict=True):
         rate = 1.5 * math.sqrt(n)  # strong enough for a quadratic spike to leave the bulk

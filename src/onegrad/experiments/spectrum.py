@@ -154,7 +154,7 @@ def _check(problem: Problem) -> None:
     if not wanted:
         raise AssumptionError(
             'the limiting spectra are known for data.model = "isotropic" with convention = '
-            '"isotropic" and single-index labels; `onegrad degree` measures any problem's terms'
+            '"isotropic" and single-index labels; `onegrad degree` measures the terms of any'
         )
     if problem.rate <= 0:
         raise AssumptionError(

@@ -12,7 +12,7 @@ from onegrad.data.population import Population
 from onegrad.hermite import Array
 from onegrad.network.risk_series import PairSum, Series, Sum, cross_sum
 
-_CROSS = 1e-7  # error allowed in a product of two functions, relative to what is known
+_CROSS = 1e-6  # error allowed in a product of two functions, relative to what is known
 
 _COEFFICIENTS = 1e-10  # accuracy of the expansions, relative to the energy
 

@@ -25,7 +25,7 @@ from onegrad.network.gram import precision
 from onegrad.pair_moments import ERF, RELU, Expansion, expand
 
 ORDERS = (16, 40, 120, 240)  # to which an expansion is taken, one after the other, while it must
-_TOLERANCE = 1e-6  # of the part of the risk that is known before the pairs
+_TOLERANCE = 1e-5  # of the part of the risk that is known before the pairs
 _CLOSED_FROM = 12  # orders; fewer are faster than the inverse sines of the closed forms
 _CACHED = 1 << 16  # correlations worked on at once; they should stay in the cache
 

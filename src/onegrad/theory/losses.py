@@ -185,11 +185,15 @@ def loss_drops(
     has `swelling` 0; `expansions.swelling_of` gives that of the literal gradient.
     """
     if features.active(degree) == tuple(range(1, degree + 1)):
-        drops = closed_form_drops(features, link, phi, psi, ridge, noise_variance, degree,
-                                  gradient=gradient, step_phi=step_phi, swelling=swelling)  # fmt: skip
-        return float(drops[0]), float(drops[1])
-    return active_set_drops(features, link, phi, psi, ridge, noise_variance, degree,
-                            gradient=gradient, step_phi=step_phi, swelling=swelling)  # fmt: skip
+        train, test = closed_form_drops(
+            features, link, phi, psi, ridge, noise_variance, degree,
+            gradient=gradient, step_phi=step_phi, swelling=swelling,
+        )  # fmt: skip
+        return float(train), float(test)
+    return active_set_drops(
+        features, link, phi, psi, ridge, noise_variance, degree,
+        gradient=gradient, step_phi=step_phi, swelling=swelling,
+    )  # fmt: skip
 
 
 def active_set_drops(
