@@ -175,6 +175,14 @@ def _gelu_slope(x: Array) -> Array:
     return ndtr(x) + x * _density(x)
 
 
+def _elu(x: Array) -> Array:
+    return np.where(x > 0, x, np.expm1(np.minimum(x, 0.0)))
+
+
+def _elu_slope(x: Array) -> Array:
+    return np.exp(np.minimum(x, 0.0))
+
+
 def _softplus(x: Array) -> Array:
     return np.logaddexp(0.0, x)
 
@@ -197,6 +205,7 @@ _BUILT_IN = {
         Activation("gelu", _gelu, _gelu_slope),
         Activation("softplus", _softplus, expit),
         Activation("sin", np.sin, np.cos, moments=_sin_moments),
+        Activation("elu", _elu, _elu_slope, kinks=(0.0,)),
         Activation("identity", _same, _one, moments=_identity_moments),
     )
 }

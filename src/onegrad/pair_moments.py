@@ -34,6 +34,7 @@ class Expansion:
 
     coefficients: Array
     energy: Array
+    accuracy: float = 1e-14  # of sums of squares of the coefficients, relative to the energy
 
     @property
     def order(self) -> int:
@@ -62,7 +63,7 @@ def expand(activation: Activation, shift: ArrayLike, scale: ArrayLike, order: in
         rows[0] = value
         return Expansion(rows, variance + value**2)
     rows = _interpolate(lambda shifts, scales: _project(activation, shifts, scales, order), s, b)
-    return Expansion(rows[:-1], rows[-1])
+    return Expansion(rows[:-1], rows[-1], accuracy=1e-10)
 
 
 def _project(activation: Activation, s: Array, b: Array, order: int) -> Array:

@@ -17,7 +17,7 @@ from onegrad.hermite import (
     sqrt_factorial,
 )
 
-ALL = ["relu", "tanh", "sigmoid", "erf", "gelu", "softplus", "sin", "identity",
+ALL = ["relu", "tanh", "sigmoid", "erf", "gelu", "softplus", "sin", "elu", "identity",
        "hermite(0.3, 1, -0.5, 0.2)"]  # fmt: skip
 
 MP = {
@@ -28,6 +28,7 @@ MP = {
     "gelu": lambda x: x * mpmath.ncdf(x),
     "softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
     "sin": mpmath.sin,
+    "elu": lambda x: x if x > 0 else mpmath.expm1(x),
     "identity": lambda x: x,
     "hermite(0.3, 1, -0.5, 0.2)": lambda x: 0.3 + x - 0.5 * (x**2 - 1) + 0.2 * (x**3 - 3 * x),
 }

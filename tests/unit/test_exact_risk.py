@@ -13,10 +13,11 @@ from onegrad.equivalents import MODELS
 from onegrad.equivalents.exact_risk import describe, exact_risk
 from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.hermite import gauss_hermite
-from onegrad.network import risk_series
+from onegrad.network import risk_pairs, risk_series
 from onegrad.network.exact_risk import predictor_risk
 from onegrad.network.gram import Grams
-from onegrad.network.risk_series import PairSum, Series, cross_sum
+from onegrad.network.risk_pairs import PairSum
+from onegrad.network.risk_series import Series, cross_sum
 from onegrad.network.trial import Inputs, Trial
 from onegrad.pair_moments import expand, pair_moments
 from onegrad.problem import Problem, World
@@ -66,6 +67,7 @@ CASES = {
         "network": {"convention": "isotropic"}, "labels": {"link": "hermite(0, 1, 0.5)"},
     },
 }  # fmt: skip
+LONG = "large rate and means"
 
 
 def problem(case, activation="relu", **network):
@@ -129,12 +131,16 @@ def compare_models(case, activation, count):
 
 @pytest.mark.parametrize("case", CASES)
 def test_networks_agree_with_a_test_set(case):
-    compare(case, ACTIVATIONS, 20_000)
+    # functions with kinks need seconds where the series is long; the slow test has them all
+    smooth = [a for a in ACTIVATIONS if case != LONG or a not in (LEAKY, HARD)]
+    compare(case, smooth, 20_000)
 
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_models_agree_with_a_test_set(case, activation):
+    if (case, activation) == (LONG, "tanh"):
+        pytest.skip("seconds; the slow test has it")
     compare_models(case, activation, 10_000)
 
 
@@ -220,8 +226,10 @@ def brute_force(activation, readout, weights, mean, covariance):
 
 @pytest.mark.parametrize("name", ["tanh", "sigmoid", "erf", "sin", "gelu", "hermite(0, 1, 0.5)"])
 @pytest.mark.parametrize("mean", [0.0, 2.0])
-def test_network_energy_is_exact(name, mean):
-    """With the label zero, the risk is E f²: checked pair by pair to 1e-6 of itself."""
+@pytest.mark.parametrize("tolerance", [1e-5, 1e-9])
+def test_network_energy_is_exact(name, mean, tolerance, monkeypatch):
+    """With the label zero, the risk is E f²: as accurate as asked for, pair by pair."""
+    monkeypatch.setattr(risk_pairs, "_TOLERANCE", tolerance)
     activation = get_activation(name)
     trial = Trial(
         Problem(
@@ -244,7 +252,7 @@ def test_network_energy_is_exact(name, mean):
         activation, readout, trial.updated_weights, population.means[0], covariance
     )
     exact = exact_risk(trial, fitted)
-    assert exact.value == pytest.approx(wanted, rel=1e-6)
+    assert exact.value == pytest.approx(wanted, rel=tolerance + 1e-8)
     assert abs(exact.value - wanted) <= exact.error + 1e-9 * wanted
 
 
@@ -259,7 +267,7 @@ def test_series_and_closed_form_agree(name, along, monkeypatch):
     readout = rng.standard_normal(50)
     results = []
     for fewest in (0, 1000):
-        monkeypatch.setattr(risk_series, "_CLOSED_FROM", fewest)
+        monkeypatch.setattr(risk_pairs, "_CLOSED_FROM", fewest)
         series = Series(get_activation(name), np.zeros(50), np.sqrt(variance))
         pairs = PairSum(series, readout, variance, structure, near, 0.0)
         pairs.add(0, gram)
@@ -268,7 +276,7 @@ def test_series_and_closed_form_agree(name, along, monkeypatch):
     assert closed.order == 0
     assert summed.order > 12
     assert summed.value == pytest.approx(closed.value, abs=summed.error + 1e-12)
-    assert summed.error < 1e-4 * abs(closed.value)
+    assert summed.error < 1e-3 * abs(closed.value)
     if not along:
         moments = pair_moments(
             get_activation(name), variance, variance, gram + structure @ structure.T
@@ -374,6 +382,25 @@ def test_polynomial_activation_of_low_degree_is_its_own_polynomial():
     assert exact_risk(trial, hermite).value == pytest.approx(
         exact_risk(trial, network).value, rel=1e-9
     )
+
+
+def test_small_risks_are_accurate_too():
+    """A linear network on linear labels: all of the risk is in orders 0 and 1."""
+    trial = Trial(
+        Problem(
+            data={"model": "mixture", "dim": 20, "mean": 1.0, "spread": 3.0},
+            labels={"link": "identity"},
+            network={"width": 60, "activation": "identity"},
+            training={"samples": 200, "ridge": 1e-7, "rate": 1.0},
+        ),
+        Streams(0, 0),
+    )
+    fitted = MODELS["network"](trial)
+    mean, error = sampled(trial, {"network": fitted}, 20_000)["network"]
+    exact = exact_risk(trial, fitted)
+    assert exact.method == "closed form"
+    assert exact.value < 1e-6
+    assert agrees(exact, mean, error)
 
 
 def test_kernel_and_given_data_are_refused():

@@ -10,11 +10,10 @@ import numpy as np
 from onegrad.activation import Activation
 from onegrad.data.population import Population
 from onegrad.hermite import Array
-from onegrad.network.risk_series import PairSum, Series, Sum, cross_sum
+from onegrad.network.risk_pairs import PairSum
+from onegrad.network.risk_series import Series, Sum, cross_sum
 
 _CROSS = 1e-6  # error allowed in a product of two functions, relative to what is known
-
-_COEFFICIENTS = 1e-10  # accuracy of the expansions, relative to the energy
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class ComponentRisk:
                 first = float(expansion.coefficients[1, 0]) / float(series.scale[0])
                 self.slope += single.factor * first * single.direction
             self.value += single.factor**2 * float(expansion.tail(1)[0])
-            self.error += _COEFFICIENTS * single.factor**2 * float(expansion.energy[0])
+            self.error += expansion.accuracy * single.factor**2 * float(expansion.energy[0])
         self._pair_singles()
 
     def _covariance(self, u: Array, v: Array) -> float:
@@ -119,7 +118,7 @@ class ComponentRisk:
         self.bias -= float(neurons.readout @ expansion.coefficients[0])
         self._diagonal = float(neurons.readout**2 @ expansion.tail(1))
         self.value += self._diagonal
-        self.error += _COEFFICIENTS * float(neurons.readout**2 @ expansion.energy)
+        self.error += expansion.accuracy * float(neurons.readout**2 @ expansion.energy)
         return neurons.readout * expansion.coefficients[1] * self._inverse
 
     def add_slope(self, slope: Array, dtype: np.dtype | None) -> None:
@@ -141,7 +140,7 @@ class ComponentRisk:
         """−2Σ_i a_i E f(t)σ(z_i) beyond order 1, for each single f(t)."""
         neurons, start = self._neurons, self.structure.shape[1] + 1
         for j, (single, series) in enumerate(zip(self.singles, self.series, strict=True)):
-            if series.scale[0] == 0 or not float(series.upto(1).tail(1)[0]) > 0:
+            if series.scale[0] == 0:
                 continue
             scale = self._inverse / series.scale[0]
             x = np.clip(self._products[:, start + j] * scale, -1, 1)

@@ -220,7 +220,8 @@ def solve_at(
         wrong = _wrong_sign(geometry, labels, training, neurons, result, effort)
     return Solution(
         result.test_error, result.train_error, result.train_objective, test, train, wrong,
-        "ok", np.nan, training.samples / result.response.amplification, point.iterations, point.residual,
+        "ok", np.nan, training.samples / result.response.amplification,
+        point.iterations, point.residual,
         len(neurons.bulk), len(where.weights), result, where, neurons,
     )  # fmt: skip
 

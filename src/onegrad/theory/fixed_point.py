@@ -267,7 +267,7 @@ class Response:
         else:
             u = self.core.u * np.sqrt(features.counts)[:, None]
             scaled = features.slope * (np.sqrt(features.counts) * features.bulk)[:, None]
-            v = np.linalg.lstsq(u, scaled, rcond=1e-9)[0].T
+            v = np.asarray(np.linalg.lstsq(u, scaled, rcond=1e-9)[0].T, dtype=float)
             table = self._table(features.extra, v)
         carried = self._carried(table, v, self.load) / self.point.samples
         variance = self._source(table, v) + carried

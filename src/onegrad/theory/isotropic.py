@@ -25,6 +25,7 @@ from onegrad.theory.expansions import (
     direction_norm2,
     features_of,
     link_of,
+    swelling_of,
 )
 from onegrad.theory.losses import (
     Losses,
@@ -59,6 +60,7 @@ __all__ = [
     "random_features_losses",
     "regime_of",
     "resummed_spikes",
+    "swelling_of",
 ]
 
 METHODS = ("finite-step", "limit", "random-features")

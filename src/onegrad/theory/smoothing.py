@@ -68,6 +68,12 @@ def _three_moments(
         wide = b[:, 0] > _WIDE
         if np.any(wide):
             return _by_rows(function, s, b, wide)
+    value, slope, square = _flat(function, s, b)
+    return value, slope, square
+
+
+def _flat(function: Callable[[Array], Array], s: Array, b: Array) -> Array:
+    """The three moments of every element by the trapezoidal rule, stacked."""
     shape, s, b = s.shape, s.ravel(), b.ravel()
     result = np.empty((3, s.size))
     # Elements of like scale share a resolution, which grows with the scale.
@@ -81,8 +87,7 @@ def _three_moments(
         resolution = per_scale * max(1.0, float(b[part].max()))
         result[:, part] = _apply(function, s[part], b[part], resolution)
         start = stop
-    value, slope, square = result.reshape((3, *shape))
-    return value, slope, square
+    return result.reshape((3, *shape))
 
 
 def _by_rows(
@@ -95,20 +100,31 @@ def _by_rows(
     """
     result = np.empty((3, *s.shape))
     if not np.all(wide):
-        result[:, ~wide] = np.stack(_three_moments(function, s[~wide], b[~wide]))
-    for row in np.flatnonzero(wide):
-        low, high = float(s[row].min()), float(s[row].max())
-        count = int(24 + 4 * (high - low) / b[row, 0])
-        if 2 * count > s.shape[1]:
-            result[:, row] = np.stack(_three_moments(function, s[row], b[row]))
-            continue
-        angles = np.pi * (np.arange(count) + 0.5) / count
-        x = 0.5 * (low + high) + 0.5 * (high - low) * np.cos(angles)
-        values = np.stack(_three_moments(function, x, np.full(count, b[row, 0])))
-        weights = (-1.0) ** np.arange(count) * np.sin(angles)
+        result[:, ~wide] = _flat(function, s[~wide], b[~wide])
+    rows = np.flatnonzero(wide)
+    low, high = s[rows].min(axis=1), s[rows].max(axis=1)
+    counts = (24 + 4 * (high - low) / b[rows, 0]).astype(int)
+    few = 2 * counts <= s.shape[1]
+    if not np.all(few):
+        long = rows[~few]
+        result[:, long] = _flat(function, s[long], b[long])
+    rows, low, high, counts = rows[few], low[few], high[few], counts[few]
+    if len(rows) == 0:
+        return result[0], result[1], result[2]
+    angles = [np.pi * (np.arange(count) + 0.5) / count for count in counts]
+    grids = [
+        0.5 * (p + q) + 0.5 * (q - p) * np.cos(angle)
+        for p, q, angle in zip(low, high, angles, strict=True)
+    ]
+    tables = _flat(function, np.concatenate(grids), np.repeat(b[rows, 0], counts))
+    ends = np.cumsum(counts)
+    for row, x, angle, end in zip(rows, grids, angles, ends, strict=True):
+        weights = (-1.0) ** np.arange(len(x)) * np.sin(angle)
         gaps = s[row][:, None] - x
-        gaps[np.abs(gaps) < 1e-13 * (1 + high - low)] = 1e-13 * (1 + high - low)
+        smallest = 1e-13 * (1 + float(np.ptp(x)))
+        gaps[np.abs(gaps) < smallest] = smallest
         kernel = weights / gaps
+        values = tables[:, end - len(x) : end]
         result[:, row] = (values @ kernel.T) / kernel.sum(axis=1)
     return result[0], result[1], result[2]
 
