@@ -75,7 +75,7 @@ def test_run_writes_figure_and_numbers(spec, tmp_path):
     assert done.returncode == 0, done.stderr
     for name in ("figure.png", "figure.pdf", "figure.csv", "results.json"):
         assert (out / name).stat().st_size > 300
-    assert (out / "figure.csv").read_text().count("\n") == 5
+    assert (out / "figure.csv").read_text().count("\n") == 7
 
 
 def test_degree(spec):

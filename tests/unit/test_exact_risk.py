@@ -170,7 +170,7 @@ def test_dropping_the_spikes_fails_the_comparison():
         population.weights, population.means, population.spikes,
         tuple(np.zeros_like(s) for s in population.strengths),
     )  # fmt: skip
-    trial.__dict__["world"] = World(flat, trial.world.teacher)
+    trial.draw.__dict__["world"] = World(flat, trial.world.teacher)
     assert not agrees(exact_risk(trial, fitted), mean, error)
 
 
@@ -181,7 +181,7 @@ def test_dropping_the_means_fails_the_comparison():
     assert agrees(exact_risk(trial, fitted), mean, error)
     population = trial.world.population
     centred = dataclasses.replace(population, means=np.zeros_like(population.means))
-    trial.__dict__["world"] = World(centred, trial.world.teacher)
+    trial.draw.__dict__["world"] = World(centred, trial.world.teacher)
     assert not agrees(exact_risk(trial, fitted), mean, error)
 
 

@@ -8,7 +8,7 @@ import onegrad as og
 from onegrad.activation import get_activation
 from onegrad.errors import ConvergenceError
 from onegrad.experiments.simulate import simulate
-from onegrad.network.readout import fit_dual, fit_path, fit_readout
+from onegrad.network.readout import RidgeSolver, Spectrum, fit_dual, fit_readout
 from onegrad.network.step import descent_direction, residual
 from onegrad.network.trial import Trial
 from onegrad.randomness import PURPOSES, Streams
@@ -67,8 +67,11 @@ def test_readout_forms_agree_with_scikit_learn(m, k, ridge):
     error = np.mean((y - features @ primal) ** 2)
     assert ours.train_error == pytest.approx(error, rel=1e-7, abs=1e-13)
     assert ours.train_objective == pytest.approx(error + ridge * primal @ primal, rel=1e-9)
-    (path,), _ = fit_path(features, y, [ridge])
-    np.testing.assert_allclose(path.coefficients, primal, atol=1e-9 * max(1, size))
+    solver = RidgeSolver(features, y)
+    for number in range(4):  # Cholesky twice, then the eigendecomposition
+        again = solver.fit(ridge)
+        np.testing.assert_allclose(again.coefficients, primal, atol=1e-9 * max(1, size))
+        assert again.train_objective == pytest.approx(ours.train_objective, rel=1e-8), number
 
 
 def test_wrong_ridge_scaling_is_seen():
@@ -82,14 +85,14 @@ def test_wrong_ridge_scaling_is_seen():
 def test_leave_one_out_is_exact():
     rng = np.random.default_rng(1)
     features, y = rng.standard_normal((12, 5)), rng.standard_normal(12)
-    _, errors = fit_path(features, y, [0.3])
+    error = Spectrum(features, y).leave_one_out(0.3)
     squares = []
     for i in range(12):
         rest = np.arange(12) != i
         gram = features[rest].T @ features[rest] + 12 * 0.3 * np.eye(5)
         a = np.linalg.solve(gram, features[rest].T @ y[rest])
         squares.append((y[i] - features[i] @ a) ** 2)
-    assert errors[0] == pytest.approx(np.mean(squares), rel=1e-10)
+    assert error == pytest.approx(np.mean(squares), rel=1e-10)
 
 
 def test_overflowing_features_are_refused():

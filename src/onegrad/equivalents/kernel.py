@@ -20,6 +20,10 @@ class KernelModel:
     trial: Trial
     readout: Readout
 
+    def at_ridge(self, ridge: float) -> Fitted:
+        x, y = self.trial.train.batch.x, self.trial.train.batch.y
+        return KernelModel(self.trial, fit_dual(_kernel(self.trial, x, x), y, ridge))
+
     def predict(self, inputs: Inputs) -> tuple[Array, float]:
         gram = _kernel(self.trial, inputs.batch.x, self.trial.train.batch.x)
         return gram @ self.readout.coefficients, 0.0

@@ -8,7 +8,7 @@ import numpy as np
 
 from onegrad.hermite import Array
 from onegrad.network.model import Fitted, LinearInFeatures
-from onegrad.network.readout import fit_path
+from onegrad.network.readout import Spectrum
 from onegrad.network.trial import Inputs, Trial
 
 
@@ -29,5 +29,6 @@ def fit_linear(trial: Trial) -> Fitted:
     design, _ = features.moments(trial.train)
     size = float(np.mean(design**2)) * trial.problem.dim
     ridges = np.geomspace(1e-7, 1e3, 41) * size / len(design)
-    path, left_out = fit_path(design, trial.train.batch.y, list(ridges))
-    return LinearInFeatures(features, path[int(np.argmin(left_out))])
+    spectrum = Spectrum(design, trial.train.batch.y)
+    best = min(ridges, key=spectrum.leave_one_out)
+    return LinearInFeatures(features, spectrum.fit(float(best)))

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from onegrad.equivalents import MODELS
+from onegrad.equivalents.exact_risk import exact_risk
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
 from onegrad.experiments.results import Estimate, Results, Row, Summary
 from onegrad.experiments.spec import Compare, Experiment, Point
 from onegrad.network.model import Fitted
 from onegrad.network.risk import sampled_risk
-from onegrad.network.trial import Trial
+from onegrad.network.trial import Draw, Trial, draw_key
 from onegrad.problem import Problem
 from onegrad.randomness import Streams
 from onegrad.threads import blas_threads
@@ -22,45 +23,100 @@ from onegrad.threads import blas_threads
 Progress = Callable[[list[Row]], None]
 
 
-def run_cell(point: Point, models: Sequence[str], seed: int) -> list[Row]:
-    """One repetition of one point: a row per model.
+def group_points(points: Sequence[Point]) -> list[list[Point]]:
+    """Points that share their draws, in the order of their first member."""
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        groups.setdefault(draw_key(point.problem), []).append(point)
+    return list(groups.values())
 
-    A model whose assumptions do not hold, or whose numbers do not settle, gives a failed row;
-    the others go on.
+
+def run_group(points: Sequence[Point], models: Sequence[str], seed: int) -> list[Row]:
+    """One repetition of points with the same draw: a row per point and model.
+
+    Draws and the products with the initial weights are shared by all, the trained layer, its
+    features and their Gram matrix by points that differ in the ridge alone. A model whose
+    assumptions do not hold, or whose numbers do not settle, gives a failed row; the others go on.
     """
-    with blas_threads(point.problem):
-        return _run_cell(point, models, seed)
+    streams = Streams(points[0].compare.seed, seed)
+    rows = []
+    with blas_threads(points[0].problem):
+        draw = Draw(points[0].problem, streams)
+        for members in _by_layer(points).values():
+            first = members[0]
+            trial = Trial(first.problem, streams, first.degree, draw, len(members) > 1)
+            rows += _run_layer(trial, members, models, seed)
+    order = {id(point): i for i, point in enumerate(points)}
+    rows.sort(key=lambda pair: order[id(pair[0])])
+    return [row for _, row in rows]
 
 
-def _run_cell(point: Point, models: Sequence[str], seed: int) -> list[Row]:
-    trial = Trial(point.problem, Streams(point.compare.seed, seed), point.degree)
-    fitted: dict[str, Fitted] = {}
-    seconds: dict[str, float] = {}
-    failures: dict[str, str] = {}
+def _by_layer(points: Sequence[Point]) -> dict[str, list[Point]]:
+    """Points whose trained first layer is the same: they differ in the ridge alone."""
+    layers: dict[str, list[Point]] = {}
+    for point in points:
+        p = point.problem
+        key = repr((p.network.activation, p.rate, p.training.gradient, point.degree))
+        layers.setdefault(key, []).append(point)
+    return layers
+
+
+def _run_layer(
+    trial: Trial, points: Sequence[Point], models: Sequence[str], seed: int
+) -> list[tuple[Point, Row]]:
+    rows: list[tuple[Point, Row]] = []
+    sampled: dict[int, tuple[Point, str, Fitted, float]] = {}
     for name in models:
         start = time.perf_counter()
         try:
-            fitted[name] = MODELS[name](trial)
+            fitted = MODELS[name](trial)
         except (AssumptionError, ConvergenceError) as error:
-            failures[name] = str(error)
-        seconds[name] = time.perf_counter() - start
-    start = time.perf_counter()
-    risks = sampled_risk(trial, fitted, point.test_samples) if fitted else {}
-    share = (time.perf_counter() - start) / max(1, len(fitted))
-    rows = []
-    for name in models:
-        if name in failures:
-            rows.append(
-                Row(point.settings, name, seed, seconds=seconds[name], status="failed",
-                    error=failures[name])
-            )  # fmt: skip
+            for point in points:
+                row = Row(point.settings, name, seed, status="failed", error=str(error))
+                rows.append((point, row))
             continue
-        readout = fitted[name].readout
-        rows.append(
-            Row(point.settings, name, seed, risks[name], readout.train_error,
-                readout.train_objective, seconds[name] + share)
-        )  # fmt: skip
+        for i, point in enumerate(points):
+            if i:
+                fitted = fitted.at_ridge(point.problem.effective_ridge)
+            try:
+                risk = _exact(trial, fitted, point.compare.risk)
+            except (AssumptionError, ConvergenceError) as error:
+                row = Row(point.settings, name, seed, status="failed", error=str(error))
+                rows.append((point, row))
+                continue
+            now = time.perf_counter()
+            if risk is None:
+                sampled[len(sampled)] = (point, name, fitted, now - start)
+            else:
+                rows.append((point, _row(point, name, seed, fitted, risk, now - start)))
+            start = now
+    if sampled:
+        start = time.perf_counter()
+        count = max(point.test_samples for point, *_ in sampled.values())
+        risks = sampled_risk(trial, {i: entry[2] for i, entry in sampled.items()}, count)
+        share = (time.perf_counter() - start) / len(sampled)
+        for i, (point, name, fitted, seconds) in sampled.items():
+            rows.append((point, _row(point, name, seed, fitted, risks[i], seconds + share)))
+    # models in the order asked for, whichever way their risk was computed
+    rows.sort(key=lambda pair: models.index(pair[1].model))
     return rows
+
+
+def _exact(trial: Trial, fitted: Fitted, risk: str) -> float | None:
+    """The risk without a test set, or None if it has to be sampled."""
+    if risk == "sampled":
+        return None
+    try:
+        return exact_risk(trial, fitted).value
+    except (AssumptionError, ConvergenceError):
+        if risk == "exact":
+            raise
+        return None
+
+
+def _row(point: Point, name: str, seed: int, fitted: Fitted, risk: float, seconds: float) -> Row:
+    errors = (risk, fitted.readout.train_error, fitted.readout.train_objective)
+    return Row(point.settings, name, seed, *errors, seconds)
 
 
 @dataclass(frozen=True)
@@ -100,12 +156,14 @@ def simulate(
     seeds: int = 20,
     rng: int | np.random.Generator = 0,
     degree: int | None = None,
+    risk: str = "auto",
     test_samples: int | None = None,
 ) -> Simulation:
     """Repeat a problem `seeds` times and estimate the errors of each model.
 
     Raises if a model cannot be computed. The models share all random numbers, so that their
-    differences are paired.
+    differences are paired. risk : "exact" (no test set), "sampled" (on `test_samples` samples,
+    5·m by default), or "auto": exact where it is known.
     """
     for name in models:
         if name not in MODELS:
@@ -115,11 +173,11 @@ def simulate(
     root = int(rng.integers(2**63 - 1)) if isinstance(rng, np.random.Generator) else int(rng)
     compare = Compare(
         models=tuple(models), seeds=seeds, seed=root,
-        degree="auto" if degree is None else degree, test_samples=test_samples,
+        degree="auto" if degree is None else degree, risk=risk, test_samples=test_samples,
     )  # fmt: skip
     results = Results("simulation")
     for seed in range(seeds):
-        rows = run_cell(Point({}, problem, compare), models, seed)
+        rows = run_group([Point({}, problem, compare)], models, seed)
         for row in rows:
             if row.status != "ok":
                 raise AssumptionError(f"{row.model}: {row.error}")
@@ -131,9 +189,10 @@ def simulate_experiment(experiment: Experiment, progress: Progress | None = None
     """All points and seeds of a spec; the seeds of all points advance together."""
     models = experiment.compare.simulated
     results = Results(experiment.name)
+    groups = group_points(experiment.points)
     for seed in range(experiment.compare.seeds):
-        for point in experiment.points:
-            rows = run_cell(point, models, seed)
+        for group in groups:
+            rows = run_group(group, models, seed)
             results.rows += rows
             if progress is not None:
                 progress(rows)

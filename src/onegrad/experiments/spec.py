@@ -47,6 +47,10 @@ class Compare(Section):
         default="auto", description="degree of the polynomial models; auto follows the rule",
         examples=["auto"],
     )  # fmt: skip
+    risk: Literal["auto", "exact", "sampled"] = Field(
+        default="auto", description="test error: exact where it is known, or on a test set",
+        examples=["auto"],
+    )  # fmt: skip
     test_samples: Count | None = Field(
         default=None, description="size of a sampled test set; 5·samples unless given",
         examples=[5000],

@@ -9,16 +9,19 @@ from typing import Protocol
 import numpy as np
 
 from onegrad.hermite import Array
-from onegrad.network.readout import Readout, fit_readout
+from onegrad.network.readout import Readout, RidgeSolver
 from onegrad.network.trial import Inputs, Trial
 
 
 class Fitted(Protocol):
     """A trained model. `predict` gives the mean prediction for each sample, and the variance
-    that the model's own fresh noise adds to it (the remainder of a Gaussian equivalent)."""
+    that the model's own fresh noise adds to it (the remainder of a Gaussian equivalent).
+    `at_ridge` is the same model with another λ_eff, at the cost of the solution alone."""
 
     @property
     def readout(self) -> Readout: ...
+
+    def at_ridge(self, ridge: float) -> Fitted: ...
 
     def predict(self, inputs: Inputs) -> tuple[Array, Array | float]: ...
 
@@ -41,6 +44,12 @@ class LinearInFeatures:
 
     features: FeatureMap
     readout: Readout
+    solver: RidgeSolver | None = None
+
+    def at_ridge(self, ridge: float) -> Fitted:
+        if self.solver is None:  # a model that chooses its own ridge
+            return self
+        return LinearInFeatures(self.features, self.solver.fit(ridge), self.solver)
 
     def predict(self, inputs: Inputs) -> tuple[Array, Array | float]:
         a = self.readout.coefficients
@@ -59,8 +68,11 @@ def fit_features(trial: Trial, features: FeatureMap, noise: str | None = None) -
         draw = trial.streams.rng(noise).standard_normal(phi.shape)
         draw *= np.sqrt(variance)
         phi += draw
-    y = trial.train.batch.y
-    return LinearInFeatures(features, fit_readout(phi, y, trial.problem.effective_ridge))
+    solver = RidgeSolver(phi, trial.train.batch.y)
+    if trial.many_ridges:
+        readout = solver.fit(trial.problem.effective_ridge)
+        return LinearInFeatures(features, readout, solver)
+    return LinearInFeatures(features, solver.fit(trial.problem.effective_ridge, last=True))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,20 +21,52 @@ class Readout:
     train_objective: float
 
 
-def fit_readout(features: Array, y: Array, ridge: float) -> Readout:
-    """The minimiser by Cholesky, in the primal (k ≤ m) or the dual (k > m) form.
+class RidgeSolver:
+    """The minimisers for given features (m × k) at any number of ridges, from one Gram matrix.
 
-    Cost: mk·min(m, k) for the Gram matrix (a symmetric product) and min(m, k)³/3 to factor it;
-    memory 8·min(m, k)² bytes beside the features (m × k).
+    In the primal (k ≤ m) or the dual (k > m) form. The first two ridges are solved by Cholesky
+    (min(m, k)³/3 operations each); from the third on one eigendecomposition serves all. Cost of
+    the Gram matrix: mk·min(m, k), a symmetric product. Memory beside the features: 8·min(m, k)²
+    bytes, and as much again while ridges are still to come.
     """
-    m, k = features.shape
-    if k <= m:
-        gram = features.T @ features
+
+    def __init__(self, features: Array, y: Array) -> None:
+        self.features = features
+        self.y = y
+        self._gram: Array | None = None
+        self._solved = 0
+        self._spectrum: Spectrum | None = None
+
+    def fit(self, ridge: float, last: bool = False) -> Readout:
+        """`last`: no other ridge will be asked for, so that the Gram matrix may be overwritten."""
+        if self._spectrum is None and self._solved < 2:
+            self._solved += 1
+            return self._cholesky(ridge, last)
+        if self._spectrum is None:
+            self._spectrum = Spectrum(self.features, self.y)
+            self._gram = None
+        return self._spectrum.fit(ridge)
+
+    def _cholesky(self, ridge: float, last: bool) -> Readout:
+        features, y = self.features, self.y
+        m, k = features.shape
+        if self._gram is None:
+            self._gram = features.T @ features if k <= m else features @ features.T
+        gram = self._gram if last else self._gram.copy()
+        if last:
+            self._gram = None
+        if k > m:
+            dual = fit_dual(gram, y, ridge)
+            a = features.T @ dual.coefficients
+            return Readout(ridge, a, dual.train_error, dual.train_objective)
         a = _solve(gram, features.T @ y, m * ridge)
         error = float(np.mean((y - features @ a) ** 2))
         return Readout(ridge, a, error, error + ridge * float(a @ a))
-    dual = fit_dual(features @ features.T, y, ridge)
-    return Readout(ridge, features.T @ dual.coefficients, dual.train_error, dual.train_objective)
+
+
+def fit_readout(features: Array, y: Array, ridge: float) -> Readout:
+    """The minimiser for one ridge: `RidgeSolver`."""
+    return RidgeSolver(features, y).fit(ridge, last=True)
 
 
 def fit_dual(gram: Array, y: Array, ridge: float) -> Readout:
@@ -67,34 +98,43 @@ def _solve(gram: Array, right: Array, shift: float) -> Array:
     return np.asarray(cho_solve(factor, right))
 
 
-def fit_path(features: Array, y: Array, ridges: Sequence[float]) -> tuple[list[Readout], Array]:
-    """The minimisers for many ridges from one eigendecomposition, and their leave-one-out errors.
+class Spectrum:
+    """The singular value decomposition of the features, through the smaller Gram matrix."""
 
-    The leave-one-out error is the mean of (r_i/(1 − H_ii))², H = Φ(ΦᵀΦ + mλ)⁻¹Φᵀ: exact, at no
-    extra cost. Always through the m × m or k × k Gram matrix, whichever is smaller.
-    """
-    m, k = features.shape
-    if k <= m:
-        values, right = eigh(features.T @ features)
-        left = features @ right
-        scale = np.sqrt(np.maximum(values, np.finfo(float).tiny))
-        left /= scale
-        right_t = right.T
-    else:
-        values, left = eigh(features @ features.T)
-        scale = np.sqrt(np.maximum(values, np.finfo(float).tiny))
-        right_t = (left.T @ features) / scale[:, None]
-    # directions of zero singular value carry nothing; rounding there must not be amplified
-    kept = values > values[-1] * 1e-14 if len(values) else values > 0
-    values, left, right_t, scale = values[kept], left[:, kept], right_t[kept], scale[kept]
-    projected = left.T @ y
-    path, left_out = [], []
-    for ridge in ridges:
-        shrink = values / (values + m * ridge)
-        a = right_t.T @ (shrink / scale * projected)
-        rest = y - left @ (shrink * projected)
-        leverage = (left**2) @ shrink
-        error = float(np.mean(rest**2))
-        path.append(Readout(ridge, a, error, error + ridge * float(a @ a)))
-        left_out.append(float(np.mean((rest / np.maximum(1 - leverage, 1e-12)) ** 2)))
-    return path, np.array(left_out)
+    def __init__(self, features: Array, y: Array) -> None:
+        m, k = features.shape
+        if k <= m:
+            values, right = eigh(features.T @ features)
+            left, right_t = features @ right, right.T
+        else:
+            values, left = eigh(features @ features.T)
+            right_t = left.T @ features
+        # directions of zero singular value carry nothing; rounding there must not be amplified
+        kept = values > values[-1] * 1e-14
+        self.values = values[kept]
+        self._scale = np.sqrt(self.values)
+        self._left, self._right_t = left[:, kept], right_t[kept]
+        if k <= m:
+            self._left /= self._scale
+        else:
+            self._right_t /= self._scale[:, None]
+        self.y = y
+        self._projected = self._left.T @ y
+
+    def fit(self, ridge: float) -> Readout:
+        shrink = self._shrink(ridge)
+        a = self._right_t.T @ (shrink / self._scale * self._projected)
+        error = float(np.mean(self._residual(shrink) ** 2))
+        return Readout(ridge, a, error, error + ridge * float(a @ a))
+
+    def leave_one_out(self, ridge: float) -> float:
+        """Mean of (r_i/(1 − H_ii))², H = Φ(ΦᵀΦ + mλ)⁻¹Φᵀ: exact, without refitting."""
+        shrink = self._shrink(ridge)
+        leverage = (self._left**2) @ shrink
+        return float(np.mean((self._residual(shrink) / np.maximum(1 - leverage, 1e-12)) ** 2))
+
+    def _shrink(self, ridge: float) -> Array:
+        return self.values / (self.values + len(self.y) * ridge)
+
+    def _residual(self, shrink: Array) -> Array:
+        return np.asarray(self.y - self._left @ (shrink * self._projected))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from typing import TypeVar
 
 import numpy as np
 
 from onegrad.network.model import Fitted
 from onegrad.network.trial import Inputs, Trial
 
+Key = TypeVar("Key", bound=Hashable)
 
-def sampled_risk(trial: Trial, models: Mapping[str, Fitted], count: int) -> dict[str, float]:
+
+def sampled_risk(trial: Trial, models: Mapping[Key, Fitted], count: int) -> dict[Key, float]:
     """E(y − f(x))² of each model over the same `count` test samples.
 
     The noise of labels and of equivalent models is added exactly instead of sampled. Cost:

@@ -20,7 +20,10 @@ _BLOCK = 2048
 
 
 class Inputs:
-    """A batch together with its products X·Wᵀ, each computed once for all models."""
+    """A batch together with its products X·Wᵀ, each computed once for all models.
+
+    The last two products are kept: those with the initial and with the trained weights.
+    """
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
@@ -28,40 +31,30 @@ class Inputs:
 
     def preactivation(self, weights: Array) -> Array:
         """XWᵀ (m × k); the caller must not change it."""
-        for known, product in self._products:
+        for i, (known, product) in enumerate(self._products):
             if known is weights:
+                self._products.append(self._products.pop(i))
                 return product
         product = self.batch.x @ weights.T
         product.setflags(write=False)
-        self._products.append((weights, product))
+        self._products = [*self._products[-1:], (weights, product)]
         return product
 
 
-class Trial:
-    """The draws of one repetition; everything is computed on first use and then shared.
+class Draw:
+    """What is random in one repetition and does not depend on activation, step or ridge.
 
-    `degree` overrules the degree rule for the polynomial models.
+    Computed on first use and then shared by all trials of the draw. Memory in bytes:
+    8·(m̃n + mn + kn + m̃k) once everything is used.
     """
 
-    def __init__(self, problem: Problem, streams: Streams, degree: int | None = None) -> None:
+    def __init__(self, problem: Problem, streams: Streams) -> None:
         self.problem = problem
         self.streams = streams
-        self._degree = degree
-
-    @property
-    def degree(self) -> int:
-        return self._degree if self._degree is not None else self.problem.degree
 
     @cached_property
     def world(self) -> World:
         return self.problem.world(self.streams)
-
-    @cached_property
-    def grams(self) -> Grams:
-        """Products ŴŴᵀ that the exact risks of several models share."""
-        return Grams()
-
-    # --- samples ------------------------------------------------------------------------
 
     @cached_property
     def step_batch(self) -> Batch:
@@ -86,11 +79,6 @@ class Trial:
         for x, component in population.sample(count, rng, block=_BLOCK):
             yield Batch(x, teacher.mean(x, component), component)
 
-    @property
-    def label_noise_variance(self) -> float:
-        """What `test_batches` left out of the labels."""
-        return float(getattr(self.problem.labels, "noise", 0.0) ** 2)
-
     @cached_property
     def _rows(self) -> np.ndarray:
         """Rows of given data in this repetition's order: step, readout, test."""
@@ -108,8 +96,6 @@ class Trial:
         noise = rng.standard_normal(count)
         return Batch(x, self.world.teacher.labels(x, component, noise), component)
 
-    # --- the network --------------------------------------------------------------------
-
     @cached_property
     def weights(self) -> Array:
         """W₀ (k × n)."""
@@ -121,8 +107,78 @@ class Trial:
         return draw_readout(self.problem, self.streams)
 
     @cached_property
-    def _step_preactivation(self) -> Array:
+    def step_preactivation(self) -> Array:
+        """X̃W₀ᵀ (m̃ × k)."""
         return self.step_batch.x @ self.weights.T
+
+
+def draw_key(problem: Problem) -> str:
+    """Problems with the same key have the same draw: they differ in activation, step or ridge."""
+    parts = (
+        problem.data, problem.labels, problem.spread, problem.samples, problem.step_samples,
+        problem.width, problem.weight_variance, problem.network.readout, problem.readout_scale,
+    )  # fmt: skip
+    return repr(parts)
+
+
+class Trial:
+    """A problem on one draw: the trained first layer and what the models need of it.
+
+    degree : overrules the degree rule for the polynomial models
+    draw : shared between trials that differ in activation, step or ridge only
+    many_ridges : more ridges than the problem's own will be asked for (`Fitted.at_ridge`)
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        streams: Streams,
+        degree: int | None = None,
+        draw: Draw | None = None,
+        many_ridges: bool = False,
+    ) -> None:
+        self.problem = problem
+        self.streams = streams
+        self.draw = draw or Draw(problem, streams)
+        self.many_ridges = many_ridges
+        self._degree = degree
+
+    @property
+    def degree(self) -> int:
+        return self._degree if self._degree is not None else self.problem.degree
+
+    @property
+    def world(self) -> World:
+        return self.draw.world
+
+    @property
+    def step_batch(self) -> Batch:
+        return self.draw.step_batch
+
+    @property
+    def train(self) -> Inputs:
+        return self.draw.train
+
+    def test_batches(self, count: int) -> Iterator[Batch]:
+        return self.draw.test_batches(count)
+
+    @property
+    def weights(self) -> Array:
+        return self.draw.weights
+
+    @property
+    def readout(self) -> Array:
+        return self.draw.readout
+
+    @property
+    def label_noise_variance(self) -> float:
+        """What `test_batches` left out of the labels."""
+        return float(getattr(self.problem.labels, "noise", 0.0) ** 2)
+
+    @cached_property
+    def grams(self) -> Grams:
+        """Products of weight matrices with themselves, shared by the exact risks of all models."""
+        return Grams()
 
     @cached_property
     def step_error(self) -> Array:
@@ -130,7 +186,7 @@ class Trial:
         if self.problem.training.gradient == "labels-only":
             return self.step_batch.y
         return residual(
-            self.problem.activation, self._step_preactivation, self.readout, self.step_batch.y
+            self.problem.activation, self.draw.step_preactivation, self.readout, self.step_batch.y
         )
 
     @cached_property
@@ -140,7 +196,7 @@ class Trial:
             return self.weights
         direction = descent_direction(
             self.problem.activation,
-            self._step_preactivation,
+            self.draw.step_preactivation,
             self.readout,
             self.step_batch.x,
             self.step_error,

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from onegrad.activation import Activation
 from onegrad.errors import AssumptionError
-from onegrad.hermite import Array, gaussian_mean, power_to_hermite
+from onegrad.hermite import Array, gaussian_mean, power_to_hermite, sqrt_factorial
 
 MAX_DEGREE = 24
 GRADIENTS = ("exact", "labels-only")
@@ -76,7 +76,10 @@ class Link:
 @lru_cache(maxsize=256)
 def _expansion(activation: Activation) -> tuple[tuple[float, ...], float]:
     c = activation.coefficients(MAX_DEGREE)
-    return tuple(float(v) for v in c), float(activation.second_moment())
+    square = float(activation.second_moment())
+    # what quadrature leaves of a coefficient that vanishes by symmetry is not a coefficient
+    c[np.abs(c) * sqrt_factorial(MAX_DEGREE) < 1e-12 * math.sqrt(square)] = 0.0
+    return tuple(float(v) for v in c), square
 
 
 def features_of(activation: Activation) -> Features:

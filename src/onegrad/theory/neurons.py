@@ -19,6 +19,7 @@ from onegrad.theory.nodes import Effort, axis_order, component_nodes, standard_n
 from onegrad.theory.smoothing import slope_moments, smoothed
 
 _WEAK_STEP = 1e-3  # a step that adds less than this to a preactivation's variance is nearly linear
+_TINY_STEP = 1e-5
 _OUTPUT_MATTERS = 0.01  # initial output below this part of E y² is left out of the residual
 
 
@@ -232,8 +233,12 @@ def pure_types(geometry: Geometry, labels: Labels, training: Training, effort: E
         )
     # Without the output nothing but h depends on the readout: average once per f0.
     repeats = 1 if output or readout_axes else len(leading[0][1])
+    if moved < _TINY_STEP:  # not even the neuron matters
+        start_for_step, repeats = np.zeros((1, count)), len(z)
+    else:
+        start_for_step = start
     each = len(z) // repeats
-    moments = _step_moments(start[:each], before[:each], sample, training, memory)
+    moments = _step_moments(start_for_step[:each], before[:each], sample, training, memory)
     if repeats > 1:
         moments = moments.tiled(repeats)
     h = training.rate * a
