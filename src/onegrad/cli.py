@@ -90,9 +90,11 @@ def predict(
         for record, detail in zip(report["rows"], details, strict=True):
             record |= detail.as_json() if detail else {}
         print(json.dumps(report, ensure_ascii=False))
+        exit_if_all_failed(rows)
         return
     print_table(prediction_table(experiment, rows, details))
     print_failures(rows)
+    exit_if_all_failed(rows)
 
 
 @app.command()
@@ -191,11 +193,13 @@ def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
 def show(experiment: Experiment, results: Results, as_json: bool) -> None:
     if as_json:
         print(json.dumps(results.as_json(), ensure_ascii=False))
+        exit_if_all_failed(results)
         return
     from onegrad.tables import results_table
 
     print_table(results_table(experiment, results))
     print_failures(results)
+    exit_if_all_failed(results)
 
 
 def print_table(table: Table) -> None:
@@ -205,6 +209,11 @@ def print_table(table: Table) -> None:
     if not console.is_terminal:  # a pipe or a file has no width to fit into
         console = Console(width=160)
     console.print(table)
+
+
+def exit_if_all_failed(results: Results) -> None:
+    if all(row.status != "ok" for row in results.rows):
+        raise typer.Exit(2)
 
 
 def print_failures(results: Results) -> None:

@@ -34,6 +34,8 @@ class Estimate(NamedTuple):
             return f"{self.mean:.4g}"
         if self.standard_error == 0:
             return f"{self.mean:.5g}"
+        if abs(self.mean) < 1e-4:
+            return f"{self.mean:.3g} ± {self.standard_error:.1g}"
         digits = max(0, 1 - math.floor(math.log10(self.standard_error)))
         return f"{self.mean:.{digits}f} ± {self.standard_error:.{digits}f}"
 

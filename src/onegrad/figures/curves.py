@@ -11,7 +11,7 @@ import numpy as np
 
 from onegrad.experiments.results import Results, Summary
 from onegrad.experiments.spec import Experiment
-from onegrad.figures.style import COLOURS, LINES, MARKS, RC, label, save_figure
+from onegrad.figures.style import COLOURS, LINES, MARKS, RATIOS, RC, label, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +48,11 @@ def horizontal_key(experiment: Experiment) -> str:
 
 
 def _curve_of(summary: Summary, axis: str) -> str:
-    others = [f"{v}" for k, v in summary.point.items() if k != axis]
+    others = [
+        v if isinstance(v, str) else f"{k.rpartition('.')[2]} = {v:g}"
+        for k, v in summary.point.items()
+        if k != axis
+    ]
     return ", ".join(others)
 
 
@@ -73,14 +77,24 @@ def _draw_panel(panel: Axes, summaries: list[Summary], axis: str, quantity: str)
                 panel.errorbar(x, y, yerr=bars, **_mark(model, colour))
     if axis:
         xs = [float(s.point[axis]) for s in summaries]
-        if min(xs) > 0 and max(xs) / min(xs) > 8:
+        if axis in RATIOS and min(xs) > 0 and max(xs) / min(xs) > 8:
             panel.set_xscale("log")
-            panel.set_xticks(sorted(set(xs)), [f"{x:g}" for x in sorted(set(xs))])
+            ticks = _spaced(sorted(set(xs)))
+            panel.set_xticks(ticks, [f"{x:g}" for x in ticks])
             panel.minorticks_off()
     if values and max(values) / min(values) > 8:
         panel.set_yscale("log")
     panel.set_xlabel(label(axis))
     panel.set_ylabel(label(quantity))
+
+
+def _spaced(values: list[float], apart: float = 1.35) -> list[float]:
+    """Those of the sorted values that leave room for their labels on a logarithmic axis."""
+    chosen: list[float] = []
+    for value in values:
+        if not chosen or value / chosen[-1] >= apart:
+            chosen.append(value)
+    return chosen
 
 
 def _mark(model: str, colour: str) -> dict[str, Any]:

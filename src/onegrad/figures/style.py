@@ -46,6 +46,12 @@ LABELS = {
     "train_objective": "training objective",
 }
 
+# keys of which the ratio counts, not the difference
+RATIOS = frozenset({
+    "network.width", "network.width_ratio", "training.samples", "training.step_samples",
+    "training.ridge", "training.rate", "data.dim", "data.spread", "scaling.constant",
+})  # fmt: skip
+
 RC: Any = {
     "figure.dpi": 110,
     "savefig.dpi": 200,

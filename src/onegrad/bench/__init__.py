@@ -1,0 +1,1 @@
+"""Speed and memory: the straightforward procedure against ours, in one run."""

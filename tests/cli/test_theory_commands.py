@@ -1,0 +1,122 @@
+"""`predict`, `spectrum` and the presets, as a user calls them."""
+
+import json
+
+import pytest
+
+from onegrad.experiments.predict import predict
+from onegrad.experiments.simulate import group_points, run_group
+from onegrad.experiments.spec import Experiment, preset_names, preset_path
+from onegrad.experiments.spectrum import spectrum_report
+from onegrad.sections import override, read_toml
+from tests.cli.test_cli import SPEC, onegrad
+
+ISOTROPIC = """
+name = "iso"
+[data]
+model = "isotropic"
+dim = 150
+[labels]
+link = "hermite(0, 1, 0.5)"
+noise = 0.1
+[network]
+convention = "isotropic"
+activation = "relu"
+width = 250
+[training]
+samples = 300
+ridge = 0.1
+[scaling]
+exponent = 0.29
+constant = 3.0
+"""
+
+
+@pytest.fixture
+def mixture(tmp_path):
+    path = tmp_path / "mixture.toml"
+    path.write_text(SPEC.replace("dim = 40", "dim = 400").replace("samples = 50", "samples = 400"))
+    return path
+
+
+@pytest.fixture
+def isotropic(tmp_path):
+    path = tmp_path / "iso.toml"
+    path.write_text(ISOTROPIC)
+    return path
+
+
+def test_predict_says_which_theory(mixture, isotropic):
+    rows = json.loads(onegrad("predict", mixture, "--json").stdout)["rows"]
+    assert [row["model"] for row in rows] == ["theory", "theory"]
+    assert rows[0]["method"] == "conditional Gaussian theory"
+    assert rows[0]["test_error_se"] == 0 and rows[0]["seeds"] == 0
+    assert 0 < rows[0]["train_error"] < rows[0]["train_objective"] < rows[0]["test_error"]
+    (row,) = json.loads(onegrad("predict", isotropic, "--json").stdout)["rows"]
+    assert "isotropic closed form" in row["method"] and "ℓ = 2" in row["method"]
+    assert any("initial output" in line for line in row["assumptions"])
+    done = onegrad("predict", mixture)
+    assert "conditional Gaussian theory" in done.stdout
+
+
+def test_predict_method_is_chosen_and_checked(mixture, isotropic):
+    both = [
+        json.loads(onegrad("predict", isotropic, "--method", m, "--json").stdout)["rows"][0]
+        for m in ("isotropic", "conditional", "isotropic-limit")
+    ]
+    assert both[1]["test_error"] == pytest.approx(both[0]["test_error"], rel=0.03)
+    assert both[2]["test_error"] != pytest.approx(both[0]["test_error"], rel=0.005)
+    refused = json.loads(onegrad("predict", mixture, "--method", "isotropic", "--json").stdout)
+    assert {row["status"] for row in refused["rows"]} == {"failed"}
+    assert onegrad("predict", mixture, "--method", "isotropic").returncode == 2
+    assert "isotropic data" in refused["rows"][0]["error"]
+    wrong = onegrad("predict", mixture, "--method", "conditonal")
+    assert wrong.returncode == 2 and '"conditional"' in wrong.stderr
+
+
+def test_step_beyond_the_regime_goes_to_the_conditional_theory(tmp_path):
+    path = tmp_path / "far.toml"
+    path.write_text(ISOTROPIC.replace("exponent = 0.29", "exponent = 0.5").replace("3.0", "1.0"))
+    (row,) = json.loads(onegrad("predict", path, "--json").stdout)["rows"]
+    assert row["method"] == "conditional Gaussian theory"
+    said = onegrad("predict", path, "--method", "isotropic")
+    assert "exponent < 1/2" in said.stderr
+
+
+def test_spectrum(isotropic, tmp_path):
+    done = onegrad("spectrum", isotropic, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "bulk edge" in done.stdout and "‖F − F_ℓ‖" in done.stdout
+    assert (tmp_path / "out" / "figure.png").stat().st_size > 5000
+    report = json.loads(onegrad("spectrum", isotropic, "--out", tmp_path, "--json").stdout)
+    features = report["rows"][0]["features"]
+    assert features["spikes"] == report["rows"][0]["degree"] == 2
+    assert features["leading"][0] == pytest.approx(features["predicted"][0], rel=0.15)
+    assert features["power_cosines"][0][1] > 0.95
+
+
+def test_spectrum_refuses_mixtures_with_advice(mixture, tmp_path):
+    done = onegrad("spectrum", mixture, "--out", tmp_path)
+    assert done.returncode == 2
+    assert "isotropic" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_runs_at_a_small_size(name):
+    """The spec as it is, with fewer inputs, neurons, samples and points: every model of it."""
+    tables = read_toml(preset_path(name))
+    for key, value in (("data.dim", 60), ("training.samples", 80), ("compare.seeds", 1)):
+        tables = override(tables, key, value)
+    if "width" in tables["network"]:
+        tables["network"]["width"] = 70
+    experiment = Experiment.read(tables)
+    if experiment.figure.kind != "curves":
+        assert spectrum_report(experiment.points[0].problem).features.edge > 0
+        return
+    group = group_points(experiment.points)[0][:2]
+    rows = run_group(group, experiment.compare.simulated, 0)
+    assert {row.status for row in rows} == {"ok"}, [row.error for row in rows]
+    assert len(rows) == len(group) * len(experiment.compare.simulated)
+    for method in experiment.compare.theories:
+        if method == "theory":
+            assert predict(group[0].problem).test_error > 0
