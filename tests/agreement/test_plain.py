@@ -60,7 +60,7 @@ def test_same_draws_same_numbers(activation, width, model):
 
     tests = list(draws.test_batches(TEST_SAMPLES))
     x, y = np.vstack([b.x for b in tests]), np.concatenate([b.y for b in tests])
-    error = plain.test_error(
+    error = plain.mean_squared_error(
         plain_features(draws, activation, model, x, None), y, other.coefficients
     )
     if model == "hermite":  # ours adds the mean square of the fresh noise instead of drawing it
@@ -93,5 +93,5 @@ def test_plain_repetition_measures_the_same_problem():
         rng = np.random.default_rng(0)
         errors = [plain.repetition(setting, "tanh", model, rng)[1] for _ in range(30)]
         ours = og.simulate(problem, [model], seeds=30).test_error
-        spread = np.hypot(np.std(errors, ddof=1) / np.sqrt(30), ours.se)
+        spread = np.hypot(np.std(errors, ddof=1) / np.sqrt(30), ours.standard_error)
         assert abs(np.mean(errors) - ours.mean) < 4 * spread

@@ -85,7 +85,9 @@ def expand(activation: str, degree: int, scale: float) -> Expansion:
             return function(z) * math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
 
         # in two halves: relu has its kink at zero
-        halves = [quad(integrand, *ends, epsabs=1e-13, epsrel=1e-12) for ends in ((-12, 0), (0, 12))]
+        halves = [
+            quad(integrand, *ends, epsabs=1e-13, epsrel=1e-12) for ends in ((-12, 0), (0, 12))
+        ]
         return float(halves[0][0] + halves[1][0])
 
     h = [
@@ -116,7 +118,7 @@ def ridge(features: Array, y: Array, strength: float) -> Ridge:
     return Ridge(a, error, error + strength * float(np.sum(a**2)))
 
 
-def test_error(features: Array, y: Array, a: Array) -> float:
+def mean_squared_error(features: Array, y: Array, a: Array) -> float:
     """Mean squared error on a test set."""
     return float(np.mean((y - features @ a) ** 2))
 
@@ -163,7 +165,7 @@ def repetition(
     trained = step(weights, a, x_step, y_step, activation, setting.rate)
     if model == "network":
         fitted = ridge(network_features(trained, x, activation), y, setting.ridge)
-        return fitted, test_error(
+        return fitted, mean_squared_error(
             network_features(trained, x_test, activation), y_test, fitted.coefficients
         )
     expansion = expand(activation, setting.degree, math.sqrt(n / trace))
@@ -171,4 +173,4 @@ def repetition(
     fitted = ridge(hermite_features(trained, x, expansion, noise), y, setting.ridge)
     noise = rng.standard_normal((test_factor * m, k))
     features = hermite_features(trained, x_test, expansion, noise)
-    return fitted, test_error(features, y_test, fitted.coefficients)
+    return fitted, mean_squared_error(features, y_test, fitted.coefficients)
