@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from scipy.special import erf, expit, ndtr, owens_t
 
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.hermite import (
+    CACHED,
     Array,
     gaussian_mean,
     hermite_series,
@@ -49,6 +50,8 @@ class Activation:
     kinks : where value or slope is not smooth; integrals are split there
     offset : a constant taken off the value, E σ(Z) for a centred activation
     moments : optional closed form (s, b) -> E σ, E σ', E σ² of `function` itself
+    slope_of_value : optional σ' as a function of σ (without offset), almost everywhere; it saves
+        an evaluation where both are needed
 
     >>> cubic = Activation("cubic", lambda x: x**3, lambda x: 3 * x**2)
     >>> cubic.coefficients(3).round(12).tolist()
@@ -61,10 +64,27 @@ class Activation:
     kinks: tuple[float, ...] = ()
     offset: float = 0.0
     moments: Callable[[Array, Array], tuple[Array, Array, Array]] | None = None
+    slope_of_value: Function | None = None
 
     def __call__(self, x: Array) -> Array:
         values = self.function(x)
         return values - self.offset if self.offset else values
+
+    def into(self, x: Array, out: Array) -> Array:
+        """σ(x) of a matrix, written to `out`, which may be x: no large temporary array."""
+        for rows in cached_rows(x.shape):
+            values = self.function(x[rows])
+            if self.offset:
+                np.subtract(values, self.offset, out=out[rows])
+            else:
+                out[rows] = values
+        return out
+
+    def value_and_slope(self, x: Array) -> tuple[Array, Array]:
+        """σ(x) and σ'(x), from one evaluation where that is enough."""
+        values = self.function(x)
+        slopes = self.derivative(x) if self.slope_of_value is None else self.slope_of_value(values)
+        return values - self.offset if self.offset else values, slopes
 
     def centred(self) -> Activation:
         """σ − E σ(Z): the isotropic convention asks for c₀ = 0."""
@@ -108,6 +128,13 @@ class Activation:
             slope = gaussian_mean(self.derivative, s, b, self.kinks)
             square = gaussian_mean(lambda x: self.function(x) ** 2, s, b, self.kinks)
         return Smoothed(value - self.offset, slope, np.maximum(square - value**2, 0.0))
+
+
+def cached_rows(shape: tuple[int, ...]) -> Iterator[slice]:
+    """Slices of rows of a matrix that stay in the cache while they are worked on."""
+    step = max(1, CACHED // max(1, math.prod(shape[1:])))
+    for start in range(0, shape[0], step):
+        yield slice(start, start + step)
 
 
 # --- the built-in ones ------------------------------------------------------------------
@@ -154,6 +181,21 @@ def _step(x: Array) -> Array:
     return np.heaviside(x, 0.5)
 
 
+def _step_of_relu(value: Array) -> Array:
+    return (value > 0).astype(float)
+
+
+def _slope_of_tanh(value: Array) -> Array:
+    slopes = value * value
+    return np.subtract(1.0, slopes, out=slopes)
+
+
+def _slope_of_sigmoid(value: Array) -> Array:
+    slopes = 1.0 - value
+    slopes *= value
+    return slopes
+
+
 def _tanh_slope(x: Array) -> Array:
     return 1.0 - np.tanh(x) ** 2
 
@@ -198,9 +240,11 @@ def _same(x: Array) -> Array:
 _BUILT_IN = {
     a.name: a
     for a in (
-        Activation("relu", _relu, _step, kinks=(0.0,), moments=_relu_moments),
-        Activation("tanh", np.tanh, _tanh_slope),
-        Activation("sigmoid", expit, _sigmoid_slope),
+        Activation(
+            "relu", _relu, _step, kinks=(0.0,), moments=_relu_moments, slope_of_value=_step_of_relu
+        ),
+        Activation("tanh", np.tanh, _tanh_slope, slope_of_value=_slope_of_tanh),
+        Activation("sigmoid", expit, _sigmoid_slope, slope_of_value=_slope_of_sigmoid),
         Activation("erf", erf, _erf_slope, moments=_erf_moments),
         Activation("gelu", _gelu, _gelu_slope),
         Activation("softplus", _softplus, expit),

@@ -132,10 +132,12 @@ def spectrum(
 @app.command("list")
 def list_presets() -> None:
     """The built-in experiments."""
-    from onegrad.experiments.spec import Experiment, preset_names
+    from onegrad.experiments.spec import preset_groups
 
-    for name in preset_names():
-        print(f"{name:20} {Experiment.read(name).name}")
+    for source, presets in preset_groups().items():
+        print(source)
+        for name, title in presets:
+            print(f"  {name:18} {title}")
 
 
 @app.command("show")

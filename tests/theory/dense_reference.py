@@ -6,32 +6,50 @@ import numpy as np
 
 from onegrad.theory.fixed_point import Features
 
+Vector = np.ndarray
 
-def solve(
-    f: Features, samples: float, ridge: float, tau: np.ndarray | float = 0.0
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """(m, χ, train objective) by plain iteration; τ is added to w in the covariance part only."""
-    k, omega = f.counts, f.weights
-    b, d, e = f.bulk, f.slope, f.extra
-    m, chi = np.full(len(b), 1 / ridge), np.ones(len(omega))
+
+def gains(f: Features, ridge: float, w: Vector, start: Vector | None = None) -> Vector:
+    """m_i at fixed weights w: eqs. (9) and (10) by plain iteration."""
+    b, d = f.bulk, f.slope
+    m = np.full(len(b), 1 / ridge) if start is None else start
     for _ in range(100_000):
-        w = omega / (1 + chi) + tau
-        theta = (d.T * (k * m * b**2 / f.bulk_dim)) @ d
+        theta = (d.T * (f.counts * m * b**2 / f.bulk_dim)) @ d
         p = np.linalg.inv(np.diag(1 / w) + theta)
-        new_m = 1 / (ridge + e @ w + b**2 * np.einsum("is,st,it->i", d, p, d))
-        x = (k * m) @ e + f.bulk_dim * np.diag(theta - theta @ p @ theta)
-        new_chi = x / samples
-        change = max(np.abs(new_m / m - 1).max(), np.abs(new_chi / chi - 1).max())
-        m, chi = new_m, new_chi
+        new = 1 / (ridge + f.extra @ w + b**2 * np.einsum("is,st,it->i", d, p, d, optimize=True))
+        change, m = np.abs(new / m - 1).max(), new
         if change < 1e-14:
             break
-    return m, chi, objective(f, m, chi, tau)
+    return m
 
 
-def mean_kernel(f: Features, m: np.ndarray, chi: np.ndarray, tau: np.ndarray | float) -> np.ndarray:
+def spread(f: Features, m: Vector, w: Vector) -> Vector:
+    """X_s of eq. (11)."""
+    theta = (f.slope.T * (f.counts * m * f.bulk**2 / f.bulk_dim)) @ f.slope
+    p = np.linalg.inv(np.diag(1 / w) + theta)
+    return (f.counts * m) @ f.extra + f.bulk_dim * np.diag(theta - theta @ p @ theta)
+
+
+def solve(
+    f: Features, samples: float, ridge: float, tau: Vector | float = 0.0
+) -> tuple[Vector, Vector, float]:
+    """(m, χ, train objective) by plain iteration; τ is added to w in the covariance part only."""
+    m, chi = np.full(len(f.bulk), 1 / ridge), np.ones(len(f.weights))
+    for _ in range(100_000):
+        w = f.weights / (1 + chi) + tau
+        m = gains(f, ridge, w, m)
+        new = spread(f, m, w) / samples
+        change, chi = np.abs(new / chi - 1).max(), new
+        if change < 1e-14:
+            break
+    w = f.weights / (1 + chi)
+    return m, chi, objective(f, w, mean_kernel(f, m, w + tau))
+
+
+def mean_kernel(f: Features, m: Vector, w: Vector) -> Vector:
+    """N of eqs. (12) and (24)."""
     n = (f.mean.T * (f.counts * m)) @ f.mean
     if f.tilt is not None:
-        w = f.weights / (1 + chi) + tau
         theta = (f.slope.T * (f.counts * m * f.bulk**2 / f.bulk_dim)) @ f.slope
         y = (f.slope.T * (f.counts * m * f.tilt)) @ f.mean
         q2 = (f.slope.T * (f.counts * m * f.tilt**2)) @ f.slope
@@ -39,10 +57,14 @@ def mean_kernel(f: Features, m: np.ndarray, chi: np.ndarray, tau: np.ndarray | f
     return n
 
 
-def objective(f: Features, m: np.ndarray, chi: np.ndarray, tau: np.ndarray | float = 0.0) -> float:
-    w = f.weights / (1 + chi)
-    n = mean_kernel(f, m, chi, tau)
+def objective(f: Features, w: Vector, n: Vector) -> float:
     return float(w @ f.noise + f.labels @ np.linalg.solve(np.diag(1 / w) + n, f.labels))
+
+
+def mean_volume(f: Features, ridge: float, w: Vector) -> float:
+    """log det(I + WN) with the gains that belong to w; its gradient is eq. (28)."""
+    n = mean_kernel(f, gains(f, ridge, w), w)
+    return float(np.linalg.slogdet(np.eye(len(w)) + w[:, None] * n)[1])
 
 
 def errors(f: Features, samples: float, ridge: float) -> tuple[float, float]:
@@ -52,7 +74,7 @@ def errors(f: Features, samples: float, ridge: float) -> tuple[float, float]:
     w, b, d, e, c = f.weights / (1 + chi), f.bulk, f.slope, f.extra, f.counts
     theta = (d.T * (c * m * b**2 / f.bulk_dim)) @ d
     p = np.linalg.inv(np.diag(1 / w) + theta)
-    n = mean_kernel(f, m, chi, 0.0)
+    n = mean_kernel(f, m, w)
     r = np.linalg.solve(np.eye(len(w)) + n * w, f.labels)
     alpha = w * r
     dpd = d @ p @ d.T

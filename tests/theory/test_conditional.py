@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import plain_simulation as plain
 import pytest
 
 from onegrad.activation import get_activation, hermite_activation
@@ -24,6 +23,8 @@ from onegrad.theory.isotropic import predict_isotropic
 from onegrad.theory.learned import learned_function
 from onegrad.theory.neurons import drawn_types
 from onegrad.theory.nodes import Effort, component_nodes, piecewise_gauss, quasi_gaussian, two_level
+
+from . import plain_simulation as plain
 
 Setting = tuple[Geometry, Labels, Training]
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import dense_reference as dense
 import numpy as np
 import pytest
 
 from onegrad.activation import get_activation
 from onegrad.errors import ConvergenceError
 from onegrad.theory.conditional import data_nodes, features_at
-from onegrad.theory.fixed_point import Features, errors, solve_fixed_point
+from onegrad.theory.fixed_point import Features, solve_fixed_point
 from onegrad.theory.geometry import Labels, Training, typical_geometry
 from onegrad.theory.neurons import pure_types
 from onegrad.theory.nodes import Effort
+from onegrad.theory.second_moments import errors
+
+from . import dense_reference as dense
 
 RIDGE = 0.02
 

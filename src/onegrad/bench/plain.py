@@ -148,7 +148,9 @@ def repetition(
     spikes = rng.standard_normal((2, n))
     spikes /= np.linalg.norm(spikes, axis=1)[:, None]
     teacher = rng.standard_normal(n)
-    teacher /= np.linalg.norm(teacher)
+    # ‖ξ‖ = 1/√‖Σ̄‖ with Σ̄ = I + θ/2·(γ₁γ₁ᵀ + γ₂γ₂ᵀ)
+    norm = 1 + setting.spread / 2 * (1 + abs(spikes[0] @ spikes[1]))
+    teacher /= np.linalg.norm(teacher) * math.sqrt(norm)
 
     def sample(count: int) -> tuple[Array, Array]:
         component = rng.integers(2, size=count)

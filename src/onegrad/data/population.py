@@ -10,6 +10,8 @@ import numpy as np
 
 from onegrad.hermite import Array
 
+_CACHED = 1 << 16  # numbers drawn at once, so that means and spikes are added in the cache
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -91,24 +93,28 @@ class Population:
         component = self.draw_components(count, rng, fixed)
         rank = max(spikes.shape[1] for spikes in self.spikes)
         along = rng.standard_normal((count, rank))
+        step = max(1, _CACHED // max(1, self.dim))
         for start in range(0, count, block or max(count, 1)):
             rows = slice(start, start + (block or count))
             c, g = component[rows], along[rows]
-            x = rng.standard_normal((len(c), self.dim))
-            for j in range(self.components):
-                members = np.flatnonzero(c == j)
-                if len(members) == 0:
-                    continue
-                shift = np.zeros((1, self.dim))
-                if np.any(self.means[j]):
-                    shift = self.means[j][None, :]
-                if self.spikes[j].shape[1]:
-                    r = self.spikes[j].shape[1]
-                    shift = shift + (g[members, :r] * np.sqrt(self.strengths[j])) @ self.spikes[j].T
-                elif not np.any(shift):
-                    continue
-                if len(members) == len(c):
-                    x += shift
-                else:
-                    x[members] += shift
+            x = np.empty((len(c), self.dim))
+            for low in range(0, len(c), step):
+                part = slice(low, low + step)
+                rng.standard_normal(out=x[part])
+                self._add_structure(x[part], c[part], g[part])
             yield x, c
+
+    def _add_structure(self, x: Array, component: np.ndarray, along: Array) -> None:
+        """Means and spikes on top of white rows."""
+        for j in range(self.components):
+            structured = self.spikes[j].shape[1] > 0
+            if not structured and not np.any(self.means[j]):
+                continue
+            members = np.flatnonzero(component == j)
+            shift = np.zeros((len(members), self.dim))
+            if structured:
+                r = self.spikes[j].shape[1]
+                shift = (along[members, :r] * np.sqrt(self.strengths[j])) @ self.spikes[j].T
+            if np.any(self.means[j]):
+                shift += self.means[j]
+            x[members] += shift

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onegrad.activation import Activation
+from onegrad.activation import Activation, cached_rows
 from onegrad.hermite import Array, hermite_series, sqrt_factorial
 from onegrad.network.model import Fitted, fit_features
 from onegrad.network.trial import Inputs, Trial
@@ -31,8 +31,10 @@ class HermiteFeatures:
         return cls(weights, scale, coefficients, activation.remainder(degree, scale))
 
     def moments(self, inputs: Inputs) -> tuple[Array, float]:
-        scaled = inputs.preactivation(self.weights) / self.scale
-        return hermite_series(self.coefficients, scaled), self.remainder**2
+        product, out = inputs.workspace(self.weights)
+        for rows in cached_rows(product.shape):
+            hermite_series(self.coefficients, product[rows] / self.scale, out=out[rows])
+        return out, self.remainder**2
 
 
 def fit_hermite(trial: Trial) -> Fitted:

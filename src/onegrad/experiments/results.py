@@ -75,7 +75,7 @@ class Summary:
     error: str
 
     def as_json(self) -> dict[str, Any]:
-        """The row of the command line's --json contract (design: docs/cli.md)."""
+        """The row of the command line's --json contract (docs/spec.md)."""
         record: dict[str, Any] = {"point": self.point, "model": self.model}
         for name in QUANTITIES:
             estimate: Estimate = getattr(self, name)

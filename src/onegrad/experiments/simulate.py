@@ -15,7 +15,7 @@ from onegrad.experiments.results import Estimate, Results, Row, Summary
 from onegrad.experiments.spec import Compare, Experiment, Point
 from onegrad.network.model import Fitted
 from onegrad.network.risk import sampled_risk
-from onegrad.network.trial import Draw, Trial, draw_key
+from onegrad.network.trial import Draw, Reuse, Trial, draw_key
 from onegrad.problem import Problem
 from onegrad.randomness import Streams
 from onegrad.threads import blas_threads
@@ -40,15 +40,23 @@ def run_group(points: Sequence[Point], models: Sequence[str], seed: int) -> list
     """
     streams = Streams(points[0].compare.seed, seed)
     rows = []
+    layers = _by_layer(points).values()
     with blas_threads(points[0].problem):
-        draw = Draw(points[0].problem, streams)
-        for members in _by_layer(points).values():
+        draw = Draw(points[0].problem, streams, reuse_of(models, len(layers)))
+        for members in layers:
             first = members[0]
             trial = Trial(first.problem, streams, first.degree, draw, len(members) > 1)
             rows += _run_layer(trial, members, models, seed)
     order = {id(point): i for i, point in enumerate(points)}
     rows.sort(key=lambda pair: order[id(pair[0])])
     return [row for _, row in rows]
+
+
+def reuse_of(models: Sequence[str], layers: int) -> Reuse:
+    """What these models share: only those of the trained layer leave the initial one behind."""
+    trained = {"network", "hermite"}
+    products = sum(name not in ("linear", "kernel") for name in models)
+    return Reuse(layers > 1, products > 1, not set(models) <= trained | {"linear", "kernel"})
 
 
 def _by_layer(points: Sequence[Point]) -> dict[str, list[Point]]:

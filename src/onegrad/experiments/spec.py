@@ -12,14 +12,19 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
+from onegrad.data.arrays import File
+from onegrad.data.isotropic import Isotropic
+from onegrad.data.labels import ComponentLabels, GivenLabels, SingleIndex
+from onegrad.data.mixture import Mixture
 from onegrad.equivalents import MODELS
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.experiments.results import THEORIES
-from onegrad.problem import EXPERIMENT_KEYS, Problem
+from onegrad.problem import EXPERIMENT_KEYS, Network, Problem, Scaling, Training
 from onegrad.sections import Count, Section, Whole, override, read_toml
 
 MODEL_NAMES = (*MODELS, *THEORIES)
 _MOST_POINTS = 100_000
+_OURS = ("quickstart", "three-components")  # presets of no paper's figure
 
 
 def _known_model(name: str) -> str:
@@ -78,6 +83,18 @@ class FigureOptions(Section):
         description="a list from test_error, train_error, train_objective, one panel each",
         examples=[["test_error", "train_error"]],
     )  # fmt: skip
+
+
+# The classes behind each table of a spec, one for each of its models.
+TABLES: dict[str, tuple[type[Section], ...]] = {
+    "data": (Mixture, Isotropic, File),
+    "labels": (SingleIndex, ComponentLabels, GivenLabels),
+    "network": (Network,),
+    "training": (Training,),
+    "scaling": (Scaling,),
+    "compare": (Compare,),
+    "figure": (FigureOptions,),
+}
 
 
 @dataclass(frozen=True)
@@ -166,17 +183,7 @@ def _home(key: str) -> str:
 
 def table_keys(table: str) -> list[str]:
     """Every key that a table of a spec may have, whatever its model."""
-    from onegrad import problem as p
-
-    classes: dict[str, tuple[type[Section], ...]] = {
-        "data": (p.Mixture, p.Isotropic, p.File),
-        "labels": (p.SingleIndex, p.ComponentLabels, p.GivenLabels),
-        "network": (p.Network,),
-        "training": (p.Training,),
-        "scaling": (p.Scaling,),
-        "compare": (Compare,),
-    }
-    return list(dict.fromkeys(k for c in classes.get(table, ()) for k in c.model_fields))
+    return list(dict.fromkeys(k for c in TABLES.get(table, ()) for k in c.model_fields))
 
 
 def _table(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -216,6 +223,21 @@ def _sweep_values(key: str, values: Any) -> tuple[Any, ...]:
 def preset_names() -> list[str]:
     folder = resources.files("onegrad.experiments") / "presets"
     return sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name[0] != "_")
+
+
+def preset_groups() -> dict[str, list[tuple[str, str]]]:
+    """(name, title) of every preset, by where its figure comes from."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for name in preset_names():
+        tables = read_toml(preset_path(name))
+        isotropic = tables["network"]["convention"] == "isotropic"
+        source = "Isotropic data (Moniri, Lee, Hassani, Dobriban 2024)"
+        if name in _OURS:
+            source = "Ours"
+        elif not isotropic:
+            source = "Mixtures with structure (Demir & Dogan 2025)"
+        groups.setdefault(source, []).append((name, tables["name"]))
+    return dict(sorted(groups.items(), key=lambda group: group[0] == "Ours"))
 
 
 def preset_path(name: str) -> Path:

@@ -31,6 +31,7 @@ from onegrad.theory.spectrum import (
     norm_outlier,
     predict_feature_spikes,
     step_leak,
+    weight_leak,
     weight_spike,
 )
 
@@ -119,6 +120,10 @@ def spectrum_report(problem: Problem, seed: int = 0) -> SpectrumReport:
         after, bulk, inputs=x, direction=learned, degree=max(3, degree),
         leak=step_leak(activation, link, **sizes, **step, step_samples=problem.step_samples),
     )  # fmt: skip
+    leak_w = weight_leak(
+        activation, link, dim=problem.dim, width=problem.width,
+        step_phi=problem.dim / problem.step_samples, **step,
+    )  # fmt: skip
     u, _, vt = leading_singular(trial.updated_weights, 1)
     teacher = trial.world.teacher.direction
     coefficients = problem.activation.coefficients(degree + 1)
@@ -128,7 +133,7 @@ def spectrum_report(problem: Problem, seed: int = 0) -> SpectrumReport:
     )
     return SpectrumReport(
         degree,
-        measure_weights(trial.updated_weights, bulk_w),
+        measure_weights(trial.updated_weights, bulk_w, leak=leak_w),
         weight_spike(features, link_of(link), psi=psi, step_phi=problem.dim / problem.step_samples,
                      **step),
         bulk_w,

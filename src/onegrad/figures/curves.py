@@ -42,9 +42,15 @@ def horizontal_key(experiment: Experiment) -> str:
     numeric = {
         key: len(values)
         for key, values in experiment.sweep.items()
-        if all(isinstance(v, int | float) for v in values)
+        if key == "data.weights" or all(isinstance(v, int | float) for v in values)
     }
     return max(numeric, key=lambda key: numeric[key]) if numeric else ""
+
+
+def _position(summary: Summary, axis: str) -> float:
+    """Where a point stands on the horizontal axis; mixtures by the weight of the first component."""
+    value = summary.point.get(axis, 0)
+    return float(value[0] if isinstance(value, list | tuple) else value)
 
 
 def _curve_of(summary: Summary, axis: str) -> str:
@@ -64,7 +70,7 @@ def _draw_panel(panel: Axes, summaries: list[Summary], axis: str, quantity: str)
             chosen = [s for s in summaries if s.model == model and _curve_of(s, axis) == curve]
             if not chosen:
                 continue
-            x = [float(s.point.get(axis, 0)) for s in chosen]
+            x = [_position(s, axis) for s in chosen]
             y = np.array([getattr(s, quantity).mean for s in chosen])
             e = np.nan_to_num([getattr(s, quantity).standard_error for s in chosen])
             colour = COLOURS[curves.index(curve) % len(COLOURS)]
@@ -76,7 +82,7 @@ def _draw_panel(panel: Axes, summaries: list[Summary], axis: str, quantity: str)
                 bars = e if model == "network" else None
                 panel.errorbar(x, y, yerr=bars, **_mark(model, colour))
     if axis:
-        xs = [float(s.point[axis]) for s in summaries]
+        xs = [_position(s, axis) for s in summaries]
         if axis in RATIOS and min(xs) > 0 and max(xs) / min(xs) > 8:
             panel.set_xscale("log")
             ticks = _spaced(sorted(set(xs)))

@@ -36,6 +36,7 @@ LABELS = {
     "scaling.weighting": "weighting α  (0: data spread, 1: learning rate)",
     "scaling.exponent": "step exponent α",
     "data.dim": "inputs n",
+    "data.weights": "weight of the first component",
     "data.alignment": "alignment of the components",
     "data.rank": "covariance rank",
     "data.spread": "spread θ",

@@ -65,9 +65,9 @@ def fit_features(trial: Trial, features: FeatureMap, noise: str | None = None) -
     """
     phi, variance = features.moments(trial.train)
     if noise is not None:
-        draw = trial.streams.rng(noise).standard_normal(phi.shape)
-        draw *= np.sqrt(variance)
-        phi += draw
+        scale = np.sqrt(variance)
+        for rows, piece in trial.draw.noise(noise, phi.shape):
+            phi[rows] += piece * (scale if np.ndim(scale) == 0 else scale[rows])
     solver = RidgeSolver(phi, trial.train.batch.y)
     if trial.many_ridges:
         readout = solver.fit(trial.problem.effective_ridge)
@@ -83,7 +83,8 @@ class NetworkFeatures:
     weights: Array
 
     def moments(self, inputs: Inputs) -> tuple[Array, float]:
-        return self.trial.problem.activation(inputs.preactivation(self.weights)), 0.0
+        product, out = inputs.workspace(self.weights)
+        return self.trial.problem.activation.into(product, out), 0.0
 
 
 def fit_network(trial: Trial) -> Fitted:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+from scipy.linalg.blas import dsyrk
 
 from onegrad.errors import ConvergenceError
 from onegrad.hermite import Array
@@ -51,8 +52,8 @@ class RidgeSolver:
         features, y = self.features, self.y
         m, k = features.shape
         if self._gram is None:
-            self._gram = features.T @ features if k <= m else features @ features.T
-        gram = self._gram if last else self._gram.copy()
+            self._gram = lower_gram(features, dual=k > m)
+        gram = self._gram if last else self._gram.copy(order="F")
         if last:
             self._gram = None
         if k > m:
@@ -64,6 +65,16 @@ class RidgeSolver:
         return Readout(ridge, a, error, error + ridge * float(a @ a))
 
 
+def lower_gram(features: Array, dual: bool) -> Array:
+    """The lower triangle of ΦᵀΦ, or of ΦΦᵀ (dual), in the order in which LAPACK works in place.
+
+    Half the operations of a general product; the upper triangle is zero.
+    """
+    if features.flags.c_contiguous:
+        return np.asarray(dsyrk(1.0, features.T, trans=int(dual), lower=1))
+    return np.asarray(dsyrk(1.0, features, trans=int(not dual), lower=1))
+
+
 def fit_readout(features: Array, y: Array, ridge: float) -> Readout:
     """The minimiser for one ridge: `RidgeSolver`."""
     return RidgeSolver(features, y).fit(ridge, last=True)
@@ -72,6 +83,7 @@ def fit_readout(features: Array, y: Array, ridge: float) -> Readout:
 def fit_dual(gram: Array, y: Array, ridge: float) -> Readout:
     """The dual coefficients α = (K + mλ)⁻¹y for a kernel matrix K = ΦΦᵀ, which is overwritten.
 
+    Only the lower triangle of K is read.
     The residual is mλ·α, without cancellation; ‖a‖² = αᵀKα.
     """
     m = len(y)
@@ -82,9 +94,13 @@ def fit_dual(gram: Array, y: Array, ridge: float) -> Readout:
 
 
 def _solve(gram: Array, right: Array, shift: float) -> Array:
-    gram.flat[:: len(gram) + 1] += shift
+    diagonal = np.einsum("ii->i", gram)
+    diagonal += shift
     try:
-        factor = cho_factor(gram, lower=True, overwrite_a=True, check_finite=True)
+        # a feature that is not finite makes its own entry of the diagonal so
+        if not np.isfinite(diagonal).all():
+            raise ValueError
+        factor = cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:
         raise ConvergenceError(
             f"the ridge system is singular to working precision (ridge·m = {shift:.3g}). "
@@ -95,7 +111,7 @@ def _solve(gram: Array, right: Array, shift: float) -> Array:
             "the features overflowed: a polynomial model of high degree under a large step or "
             "spread. Lower compare.degree, or use the conditional-gaussian model"
         ) from None
-    return np.asarray(cho_solve(factor, right))
+    return np.asarray(cho_solve(factor, right, check_finite=False))
 
 
 class Spectrum:

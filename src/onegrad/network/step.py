@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from onegrad.activation import Activation
+import numpy as np
+
+from onegrad.activation import Activation, cached_rows
 from onegrad.hermite import Array
 
 
 def residual(activation: Activation, preactivation: Array, readout: Array, y: Array) -> Array:
     """y − f₀, with the initial output f₀ = σ(XWᵀ)a."""
-    return y - activation(preactivation) @ readout
+    error = y.copy()
+    for rows in cached_rows(preactivation.shape):
+        error[rows] -= activation(preactivation[rows]) @ readout
+    return error
 
 
 def descent_direction(
@@ -24,3 +29,30 @@ def descent_direction(
     slopes *= (error / len(error))[:, None]
     slopes *= readout
     return slopes.T @ x
+
+
+def slopes_and_error(
+    activation: Activation,
+    preactivation: Array,
+    readout: Array,
+    y: Array,
+    factor: float,
+    labels_only: bool,
+    out: Array,
+) -> Array:
+    """Writes (factor/m)·error aᵀ ⊙ σ'(XWᵀ) to `out` (m × k) and returns the error (m).
+
+    `residual` and the factor of `descent_direction` in one pass over the preactivations, each
+    row read once; `out` may be `preactivation` itself.
+    """
+    m = len(y)
+    error = y.copy()
+    for rows in cached_rows(preactivation.shape):
+        if labels_only:
+            slopes = activation.derivative(preactivation[rows])
+        else:
+            values, slopes = activation.value_and_slope(preactivation[rows])
+            error[rows] -= values @ readout
+        slopes *= (factor / m * error[rows])[:, None]
+        np.multiply(slopes, readout, out=out[rows])
+    return error

@@ -3,30 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from onegrad.activation import cached_rows
 from onegrad.data.arrays import Arrays, File
 from onegrad.data.population import Batch
 from onegrad.hermite import Array
 from onegrad.network.gram import Grams
 from onegrad.network.init import draw_readout, draw_weights
-from onegrad.network.step import descent_direction, residual
+from onegrad.network.step import residual, slopes_and_error
 from onegrad.problem import Problem, World
 from onegrad.randomness import Streams
 
 _BLOCK = 2048
+_KEEP_NOISE = 1 << 28  # bytes of noise that are kept for the next layer; more is drawn again
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """What will be asked for more than once; all the rest is overwritten or freed.
+
+    Nothing becomes wrong if it is asked for all the same: it is drawn or computed again.
+
+    layers : other trained layers (activations, rates) on the same draw
+    products : other models on the products with the trained weights
+    initial : the initial weights and the samples of the step, once the step is made
+    """
+
+    layers: bool = True
+    products: bool = True
+    initial: bool = True
 
 
 class Inputs:
     """A batch together with its products X·Wᵀ, each computed once for all models.
 
-    The last two products are kept: those with the initial and with the trained weights.
+    The last two products are kept: those with the initial and with the trained weights. Unless
+    `shared`, no product is asked for twice.
     """
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: Batch, shared: bool = True) -> None:
         self.batch = batch
+        self.shared = shared
         self._products: list[tuple[Array, Array]] = []
 
     def preactivation(self, weights: Array) -> Array:
@@ -40,17 +61,27 @@ class Inputs:
         self._products = [*self._products[-1:], (weights, product)]
         return product
 
+    def workspace(self, weights: Array) -> tuple[Array, Array]:
+        """XWᵀ to read, and an array of its shape to write to: the same one unless shared."""
+        if self.shared:
+            product = self.preactivation(weights)
+            return product, np.empty_like(product)
+        product = self.batch.x @ weights.T
+        return product, product
+
 
 class Draw:
     """What is random in one repetition and does not depend on activation, step or ridge.
 
     Computed on first use and then shared by all trials of the draw. Memory in bytes:
-    8·(m̃n + mn + kn + m̃k) once everything is used.
+    8·(m̃n + mn + kn + m̃k) once everything is used, less what need not be reused.
     """
 
-    def __init__(self, problem: Problem, streams: Streams) -> None:
+    def __init__(self, problem: Problem, streams: Streams, reuse: Reuse | None = None) -> None:
         self.problem = problem
         self.streams = streams
+        self.reuse = reuse or Reuse()
+        self._noise: dict[str, Array] = {}
 
     @cached_property
     def world(self) -> World:
@@ -63,7 +94,8 @@ class Draw:
     @cached_property
     def train(self) -> Inputs:
         start = self.problem.step_samples
-        return Inputs(self._batch("train-data", start, self.problem.samples))
+        batch = self._batch("train-data", start, self.problem.samples)
+        return Inputs(batch, self.reuse.products)
 
     def test_batches(self, count: int) -> Iterator[Batch]:
         """The test set in blocks; labels are E[y|x], their noise is added to the risk exactly."""
@@ -111,6 +143,32 @@ class Draw:
         """X̃W₀ᵀ (m̃ × k)."""
         return self.step_batch.x @ self.weights.T
 
+    def forget(self, *names: str) -> None:
+        """Free some of the draws; they are made again, the same, if asked for."""
+        for name in names:
+            self.__dict__.pop(name, None)
+
+    def noise(self, purpose: str, shape: tuple[int, int]) -> Iterator[tuple[slice, Array]]:
+        """Standard Gaussian rows of the model's own stream, in pieces; not to be changed.
+
+        Kept for the next layer where there is one and it is not too large.
+        """
+        if purpose in self._noise:
+            for rows in cached_rows(shape):
+                yield rows, self._noise[purpose][rows]
+            return
+        rng = self.streams.rng(purpose)
+        keep = self.reuse.layers and 8 * shape[0] * shape[1] <= _KEEP_NOISE
+        kept = np.empty(shape if keep else (0, 0))
+        for rows in cached_rows(shape):
+            if keep:
+                piece = rng.standard_normal(out=kept[rows])
+            else:
+                piece = rng.standard_normal((len(range(*rows.indices(shape[0]))), shape[1]))
+            yield rows, piece
+        if keep:
+            self._noise[purpose] = kept
+
 
 def draw_key(problem: Problem) -> str:
     """Problems with the same key have the same draw: they differ in activation, step or ridge."""
@@ -142,6 +200,7 @@ class Trial:
         self.draw = draw or Draw(problem, streams)
         self.many_ridges = many_ridges
         self._degree = degree
+        self._error: Array | None = None
 
     @property
     def degree(self) -> int:
@@ -180,27 +239,43 @@ class Trial:
         """Products of weight matrices with themselves, shared by the exact risks of all models."""
         return Grams()
 
-    @cached_property
+    @property
     def step_error(self) -> Array:
         """The residual that drives the step: y − f₀, or y alone."""
-        if self.problem.training.gradient == "labels-only":
-            return self.step_batch.y
-        return residual(
-            self.problem.activation, self.draw.step_preactivation, self.readout, self.step_batch.y
-        )
+        if self._error is None:
+            if self.problem.training.gradient == "labels-only":
+                self._error = self.step_batch.y
+            else:
+                y, z = self.step_batch.y, self.draw.step_preactivation
+                self._error = residual(self.problem.activation, z, self.readout, y)
+        return self._error
 
     @cached_property
     def updated_weights(self) -> Array:
-        """Ŵ = W₀ + η·G (k × n); W₀ itself if η = 0."""
-        if self.problem.rate == 0:
+        """Ŵ = W₀ + η·G (k × n); W₀ itself if η = 0.
+
+        Cost: two products of 2km̃n operations, the first one shared by all trials of the draw.
+        """
+        problem, draw = self.problem, self.draw
+        if problem.rate == 0:
             return self.weights
-        direction = descent_direction(
-            self.problem.activation,
-            self.draw.step_preactivation,
-            self.readout,
-            self.step_batch.x,
-            self.step_error,
-        )
-        direction *= self.problem.rate
-        direction += self.weights
-        return direction
+        batch, z = draw.step_batch, draw.step_preactivation
+        if draw.reuse.layers:
+            slopes = np.empty_like(z)
+        else:
+            slopes = z
+            draw.forget("step_preactivation")
+        self._error = slopes_and_error(
+            problem.activation, z, self.readout, batch.y, problem.rate,
+            problem.training.gradient == "labels-only",
+            out=slopes,
+        )  # fmt: skip
+        change = slopes.T @ batch.x
+        if draw.reuse.layers or draw.reuse.initial:
+            change += self.weights
+            return change
+        # nobody needs W₀ or the step's samples any more: Ŵ takes the place of W₀
+        weights = self.weights
+        weights += change
+        draw.forget("weights", "step_batch")
+        return weights

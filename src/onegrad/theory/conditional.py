@@ -1,8 +1,8 @@
 """Training and test error of the one-step network under mixtures with structure, no sampling.
 
 `predict_mixture` puts the pieces together: types of neurons after the step (neurons.py), nodes
-of the data's few special directions (nodes.py), the fixed point and its errors
-(fixed_point.py); twice, at two resolutions, whose difference is the error estimate
+of the data's few special directions (nodes.py), the fixed point (fixed_point.py) and its errors
+(second_moments.py); twice, at two resolutions, whose difference is the error estimate
 (docs/theory.md). All errors are plain mean squared errors, without ½.
 """
 
@@ -16,10 +16,11 @@ from scipy.special import ndtr
 
 from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.hermite import Array
-from onegrad.theory.fixed_point import Errors, Features, errors, solve_fixed_point
+from onegrad.theory.fixed_point import Features, solve_fixed_point
 from onegrad.theory.geometry import Geometry, Labels, Training
 from onegrad.theory.neurons import Neurons, label_means, pure_types
 from onegrad.theory.nodes import Effort, component_nodes, quasi_gaussian
+from onegrad.theory.second_moments import Errors, errors
 from onegrad.theory.smoothing import smoothed
 
 _HIGHEST_LEVEL = 4
@@ -126,18 +127,22 @@ def predict_mixture(
     accuracy: float = 0.01,
     neurons: Neurons | None = None,
     on_failure: str = "raise",
+    finite_size: bool = False,
 ) -> Solution:
     """Errors to a relative `accuracy`, by increasing the resolution until two of them agree.
 
     neurons : types read off a drawn first layer (`drawn_types`: the hybrid theory); by default
         the pure ones, which need no draw
     on_failure : "raise", or "status" to get the finest result with status "inaccurate"
+    finite_size : count the degrees of freedom of the mean part. Brings the test error of small
+        problems closer to the network's and takes the training error away from it
+        (docs/theory.md, section 7)
     """
 
     def types(effort: Effort) -> Neurons:
         return neurons if neurons is not None else pure_types(geometry, labels, training, effort)
 
-    return _refine(geometry, labels, training, types, accuracy, on_failure)
+    return _refine(geometry, labels, training, types, accuracy, on_failure, finite_size)
 
 
 def _refine(
@@ -147,12 +152,13 @@ def _refine(
     types: Callable[[Effort], Neurons],
     accuracy: float,
     on_failure: str,
+    finite_size: bool,
 ) -> Solution:
     if not 1e-6 <= accuracy <= 0.5:
         raise ConvergenceError(
             f"accuracy = {accuracy}: the theory offers relative accuracies between 1e-6 and 0.5."
         )
-    coarse = solve_at(geometry, labels, training, types, Effort.level(0))
+    coarse = solve_at(geometry, labels, training, types, Effort.level(0), finite_size)
     if coarse.degrees_left < _FEWEST_DEGREES:
         if on_failure == "status":
             return replace(coarse, status="near-interpolation")
@@ -165,7 +171,7 @@ def _refine(
             "width further from the number of samples."
         )
     for level in range(1, _HIGHEST_LEVEL + 1):
-        fine = solve_at(geometry, labels, training, types, Effort.level(level))
+        fine = solve_at(geometry, labels, training, types, Effort.level(level), finite_size)
         estimate = max(
             _relative(fine.test_error, coarse.test_error),
             _relative(fine.train_error, coarse.train_error),
@@ -198,6 +204,7 @@ def solve_at(
     training: Training,
     types: Callable[[Effort], Neurons],
     effort: Effort,
+    finite_size: bool = False,
 ) -> Solution:
     """One resolution, no error estimate."""
     if labels.values is not None and len(set(labels.values)) > 1:
@@ -206,7 +213,7 @@ def solve_at(
     neurons = types(effort)
     where = data_nodes(geometry, labels, neurons, effort)
     features = features_at(geometry, labels, training, neurons, where)
-    point = solve_fixed_point(features, training.samples, training.ridge)
+    point = solve_fixed_point(features, training.samples, training.ridge, finite_size=finite_size)
     result = errors(point)
     test = np.full(len(geometry.weights), np.nan)
     train = test.copy()

@@ -1,4 +1,4 @@
-"""The fixed point of the conditional Gaussian theory and the errors that follow from it.
+"""The fixed point of the conditional Gaussian theory.
 
 The readout minimises (1/m)‖y − Φa‖² + λ‖a‖² over m samples. Given κ = κ_s the features are
 ν_s + D_s Ŵ_⊥ x_⊥ + E_s^{1/2} g, with Ŵ_⊥ (k × n') of independent rows of norm b_i
@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
-from scipy.sparse.linalg import LinearOperator, cg
+from scipy.linalg import cho_factor, cho_solve
 
 from onegrad.errors import ConvergenceError
 from onegrad.hermite import Array
@@ -78,9 +77,10 @@ class FixedPoint:
     chi: Array  # χ_s
     iterations: int
     residual: float  # largest change of log m, log χ under one more application of the map
+    finite_size: bool = False  # χ counts the mean part too, eq. (27)
 
 
-class _Core:
+class Core:
     """Matrices of rank R that belong to one (m, χ): eqs. (9)–(10) in low-rank form."""
 
     def __init__(self, features: Features, gain: Array, weights: Array) -> None:
@@ -95,19 +95,68 @@ class _Core:
         self.gh = 0.5 * (self.gh + self.gh.T)
 
 
-def _diagonal(x: Array, inner: Array) -> Array:
+def diagonal(x: Array, inner: Array) -> Array:
     """diag(x inner xᵀ)."""
     return np.asarray(((x @ inner) * x).sum(axis=1))
 
 
-def _map(features: Features, samples: float, ridge: float, z: Array) -> Array:
+def response_kernel(features: Features, core: Core, gain: Array) -> Array:
+    """Z⁻¹ of eq. (15): c_i dm_i = −[Z F dw]_i."""
+    bulk = (core.u @ core.gh @ core.u.T) ** 2 / features.bulk_dim
+    return np.diag(1.0 / (features.counts * gain**2)) - bulk
+
+
+def response_table(core: Core, extra: Array, v: Array) -> Array:
+    """F_is = e_is + b_i² ((W⁻¹P d_i)_s)²  (eq. (14))."""
+    return np.asarray(extra + (core.u @ core.h.T @ v.T) ** 2)
+
+
+def factor_positive(matrix: Array, what: str) -> tuple[Array, bool]:
+    try:
+        lower, low = cho_factor(matrix, lower=True)
+    except np.linalg.LinAlgError:
+        raise ConvergenceError(
+            f"{what} is not positive definite at this fixed point, which is therefore not the "
+            "physical one, or is too close to interpolation. Use a larger ridge."
+        ) from None
+    return lower, bool(low)
+
+
+def mean_share(
+    features: Features, gain: Array, weights: Array, mean: Array, extra: Array, v: Array
+) -> Array:
+    """What the mean part adds to X at the nodes of (mean, extra, v): eq. (28).
+
+    ∂/∂w_s log det(I + WN) at the fixed point in m, with the mean part solved in the types.
+    """
+    core, size = Core(features, gain, weights), features.counts * gain
+    free, before = np.diag(1.0 / size), np.diag(size)
+    if features.tilt is not None:
+        lifted = core.u * (features.tilt / features.bulk)[:, None]
+        free -= lifted @ core.gh @ lifted.T
+        before = np.linalg.inv(free)
+    after = np.linalg.inv(free + (features.mean * weights) @ features.mean.T)
+    taken = before - after
+    pushed = np.diag(taken) / size**2
+    share = ((after @ mean) * mean).sum(axis=0)
+    if features.tilt is not None:
+        inner = lifted.T @ taken @ lifted
+        pushed = pushed - diagonal(core.u @ core.gh, inner) / features.bulk_dim
+        share = share + diagonal(v @ core.h, inner)
+    factor = factor_positive(response_kernel(features, core, gain), "the response of the gains")
+    return np.asarray(share - response_table(core, extra, v).T @ cho_solve(factor, pushed))
+
+
+def _map(features: Features, samples: float, ridge: float, z: Array, finite_size: bool) -> Array:
     types = len(features.bulk)
     gain, chi = np.exp(z[:types]), np.exp(z[types:])
     w = features.weights / (1.0 + chi)
-    core = _Core(features, gain, w)
-    inverse = ridge + features.extra @ w + _diagonal(core.u, core.gh)
-    spread = _diagonal(core.v, core.k)
+    core = Core(features, gain, w)
+    inverse = ridge + features.extra @ w + diagonal(core.u, core.gh)
+    spread = diagonal(core.v, core.k)
     x = (features.counts * gain) @ features.extra + features.bulk_dim * spread
+    if finite_size:
+        x = x + mean_share(features, gain, w, features.mean, features.extra, core.v)
     return np.concatenate([-np.log(inverse), np.log(np.maximum(x / samples, 1e-300))])
 
 
@@ -118,12 +167,14 @@ def solve_fixed_point(
     *,
     tolerance: float = 1e-10,
     max_iterations: int = 2000,
+    finite_size: bool = False,
 ) -> FixedPoint:
     """Solve eqs. (8)–(11) by Anderson acceleration in (log m, log χ).
 
     The map is monotone and scalable in these variables, so the solution is unique and plain
     iteration converges; acceleration only makes it quick, and is restarted when it does not
     help. Raises ConvergenceError with advice if `max_iterations` is not enough.
+    finite_size : let χ count the degrees of freedom of the mean part, eqs. (27)–(28)
     """
     w = features.weights
     start = ridge + features.extra @ w + (features.slope**2 @ w) * features.bulk**2
@@ -134,7 +185,7 @@ def solve_fixed_point(
     previous: tuple[Array, Array] | None = None
     best = np.inf
     for iteration in range(1, max_iterations + 1):
-        image = _map(features, samples, ridge, z)
+        image = _map(features, samples, ridge, z, finite_size)
         change = image - z
         residual = float(np.abs(change).max())
         if not np.isfinite(residual):
@@ -146,7 +197,7 @@ def solve_fixed_point(
             types = len(features.bulk)
             return FixedPoint(
                 features, samples, ridge, np.exp(image[:types]), np.exp(image[types:]),
-                iteration, residual,
+                iteration, residual, finite_size,
             )  # fmt: skip
         if residual > 20 * best:  # acceleration went astray: forget it
             steps, changes, previous = [], [], None
@@ -173,155 +224,3 @@ def _accelerated(change: Array, steps: list[Array], changes: list[Array]) -> Arr
     step = change - (np.stack(steps, axis=1) + f) @ mixing
     # A step of more than e³ in one go is a sign of a bad extrapolation, not of progress.
     return np.asarray(step if np.abs(step).max() < 3.0 else change)
-
-
-@dataclass(frozen=True)
-class Errors:
-    """What the fixed point says, node by node; plain MSE without ½ (eqs. (12)–(19)).
-
-    prediction : (S,) f_s = E[f(x)|κ_s]
-    variance : (S,) q_s, variance of f(x) given κ_s over x_⊥ and the training set
-    node_test : (S,) E[(y − f)²|κ_s] = noise + (ȳ − f)² + q
-    node_train : (S,) mean squared residual of the training samples at κ_s
-    readout : (T,) trained readout summed over the neurons of a type, E[f|κ] = Σ readout_i ν_i(κ)
-    """
-
-    prediction: Array
-    variance: Array
-    node_test: Array
-    node_train: Array
-    readout: Array
-    train_objective: float
-    test_error: float
-    train_error: float
-    response: Response
-
-
-class Response:
-    """Second moments of the prediction at a fixed point, at its own nodes or at others.
-
-    q(κ) = Fᵀ Z (p + F D t/m) + (n'/m) Σ_s' K²_{ss'} (D t)_s' − (β/w)², with t = noise + r² + q
-    (docs/theory.md eqs. (14)–(17), (25)).
-    """
-
-    def __init__(self, point: FixedPoint, core: _Core, readout: Array) -> None:
-        f, m = point.features, point.gain
-        self.point, self.core = point, core
-        kernel = np.diag(1.0 / (f.counts * m**2)) - (core.u @ core.gh @ core.u.T) ** 2 / f.bulk_dim
-        self.factor = _factor_positive(kernel, "the response of the fixed point")
-        self.pushed = (readout / (f.counts * m)) ** 2
-        self.tilted: Array | None = None
-        if f.tilt is not None:
-            self.tilted = core.u.T @ (f.tilt / f.bulk * readout)
-            self.pushed -= (core.u @ core.gh @ self.tilted) ** 2 / f.bulk_dim
-        self.load = np.zeros(len(f.weights))  # D t, known once the equations are solved
-        self.amplification = 1.0  # Σ ω t over Σ ω (rest + source), that is 1/(1 − df₂/m)
-        self.own = self._table(f.extra, core.v)
-
-    def _table(self, extra: Array, v: Array) -> Array:
-        """F_is = e_is + b_i² ((W⁻¹P d_i)_s)²."""
-        return np.asarray(extra + (self.core.u @ self.core.h.T @ v.T) ** 2)
-
-    def _carried(self, table: Array, v: Array, load: Array) -> Array:
-        """J load, the rows of J at the nodes of `table`."""
-        inner = self.core.v.T @ (load[:, None] * self.core.v)
-        bulk = _diagonal(v @ self.core.k, inner)
-        through = cho_solve(self.factor, self.own @ load)
-        return np.asarray(table.T @ through + self.point.features.bulk_dim * bulk)
-
-    def _source(self, table: Array, v: Array) -> Array:
-        source = table.T @ cho_solve(self.factor, self.pushed)
-        if self.tilted is not None:
-            source -= (v @ self.core.h @ self.tilted) ** 2
-        return np.asarray(source)
-
-    def solve(self, rest: Array) -> Array:
-        """t = rest + source + (1/m) J D t, symmetrised, by conjugate gradients; returns q."""
-        f, samples = self.point.features, self.point.samples
-        half = np.sqrt(f.weights) / (1.0 + self.point.chi)
-
-        def apply(x: Array) -> Array:
-            x = x.ravel()
-            return np.asarray(x - half * self._carried(self.own, self.core.v, half * x) / samples)
-
-        size = len(half)
-        operator = LinearOperator((size, size), matvec=apply, dtype=float)
-        right = half * (rest + self._source(self.own, self.core.v))
-        solution, failed = cg(operator, right, rtol=1e-11, atol=0.0, maxiter=10 * size + 200)
-        if failed or not np.all(np.isfinite(solution)):
-            raise ConvergenceError(
-                "the equations of the second moments did not converge; the problem is too close "
-                "to interpolation. Use a larger ridge, or a width further from the samples."
-            )
-        self.load = half * solution
-        variance = self.variance_at(f)
-        before = rest + self._source(self.own, self.core.v)
-        if f.weights @ before > 0:
-            self.amplification = float(f.weights @ (rest + variance) / (f.weights @ before))
-        return variance
-
-    def variance_at(self, features: Features) -> Array:
-        """q at the nodes of other features of the same neurons (or of the same features)."""
-        if features is self.point.features:
-            table, v = self.own, self.core.v
-        else:
-            u = self.core.u * np.sqrt(features.counts)[:, None]
-            scaled = features.slope * (np.sqrt(features.counts) * features.bulk)[:, None]
-            v = np.asarray(np.linalg.lstsq(u, scaled, rcond=1e-9)[0].T, dtype=float)
-            table = self._table(features.extra, v)
-        carried = self._carried(table, v, self.load) / self.point.samples
-        variance = self._source(table, v) + carried
-        size = 1.0 + float(np.abs(variance).max())
-        if np.any(variance < -1e-8 * size):
-            raise ConvergenceError(
-                f"a variance of the theory came out negative ({float(variance.min()):.2e}): the "
-                "resolution is not enough. Ask for a higher accuracy, or use a larger ridge."
-            )
-        return np.maximum(variance, 0.0)
-
-
-def errors(point: FixedPoint) -> Errors:
-    """Training and test error at a fixed point: eqs. (12)–(19)."""
-    f, m, chi = point.features, point.gain, point.chi
-    w = f.weights / (1.0 + chi)
-    core = _Core(f, m, w)
-    # The mean part: a ridge problem in the types, penalty 1/(c_i m_i)  (eqs. (12), (24)).
-    system = (f.mean * w) @ f.mean.T + np.diag(1.0 / (f.counts * m))
-    if f.tilt is not None:
-        lifted = core.u * (f.tilt / f.bulk)[:, None]
-        system -= lifted @ core.gh @ lifted.T
-    readout = _solve_positive(system, (f.mean * w) @ f.labels, "the mean part")
-    prediction = readout @ f.mean
-    rest = f.labels - prediction
-    objective = float(w @ f.noise + f.labels @ (w * rest))
-    response = Response(point, core, readout)
-    variance = response.solve(f.noise + rest**2)
-    total = f.noise + rest**2 + variance
-    train = total / (1.0 + chi) ** 2
-    return Errors(
-        prediction, variance, total, train, readout, objective,
-        float(f.weights @ total), float(f.weights @ train), response,
-    )  # fmt: skip
-
-
-def _factor_positive(matrix: Array, what: str) -> tuple[Array, bool]:
-    try:
-        lower, low = cho_factor(matrix, lower=True)
-    except np.linalg.LinAlgError:
-        raise ConvergenceError(
-            f"{what} is not positive definite at this fixed point, which is therefore not the "
-            "physical one, or is too close to interpolation. Use a larger ridge."
-        ) from None
-    return lower, bool(low)
-
-
-def _solve_positive(matrix: Array, right: Array, what: str) -> Array:
-    try:
-        return np.asarray(cho_solve(cho_factor(matrix, lower=True), right))
-    except np.linalg.LinAlgError:
-        solution = np.asarray(lu_solve(lu_factor(matrix), right))
-        if not np.all(np.isfinite(solution)):
-            raise ConvergenceError(
-                f"{what} of the theory is singular; use a larger ridge"
-            ) from None
-        return solution

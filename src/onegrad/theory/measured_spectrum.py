@@ -129,15 +129,23 @@ def measure_features(
 
 
 def measure_weights(
-    weights: Array, bulk: Bulk, *, count: int = 5, rng: np.random.Generator | None = None
+    weights: Array,
+    bulk: Bulk,
+    *,
+    count: int = 5,
+    leak: float = 0.0,
+    rng: np.random.Generator | None = None,
 ) -> MeasuredSpectrum:
-    """Leading singular values of W against `bulk` (the law of W₀W₀ᵀ)."""
+    """Leading singular values of W against `bulk` (the law of W₀W₀ᵀ).
+
+    For trained weights pass the `leak` of the step (`spectrum.weight_leak`).
+    """
     size = weights.shape[0]
     _, s, _ = leading_singular(weights, min(count, *weights.shape), rng)
-    threshold = bulk.threshold(size)
+    threshold = bulk.threshold(size, leak)
     empty = np.empty((s.size, 0))
     return MeasuredSpectrum(
-        s, math.sqrt(bulk.edge), threshold, count_spikes(s, bulk, size), empty, empty
+        s, math.sqrt(bulk.edge), threshold, count_spikes(s, bulk, size, leak), empty, empty
     )
 
 

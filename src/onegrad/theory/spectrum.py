@@ -25,6 +25,7 @@ from onegrad.theory.expansions import (
     features_of,
     link_of,
     slope_moment,
+    swelling_of,
 )
 from onegrad.theory.feature_law import FeatureLaw
 from onegrad.theory.spiked import Spikes, polynomial_spikes, resummed_spikes
@@ -40,6 +41,7 @@ __all__ = [
     "spike_threshold",
     "step_leak",
     "weight_bulk",
+    "weight_leak",
     "weight_spike",
 ]
 
@@ -250,6 +252,30 @@ def step_leak(
     tau2 = (rate * features.c1) ** 2 * float(s2) / width
     spread = max(slope_moment(activation) - features.c1**2, 0.0)
     return 4 * tau2 * spread * (math.log(samples) * width / samples + math.log(width))
+
+
+def weight_leak(
+    activation: Activation,
+    link: Link | Activation | Sequence[float],
+    *,
+    dim: int,
+    width: int,
+    rate: float,
+    step_phi: float,
+    noise_variance: float = 0.0,
+    gradient: str = "exact",
+) -> float:
+    """How far the noise of the step lifts the bulk of W Wᵀ itself, as an eigenvalue.
+
+    Row j of the step's noise is a_j times a vector of squared length κ(ηc₁s)² (`swelling_of`) in
+    no particular direction. The squared norm of all of them is about
+    κ(ηc₁s)²(max a² + |a|²/d), max a² = 2 ln N/N; independent of W₀, it adds in squares. Twice
+    that is returned: a margin for counting, not a limit.
+    """
+    features, teacher = features_of(activation), link_of(link)
+    s2 = float(direction_norm2(features, teacher, noise_variance, step_phi, gradient))
+    kappa = swelling_of(activation, teacher, noise_variance, step_phi, gradient)
+    return 2 * kappa * (rate * features.c1) ** 2 * s2 * (2 * math.log(width) / width + 1 / dim)
 
 
 def spike_threshold(bulk: Bulk, size: int, leak: float = 0.0) -> float:
