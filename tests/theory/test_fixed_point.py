@@ -10,11 +10,11 @@ import pytest
 from onegrad.activation import get_activation
 from onegrad.errors import ConvergenceError
 from onegrad.theory.conditional import data_nodes, features_at
-from onegrad.theory.fixed_point import Features, solve_fixed_point
+from onegrad.theory.fixed_point import Features, mean_share, solve_fixed_point
 from onegrad.theory.geometry import Labels, Training, typical_geometry
 from onegrad.theory.neurons import pure_types
 from onegrad.theory.nodes import Effort
-from onegrad.theory.second_moments import errors
+from onegrad.theory.second_moments import Errors, errors
 
 from . import dense_reference as dense
 
@@ -45,21 +45,45 @@ def test_low_rank_form_equals_dense_equations(activation: str) -> None:
     assert result.train_objective == pytest.approx(objective, rel=1e-8)
 
 
+@pytest.mark.parametrize("finite_size", [False, True])
 @pytest.mark.parametrize("tilt", [False, True])
-def test_train_error_is_the_ridge_derivative_of_the_objective(tilt: bool) -> None:
+def test_train_error_is_the_ridge_derivative_of_the_objective(
+    tilt: bool, finite_size: bool
+) -> None:
     """L = train + λ‖a‖² at its minimum, so train = L − λ dL/dλ."""
     features = some_features(tilt)
 
+    def solved(ridge: float) -> Errors:
+        return errors(
+            solve_fixed_point(features, 180, ridge, tolerance=1e-13, finite_size=finite_size)
+        )
+
     def objective(ridge: float) -> float:
-        return errors(solve_fixed_point(features, 180, ridge, tolerance=1e-13)).train_objective
+        return solved(ridge).train_objective
 
     step = 1e-3 * RIDGE
     slope = (
         8 * (objective(RIDGE + step) - objective(RIDGE - step))
         - (objective(RIDGE + 2 * step) - objective(RIDGE - 2 * step))
     ) / (12 * step)
-    result = errors(solve_fixed_point(features, 180, RIDGE, tolerance=1e-13))
-    assert result.train_error == pytest.approx(objective(RIDGE) - RIDGE * slope, rel=1e-7)
+    train = objective(RIDGE) - RIDGE * slope
+    assert solved(RIDGE).train_error == pytest.approx(train, rel=1e-7)
+
+
+@pytest.mark.parametrize("tilt", [False, True])
+def test_mean_share_is_the_gradient_of_a_volume(tilt: bool) -> None:
+    """What the finite-size correction adds to X_s is ∂/∂w_s log det(I + WN)."""
+    features = some_features(tilt)
+    u, v = features.factors
+    features = replace(features, slope=u @ v.T / features.bulk[:, None])
+    point = solve_fixed_point(features, 180, RIDGE, tolerance=1e-13)
+    w = features.weights / (1 + point.chi)
+    share = mean_share(features, point.gain, w, features.mean, features.extra, features.factors[1])
+    for node in (0, 17, 40):
+        step = 1e-2 * w[node] * (np.arange(len(w)) == node)
+        at = [dense.mean_volume(features, RIDGE, w + x * step) for x in (-2, -1, 1, 2)]
+        slope = (8 * (at[2] - at[1]) - (at[3] - at[0])) / (12 * step[node])
+        assert share[node] == pytest.approx(slope, rel=1e-6)
 
 
 @pytest.mark.parametrize("tilt", [False, True])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 from onegrad.activation import Activation, get_activation
 from onegrad.data.population import Population
@@ -21,7 +21,13 @@ def _link(value: Any) -> Any:
     return get_activation(value, "labels.link")
 
 
-Link = Annotated[Activation | tuple[Activation, ...], BeforeValidator(_link)]
+def _name(link: Activation | tuple[Activation, ...]) -> str | list[str]:
+    return [part.name for part in link] if isinstance(link, tuple) else link.name
+
+
+Link = Annotated[
+    Activation | tuple[Activation, ...], BeforeValidator(_link), PlainSerializer(_name)
+]
 
 
 @dataclass(frozen=True)

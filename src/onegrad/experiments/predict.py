@@ -11,10 +11,12 @@ import numpy as np
 from onegrad.data.isotropic import Isotropic
 from onegrad.data.labels import ComponentLabels, SingleIndex
 from onegrad.data.mixture import Mixture
+from onegrad.equivalents.conditional_gaussian import leading_direction
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
 from onegrad.experiments.results import THEORIES, Results, Row
 from onegrad.experiments.spec import Experiment, Point
 from onegrad.hermite import Array
+from onegrad.network.trial import Trial
 from onegrad.problem import Problem
 from onegrad.randomness import Streams
 from onegrad.theory.conditional import Solution, predict_mixture
@@ -27,8 +29,9 @@ from onegrad.theory.geometry import (
 )
 from onegrad.theory.isotropic import predict_isotropic
 from onegrad.theory.learned import LearnedFunction, learned_function
+from onegrad.theory.neurons import Neurons, drawn_types, initial_output_matters
 
-METHODS = ("auto", "conditional", "isotropic", "isotropic-limit")
+METHODS = ("auto", "conditional", "hybrid", "isotropic", "isotropic-limit")
 OVERLAPS = ("auto", "typical", "drawn")
 
 
@@ -82,17 +85,24 @@ def predict(
     accuracy: float = 0.01,
     overlaps: str = "auto",
     rng: int = 0,
+    finite_size: bool = False,
 ) -> Prediction:
     """Training and test error without sampling.
 
     Parameters
     ----------
     method : "isotropic" (closed form at this step, Moniri et al.), "isotropic-limit" (its limit of
-        large n), "conditional" (mixtures with structure, any step), or "auto": the closed form
-        where its assumptions hold, else the conditional theory
+        large n), "conditional" (mixtures with structure, any step), "hybrid" (the same, with the
+        neurons of one first step that is drawn and made), or "auto": the closed form where its
+        assumptions hold, else the conditional theory
     accuracy : relative accuracy asked of the conditional theory's numerics
     overlaps : "drawn": spikes, means and teacher of the draw with seed `rng`; "typical": their
-        typical chance overlaps at this n; "auto": drawn where directions are fixed or orthogonal
+        typical chance overlaps at this n; "auto": drawn where directions are fixed or orthogonal.
+        The hybrid theory always takes those of its draw
+    rng : seed of what is drawn, if anything: the same draws as the simulation's first repetition
+    finite_size : of the conditional and the hybrid theory: count the degrees of freedom of the
+        mean part. The test error of small problems (n of some hundreds) comes out closer to the
+        network's, the training error further from it (docs/theory.md, section 7)
     """
     _known("method", method, METHODS)
     _known("overlaps", overlaps, OVERLAPS)
@@ -102,8 +112,16 @@ def predict(
         )
     if method == "auto":
         method = "isotropic" if not _why_not_isotropic(problem) else "conditional"
-    if method == "conditional":
-        return _conditional(problem, accuracy, overlaps, rng)
+    if method in ("conditional", "hybrid"):
+        if method == "hybrid" and overlaps == "typical":
+            raise AssumptionError(
+                'the hybrid theory draws a first step and takes its overlaps: use overlaps = "auto"'
+            )
+        return _conditional(problem, accuracy, overlaps, rng, method == "hybrid", finite_size)
+    if finite_size:
+        raise AssumptionError(
+            'the closed form has no finite-size correction; use method = "conditional"'
+        )
     if reason := _why_not_isotropic(problem):
         raise AssumptionError(f'the isotropic closed form {reason}. Use method = "conditional"')
     return _isotropic(problem, "limit" if method == "isotropic-limit" else "finite-step")
@@ -192,21 +210,25 @@ def _isotropic(problem: Problem, method: str) -> Prediction:
     )
 
 
-def _conditional(problem: Problem, accuracy: float, overlaps: str, rng: int) -> Prediction:
-    geometry, drawn = _geometry(problem, overlaps, rng)
+def _conditional(
+    problem: Problem, accuracy: float, overlaps: str, rng: int, hybrid: bool, finite_size: bool
+) -> Prediction:
+    geometry, drawn = _geometry(problem, "drawn" if hybrid else overlaps, rng)
     parts = (geometry, _labels(problem), training_of(problem))
-    solution = predict_mixture(*parts, accuracy=accuracy)
+    neurons = _drawn_neurons(problem, parts, rng) if hybrid else None
+    solution = predict_mixture(*parts, accuracy=accuracy, neurons=neurons, finite_size=finite_size)
     where = f"the overlaps of the draw with seed {rng}" if drawn else "typical overlaps at this n"
+    source = f"neurons of the first step drawn with seed {rng}" if hybrid else "any step"
     assumptions = (
         "Gaussian mixture with spiked covariances; n, k, m large with fixed ratios.",
-        f"Conditional Gaussian equivalence, any step; {where}.",
+        f"Conditional Gaussian equivalence, {source}; {where}.",
         f"{solution.types} types of neurons, {solution.nodes} nodes, two resolutions compared.",
     )
     return Prediction(
         solution.test_error,
         solution.train_error,
         solution.train_objective,
-        "conditional Gaussian theory",
+        "conditional Gaussian theory" + (", hybrid" if hybrid else ""),
         assumptions,
         solution.status,
         solution.error_estimate,
@@ -216,6 +238,33 @@ def _conditional(problem: Problem, accuracy: float, overlaps: str, rng: int) -> 
         solution,
         parts,
     )
+
+
+def _drawn_neurons(problem: Problem, parts: tuple[Geometry, Labels, Training], rng: int) -> Neurons:
+    """The neurons of the first step of repetition 0, in the directions the step adds.
+
+    Those are W₀ᵀa where the initial output matters, and the direction e of the gradient. The
+    draw fixes W₀ᵀa, so the rest of W₀ is orthogonal to a: `tilt` (docs/theory.md, eq. (24)).
+    """
+    geometry = parts[0]
+    trial = Trial(problem, Streams(rng, 0))
+    before, after, readout = trial.weights, trial.updated_weights, trial.readout
+    assert geometry.basis is not None
+    output = initial_output_matters(*parts)
+    added = [before.T @ readout] if output else []
+    if problem.rate > 0:
+        added.append(leading_direction(after - before))
+    basis = geometry.basis
+    for direction in added:
+        direction = direction - basis @ (basis.T @ direction)
+        basis = np.column_stack([basis, direction / np.linalg.norm(direction)])
+    if not output:
+        return drawn_types(after, basis)
+    bulk_before = before - (before @ basis) @ basis.T
+    bulk_after = after - (after @ basis) @ basis.T
+    overlap = np.einsum("ij,ij->i", bulk_before, bulk_after)
+    length = np.sqrt(np.einsum("ij,ij->i", bulk_before, bulk_before))
+    return drawn_types(after, basis, overlap / length * readout / np.linalg.norm(readout))
 
 
 def _floats(values: Array) -> tuple[float, ...]:

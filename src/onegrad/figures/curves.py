@@ -48,7 +48,7 @@ def horizontal_key(experiment: Experiment) -> str:
 
 
 def _position(summary: Summary, axis: str) -> float:
-    """Where a point stands on the horizontal axis; mixtures by the weight of the first component."""
+    """Where a point stands on the horizontal axis; mixtures by their first weight."""
     value = summary.point.get(axis, 0)
     return float(value[0] if isinstance(value, list | tuple) else value)
 

@@ -134,7 +134,7 @@ def mean_share(
     if features.tilt is not None:
         lifted = core.u * (features.tilt / features.bulk)[:, None]
         free -= lifted @ core.gh @ lifted.T
-        before = np.linalg.inv(free)
+        before = np.asarray(np.linalg.inv(free), dtype=float)
     after = np.linalg.inv(free + (features.mean * weights) @ features.mean.T)
     taken = before - after
     pushed = np.diag(taken) / size**2
@@ -156,7 +156,7 @@ def _map(features: Features, samples: float, ridge: float, z: Array, finite_size
     spread = diagonal(core.v, core.k)
     x = (features.counts * gain) @ features.extra + features.bulk_dim * spread
     if finite_size:
-        x = x + mean_share(features, gain, w, features.mean, features.extra, core.v)
+        x += mean_share(features, gain, w, features.mean, features.extra, core.v)
     return np.concatenate([-np.log(inverse), np.log(np.maximum(x / samples, 1e-300))])
 
 

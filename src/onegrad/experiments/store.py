@@ -1,0 +1,178 @@
+"""The rows of an experiment in one SQLite file: every row as it arrives, none twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onegrad import __version__
+from onegrad.data.arrays import Arrays, File
+from onegrad.errors import OnegradError
+from onegrad.experiments.results import Row
+from onegrad.experiments.spec import Point
+
+_APPLICATION = 0x6F6E6567  # "oneg": tells our files from other SQLite files
+_SCHEMA = """
+CREATE TABLE rows (
+    point TEXT NOT NULL,            -- hash of the problem and of how it is computed
+    model TEXT NOT NULL,
+    seed INTEGER NOT NULL,
+    model_version INTEGER NOT NULL, -- of the model's code: rows of an older one do not count
+    test_error REAL, train_error REAL, train_objective REAL,
+    seconds REAL NOT NULL,
+    status TEXT NOT NULL,
+    error TEXT NOT NULL,
+    package_version TEXT NOT NULL,
+    PRIMARY KEY (point, model, seed, model_version)
+) WITHOUT ROWID;
+CREATE TABLE points (point TEXT PRIMARY KEY, spec TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+# Raise a model's number when its code changes its numbers: its rows are computed again.
+MODEL_VERSIONS: dict[str, int] = {}
+
+
+class StoreError(OnegradError):
+    """A results file that cannot be read or written."""
+
+
+def point_spec(point: Point) -> dict[str, Any]:
+    """Everything that the numbers of a point depend on, and nothing else (no name, no figure)."""
+    problem = point.problem
+    spec: dict[str, Any] = problem.model_dump(mode="json", exclude={"data"}, exclude_none=True)
+    if isinstance(problem.data, Arrays | File):
+        digest = hashlib.sha256()
+        for array in problem.data.load():
+            digest.update(np.ascontiguousarray(array).tobytes())
+        spec["data"] = {"model": problem.data.model, "sha256": digest.hexdigest()}
+    else:
+        spec["data"] = problem.data.model_dump(mode="json", exclude_none=True)
+    compare = point.compare
+    spec["compute"] = {"seed": compare.seed, "degree": compare.degree, "risk": compare.risk}
+    if compare.risk == "sampled":
+        spec["compute"]["test_samples"] = point.test_samples
+    return spec
+
+
+def point_hash(point: Point) -> str:
+    text = json.dumps(point_spec(point), sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+class Store:
+    """Rows in `folder`/results.sqlite.
+
+    Write-ahead logging where the file system can do it, so that readers and a second run do not
+    wait; each `add` is one transaction. A file that is damaged or not ours is reported, never
+    replaced.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.path = Path(folder) / "results.sqlite"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._advice():
+            self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
+            self._open()
+
+    def _open(self) -> None:
+        fresh = self._db.execute("PRAGMA page_count").fetchone()[0] == 0
+        owner = self._db.execute("PRAGMA application_id").fetchone()[0]
+        if not fresh and owner != _APPLICATION:
+            raise StoreError(f"{self.path} is an SQLite file of another program. {self._way_out()}")
+        if not fresh and self._db.execute("PRAGMA quick_check").fetchone()[0] != "ok":
+            raise StoreError(f"{self.path} is damaged. {self._way_out()}")
+        self._db.execute("PRAGMA journal_mode = WAL").fetchone()
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        if fresh:
+            self._db.execute("BEGIN IMMEDIATE")
+            # a second run may have made the tables while this one waited
+            if not self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
+                for statement in _SCHEMA.split(";\n"):
+                    self._db.execute(statement)
+                self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
+            self._db.execute("COMMIT")
+
+    def close(self) -> None:
+        self._db.close()
+
+    def add(self, rows: Iterable[tuple[Point, Row]]) -> None:
+        """Store rows in one transaction; a row that is there already stays, unless it failed."""
+        with self._advice():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                for point, row in rows:
+                    self._insert(point, row)
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def _insert(self, point: Point, row: Row) -> None:
+        key = point_hash(point)
+        spec = json.dumps(point_spec(point), sort_keys=True)
+        self._db.execute("INSERT OR IGNORE INTO points VALUES (?, ?)", (key, spec))
+        self._db.execute(
+            "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+            "test_error = excluded.test_error, train_error = excluded.train_error, "
+            "train_objective = excluded.train_objective, seconds = excluded.seconds, "
+            "status = excluded.status, error = excluded.error, "
+            "package_version = excluded.package_version WHERE rows.status != 'ok'",
+            (key, row.model, row.seed, MODEL_VERSIONS.get(row.model, 1), row.test_error,
+             row.train_error, row.train_objective, row.seconds, row.status, row.error, __version__),
+        )  # fmt: skip
+
+    def rows(self, point: Point, models: Iterable[str], seeds: int) -> list[Row]:
+        """What is stored of a point, in the order of models and seeds."""
+        key = point_hash(point)
+        found = []
+        with self._advice():
+            for model in models:
+                for values in self._db.execute(
+                    "SELECT seed, test_error, train_error, train_objective, seconds, status, error "
+                    "FROM rows WHERE point = ? AND model = ? AND model_version = ? AND seed < ? "
+                    "ORDER BY seed",
+                    (key, model, MODEL_VERSIONS.get(model, 1), seeds),
+                ):
+                    seed, test, train, objective, seconds, status, error = values
+                    test, train, objective = (
+                        math.nan if v is None else v for v in (test, train, objective)
+                    )
+                    found.append(
+                        Row(point.settings, model, seed, test, train, objective, seconds, status,
+                            error)
+                    )  # fmt: skip
+        return found
+
+    @contextmanager
+    def _advice(self) -> Iterator[None]:
+        """SQLite's own errors as advice."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            text = str(error)
+            if "full" in text:
+                raise StoreError(
+                    f"the disk is full: {self.path} keeps what was stored. Free some space and run "
+                    "the same command again; it goes on where it stopped"
+                ) from None
+            if "locked" in text:
+                raise StoreError(
+                    f"{self.path} is locked by another program for more than a minute. Wait for "
+                    "it, or use another --out folder"
+                ) from None
+            raise StoreError(f"{self.path} cannot be used ({text}). {self._way_out()}") from None
+
+    def _way_out(self) -> str:
+        return (
+            "Move it away and run again to start anew, use another --out folder, or try "
+            f"`sqlite3 {self.path.name} .recover` to rescue its rows"
+        )
