@@ -162,6 +162,28 @@ def show_preset(preset: Annotated[str, typer.Argument(help="name of a preset")])
 
 
 @app.command()
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="small sizes, seconds")] = False,
+    out: Annotated[Path, typer.Option(help="file for the measurements")] = Path(
+        "results/bench.json"
+    ),
+    as_json: Json = False,
+) -> None:
+    """Speed against a straightforward implementation, in one run."""
+    from onegrad.bench.report import run_bench, tables
+
+    report = run_bench(quick, lambda text: print(f"measuring {text} …", file=sys.stderr))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    if as_json:
+        print(json.dumps(report, ensure_ascii=False))
+        return
+    for table in tables(report):
+        print_table(table)
+    print(f"Measurements: {out}")
+
+
+@app.command()
 def cite(
     spec: Annotated[str | None, typer.Argument(help="only what this spec or preset uses")] = None,
 ) -> None:
@@ -174,12 +196,21 @@ def cite(
     print("\n\n".join(entries[key] for key in keys))
 
 
-@app.command()
-def version() -> None:
-    """The installed version."""
-    from onegrad import __version__
+def _version(wanted: bool) -> None:
+    if wanted:
+        from onegrad import __version__
 
-    print(__version__)
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    """What one gradient step teaches a two-layer network: simulation and theory."""
 
 
 def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
@@ -187,6 +218,7 @@ def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
     from onegrad.figures.spectrum import save_spectra
     from onegrad.tables import spectrum_text
 
+    folder.mkdir(parents=True, exist_ok=True)
     reports = [spectrum_report(p.problem, p.compare.seed) for p in experiment.points]
     written = save_spectra(experiment, reports, folder)
     pairs = list(zip(experiment.points, reports, strict=True))
@@ -270,8 +302,11 @@ def main() -> None:
     except OnegradError as error:
         print(f"onegrad: {error}", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            sys.exit(0)
+        print(f"onegrad: {error.strerror or error}: {error.filename or ''}", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         print("onegrad: interrupted", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(0)

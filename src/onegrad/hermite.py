@@ -79,7 +79,7 @@ def hermite_series(coefficients: ArrayLike, x: ArrayLike, out: Array | None = No
     """
     values = np.asarray(x, dtype=float)
     weights = np.atleast_1d(np.asarray(coefficients, dtype=float))
-    evaluate = _clenshaw
+    evaluate: Callable[[Array, Array], Array] = _clenshaw
     if len(weights) <= _HORNER:
         evaluate, weights = _horner, weights @ hermite_to_power(len(weights) - 1)
     if out is None:

@@ -274,7 +274,7 @@ class Problem(Section):
     @property
     def spread(self) -> float:
         """θ, the strength of the spikes (0 where the data have none)."""
-        if not isinstance(self.data, Mixture):
+        if not isinstance(self.data, Mixture) or self.data.rank == 0:
             return 0.0
         if self.data.spread is not None:
             return self.data.spread
@@ -326,10 +326,19 @@ class Problem(Section):
 
     @property
     def strength(self) -> float | None:
-        """β of the degree rule: 2·exponent in the isotropic convention, None if η is by hand."""
+        """β of the degree rule, η·‖Σ‖ ≍ n^β; None where no rule is known.
+
+        2·exponent in the isotropic convention; βα where the data have no spikes, because then the
+        learning rate alone counts. None if η was set by hand, and for spiked data in the isotropic
+        convention.
+        """
+        spikes = isinstance(self.data, Mixture) and self.data.rank > 0
         if self.scaling.exponent is not None:
-            return 2 * self.scaling.exponent
-        return self.scaling.strength
+            return None if spikes else 2 * self.scaling.exponent
+        if self.scaling.strength is None or spikes:
+            return self.scaling.strength
+        assert self.scaling.weighting is not None
+        return self.scaling.strength * self.scaling.weighting
 
     @property
     def degree(self) -> int:
@@ -357,8 +366,8 @@ def degree_rule(strength: float | None) -> int:
     """
     if strength is None:
         raise AssumptionError(
-            "the degree rule needs β: η and θ were set by hand. Give [scaling] instead, or set "
-            "compare.degree"
+            "no degree rule applies: η or θ was set by hand, or spiked data meet the isotropic "
+            "convention. Give [scaling] strength and weighting instead, or set compare.degree"
         )
     if strength >= 1:
         raise AssumptionError(

@@ -1,8 +1,11 @@
 """The commands as a user calls them: real processes, real files."""
 
 import json
+import signal
+import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -130,6 +133,35 @@ def test_bad_specs_exit_2_with_one_clear_message(spec, case):
     assert "Traceback" not in done.stderr
     for word in words:
         assert word in done.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "spectrum"])
+def test_unusable_output_folder_is_advice(spec, tmp_path, command):
+    occupied = tmp_path / "file"
+    occupied.write_text("")
+    target = spec
+    if command == "spectrum":
+        target = "weight-spectrum"
+    done = onegrad(command, target, "--out", occupied)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr and str(occupied) in done.stderr
+
+
+def test_interrupt_keeps_the_rows_and_says_how_to_go_on(spec, tmp_path):
+    spec.write_text(spec.read_text().replace("seeds = 3", "seeds = 20000"))
+    command = [sys.executable, "-m", "onegrad", "run", str(spec), "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    store = tmp_path / "out" / "results.sqlite"
+    for _ in range(600):
+        time.sleep(0.1)
+        if store.exists() and store.stat().st_size > 20_000:
+            break
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "run the same command again" in said and "Traceback" not in said
+    rows = sqlite3.connect(store).execute("SELECT count(*) FROM rows").fetchone()[0]
+    assert rows > 0
 
 
 def test_missing_spec_suggests_the_near_one(spec):

@@ -79,8 +79,12 @@ def test_step_beyond_the_regime_goes_to_the_conditional_theory(tmp_path):
     path.write_text(ISOTROPIC.replace("exponent = 0.29", "exponent = 0.5").replace("3.0", "1.0"))
     (row,) = json.loads(onegrad("predict", path, "--json").stdout)["rows"]
     assert row["method"] == "conditional Gaussian theory"
+    assert "exponent < 1/2" in row["assumptions"][0]
     said = onegrad("predict", path, "--method", "isotropic")
     assert "exponent < 1/2" in said.stderr
+    path.write_text(path.read_text().replace("exponent = 0.5", "exponent = 0.49"))
+    (near,) = json.loads(onegrad("predict", path, "--json").stdout)["rows"]
+    assert near["status"] == "ok" and "left aside" in near["assumptions"][0]
 
 
 def test_spectrum(isotropic, tmp_path):

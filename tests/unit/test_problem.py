@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import onegrad as og
+from onegrad.data.arrays import File
 from onegrad.errors import AssumptionError, SpecError
 from onegrad.experiments.spec import Experiment
 from onegrad.problem import Problem, degree_rule
@@ -173,6 +174,8 @@ class TestExperiment:
             ({"sweep": {"network.width": [10, 0]}}, ["network.width", "0"]),
             ({"compare": {"models": ["netwrok"]}}, ["compare.models", '"network"']),
             ({"compare": {"seeds": 0}}, ["compare.seeds", "0"]),
+            ({"compare": {"models": ["network", "network"]}}, ["compare.models", "once"]),
+            ({"sweep": {"network.width": [50, 50]}}, ["sweep.network.width", "once"]),
             ({"ridge": 3}, ["ridge", "[training]"]),
             ({"name": 3}, ["name", "text"]),
         ],
@@ -229,3 +232,53 @@ def test_random_specs_give_a_problem_or_a_spec_error(changes):
         for point in experiment.points:
             assert point.problem.width >= 1
             assert point.problem.rate >= 0 and np.isfinite(point.problem.rate)
+
+
+def test_data_without_spikes_count_by_the_learning_rate_alone():
+    flat = Problem.from_spec(spec(data={"model": "isotropic", "dim": 100}))
+    assert flat.strength == pytest.approx(0.37) and flat.degree == 1
+    none = Problem.from_spec(spec(data__rank=0))
+    assert none.spread == 0 and none.degree == 1
+    mixed = spec(data__spread=9.0, network__convention="isotropic", scaling={"exponent": 0.3})
+    with pytest.raises(AssumptionError, match="degree"):
+        _ = Problem.from_spec(mixed).degree
+
+
+FILES = {
+    "short.csv": (b"a,b,y\n1,2,3\n7\n4,5,6\n", "sample 2"),
+    "headless.csv": (b"1,2,3\n4,5,6\n7,8,9\n", "column names"),
+    "text.csv": (b"a,y\n1,2\nred,3\n", "red"),
+    "nan.csv": (b"a,y\n1,2\nnan,3\n", "nan"),
+    "label-only.csv": (b"y\n1\n2\n3\n", "one row per sample"),
+    "tiny.csv": (b"a,y\n1,2\n", "two samples"),
+    "empty.npz": (b"", "NPZ"),
+    "cut.npz": (b"PK\x03\x04 and no more", "NPZ"),
+    "array.npz": (b"\x93NUMPY\x01\x00", "NPZ"),
+    "wrong.xlsx": (b"PK", ".csv or .npz"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_bad_files_get_advice(tmp_path, name):
+    content, words = FILES[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    tables = spec(
+        data={"model": "file", "path": str(path)}, labels=None, training={"samples": 1, "rate": 1.0}
+    )
+    del tables["scaling"]
+    with pytest.raises(SpecError, match=words) as caught:
+        Problem.from_spec(tables)
+    assert caught.value.problems[0].key.startswith("data")
+
+
+def test_good_files_are_read(tmp_path):
+    (tmp_path / "good.csv").write_text("a,target,b\n1,2,3\n\n4,5,6\n7,8,9\n")
+    x = np.arange(12.0).reshape(4, 3)
+    np.savez(tmp_path / "good.npz", x=x, y=x[:, 0])
+    read = File(path=tmp_path / "good.csv", label="target").load()
+    np.testing.assert_array_equal(read[0], [[1, 3], [4, 6], [7, 9]])
+    np.testing.assert_array_equal(read[1], [2, 5, 8])
+    np.testing.assert_array_equal(File(path=tmp_path / "good.npz").load()[0], x)
+    with pytest.raises(SpecError, match='"target"'):
+        File(path=tmp_path / "good.csv", label="targit")

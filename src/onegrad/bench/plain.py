@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermeval
@@ -76,9 +77,12 @@ def network_features(weights: Array, x: Array, activation: str) -> Array:
     return ACTIVATIONS[activation][0](x @ weights.T)
 
 
+@lru_cache
 def expand(activation: str, degree: int, scale: float) -> Expansion:
-    """h_j = E σ(bZ)H_j(Z), over j!, and h*² = E σ(bZ)² − Σ h_j²/j!, by quadrature."""
-    sigma = ACTIVATIONS[activation][0]
+    """h_j = E σ(bZ)H_j(Z), over j!, and h*² = E σ(bZ)² − Σ h_j²/j!, by quadrature, once."""
+
+    def sigma(z: float) -> float:
+        return float(ACTIVATIONS[activation][0](np.array(z)))
 
     def mean(function: Callable[[float], float]) -> float:
         def integrand(z: float) -> float:
@@ -91,11 +95,11 @@ def expand(activation: str, degree: int, scale: float) -> Expansion:
         return float(halves[0][0] + halves[1][0])
 
     h = [
-        mean(lambda z, j=j: float(sigma(scale * z) * hermeval(z, [0] * j + [1])))  # type: ignore[misc]
+        mean(lambda z, j=j: sigma(scale * z) * float(hermeval(z, [0] * j + [1])))  # type: ignore[misc]
         for j in range(degree + 1)
     ]
     kept = sum(h[j] ** 2 / math.factorial(j) for j in range(degree + 1))
-    square = mean(lambda z: float(sigma(scale * z)) ** 2)
+    square = mean(lambda z: sigma(scale * z) ** 2)
     coefficients = np.array([h[j] / math.factorial(j) for j in range(degree + 1)])
     return Expansion(scale, coefficients, math.sqrt(max(square - kept, 0)))
 
@@ -118,9 +122,17 @@ def ridge(features: Array, y: Array, strength: float) -> Ridge:
     return Ridge(a, error, error + strength * float(np.sum(a**2)))
 
 
-def mean_squared_error(features: Array, y: Array, a: Array) -> float:
-    """Mean squared error on a test set."""
-    return float(np.mean((y - features @ a) ** 2))
+@dataclass(frozen=True)
+class Tested:
+    """Mean squared error on a test set, and the variance of that mean."""
+
+    mean: float
+    variance: float
+
+
+def tested(features: Array, y: Array, a: Array) -> Tested:
+    squares = (y - features @ a) ** 2
+    return Tested(float(np.mean(squares)), float(np.var(squares)) / len(y))
 
 
 @dataclass(frozen=True)
@@ -138,7 +150,7 @@ class Setting:
 
 def repetition(
     setting: Setting, activation: str, model: str, rng: np.random.Generator, test_factor: int = 5
-) -> tuple[Ridge, float]:
+) -> tuple[Ridge, Tested]:
     """One seed of one curve: draw, step, fit, test. Readout with its errors, and the test error.
 
     Cost: 2kmn·(3 + test_factor) operations in products with the data, 2mk² in the Gram matrix and
@@ -167,7 +179,7 @@ def repetition(
     trained = step(weights, a, x_step, y_step, activation, setting.rate)
     if model == "network":
         fitted = ridge(network_features(trained, x, activation), y, setting.ridge)
-        return fitted, mean_squared_error(
+        return fitted, tested(
             network_features(trained, x_test, activation), y_test, fitted.coefficients
         )
     expansion = expand(activation, setting.degree, math.sqrt(n / trace))
@@ -175,4 +187,4 @@ def repetition(
     fitted = ridge(hermite_features(trained, x, expansion, noise), y, setting.ridge)
     noise = rng.standard_normal((test_factor * m, k))
     features = hermite_features(trained, x_test, expansion, noise)
-    return fitted, mean_squared_error(features, y_test, fitted.coefficients)
+    return fitted, tested(features, y_test, fitted.coefficients)

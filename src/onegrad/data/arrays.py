@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import math
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
+from zipfile import BadZipFile
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -24,8 +26,8 @@ class Arrays(Section):
 
     table: ClassVar[str] = "data"
     model: Literal["arrays"] = "arrays"
-    x: np.ndarray = Field(description="inputs, one row per sample", repr=False)
-    y: np.ndarray = Field(description="labels, one per row", repr=False)
+    x: np.ndarray = Field(description="a NumPy array of inputs, one row per sample", repr=False)
+    y: np.ndarray = Field(description="a NumPy array of labels, one per row", repr=False)
 
     @model_validator(mode="after")
     def _usable(self) -> Arrays:
@@ -94,7 +96,7 @@ class File(Section):
 
 def check_arrays(x: np.ndarray, y: np.ndarray, key: str) -> None:
     """Refuse shapes and values that would lead to a wrong number later."""
-    if x.ndim != 2 or y.ndim != 1 or len(x) != len(y):
+    if x.ndim != 2 or y.ndim != 1 or len(x) != len(y) or x.shape[1] == 0:
         raise SpecError.of(
             key, f"x {x.shape}, y {y.shape}",
             "inputs must be a table with one row per sample, and labels one number per row",
@@ -112,7 +114,7 @@ def _read_npz(path: Path, label: str | None) -> tuple[Array, Array]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             return np.asarray(archive["x"]), np.asarray(archive["y"])
-    except (KeyError, ValueError, OSError) as error:
+    except (KeyError, ValueError, OSError, EOFError, TypeError, BadZipFile) as error:
         raise SpecError.of(
             "data.path", str(path), f"must be an NPZ archive with number arrays x and y ({error})",
             "Write it with numpy.savez(path, x=x, y=y)",
@@ -120,14 +122,24 @@ def _read_npz(path: Path, label: str | None) -> tuple[Array, Array]:
 
 
 def _read_csv(path: Path, label: str | None) -> tuple[Array, Array]:
-    with path.open(newline="", encoding="utf-8", errors="replace") as handle:
-        rows = list(csv.reader(handle))
+    try:
+        with path.open(newline="", encoding="utf-8", errors="replace") as handle:
+            rows = [row for row in csv.reader(handle) if any(cell.strip() for cell in row)]
+    except (OSError, csv.Error) as error:
+        raise SpecError.of(
+            "data.path", str(path), f"cannot be read as CSV ({error})", "Check the file's contents"
+        ) from None
     if len(rows) < 3:
         raise SpecError.of(
             "data.path", str(path), "must have a header line and at least two samples",
             "Check the file's contents",
         )  # fmt: skip
     header = [name.strip() for name in rows[0]]
+    if all(_is_number(name) for name in header):
+        raise SpecError.of(
+            "data.path", str(path), "must begin with a line of column names, not numbers",
+            "Add a header line",
+        )  # fmt: skip
     if label is not None and label not in header:
         raise SpecError.of(
             "data.label", label, f"must be a column of {path.name}: {', '.join(header[:12])}",
@@ -135,12 +147,18 @@ def _read_csv(path: Path, label: str | None) -> tuple[Array, Array]:
         )  # fmt: skip
     column = header.index(label) if label is not None else len(header) - 1
     values = np.empty((len(rows) - 1, len(header)))
-    for i, row in enumerate(rows[1:], start=2):
-        try:
-            values[i - 2] = [float(cell) for cell in row]
-        except ValueError:
+    for i, row in enumerate(rows[1:]):
+        if len(row) != len(header) or not all(_is_number(cell) for cell in row):
             raise SpecError.of(
-                "data.path", str(path), f"line {i} has {len(row)} cells; every line needs "
-                f"{len(header)} numbers", "Drop or fill that line, and code classes as numbers",
-            ) from None  # fmt: skip
+                "data.path", str(path), f"sample {i + 1} must have {len(header)} numbers, it reads "
+                f"{', '.join(row)[:40]!r}", "Drop or fill that line, and code classes as numbers",
+            )  # fmt: skip
+        values[i] = [float(cell) for cell in row]
     return np.delete(values, column, axis=1), values[:, column]
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return math.isfinite(float(cell))
+    except ValueError:
+        return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from onegrad.activation import Activation, cached_rows
 from onegrad.hermite import Array, hermite_series, sqrt_factorial
@@ -27,14 +28,21 @@ class HermiteFeatures:
     def of(
         cls, activation: Activation, weights: Array, scale: float, degree: int
     ) -> HermiteFeatures:
-        coefficients = activation.projections(degree, scale) / sqrt_factorial(degree) ** 2
-        return cls(weights, scale, coefficients, activation.remainder(degree, scale))
+        return cls(weights, scale, *_expansion(activation, degree, scale))
 
     def moments(self, inputs: Inputs) -> tuple[Array, float]:
         product, out = inputs.workspace(self.weights)
         for rows in cached_rows(product.shape):
             hermite_series(self.coefficients, product[rows] / self.scale, out=out[rows])
         return out, self.remainder**2
+
+
+@lru_cache(maxsize=256)
+def _expansion(activation: Activation, degree: int, scale: float) -> tuple[Array, float]:
+    """h_j/j! and h*: the same for every repetition of a problem."""
+    coefficients = activation.projections(degree, scale) / sqrt_factorial(degree) ** 2
+    coefficients.setflags(write=False)
+    return coefficients, activation.remainder(degree, scale)
 
 
 def fit_hermite(trial: Trial) -> Fitted:

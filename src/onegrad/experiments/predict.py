@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from onegrad.theory.learned import LearnedFunction, learned_function
 from onegrad.theory.neurons import Neurons, drawn_types, initial_output_matters
 
 METHODS = ("auto", "conditional", "hybrid", "isotropic", "isotropic-limit")
+_FINITE_SIZE = "What is left at finite size is of order 1/n."
 OVERLAPS = ("auto", "typical", "drawn")
 
 
@@ -110,14 +111,20 @@ def predict(
         raise AssumptionError(
             f'no theory yet for data.model = "{problem.data.model}"; use `simulate` for it'
         )
+    left_aside = ""
     if method == "auto":
-        method = "isotropic" if not _why_not_isotropic(problem) else "conditional"
+        closed, left_aside = _closed_form_if_it_holds(problem)
+        if closed is not None and not finite_size:
+            return closed
+        method = "conditional"
     if method in ("conditional", "hybrid"):
         if method == "hybrid" and overlaps == "typical":
             raise AssumptionError(
                 'the hybrid theory draws a first step and takes its overlaps: use overlaps = "auto"'
             )
-        return _conditional(problem, accuracy, overlaps, rng, method == "hybrid", finite_size)
+        hybrid = method == "hybrid"
+        said = _conditional(problem, accuracy, overlaps, rng, hybrid, finite_size)
+        return replace(said, assumptions=(left_aside, *said.assumptions)) if left_aside else said
     if finite_size:
         raise AssumptionError(
             'the closed form has no finite-size correction; use method = "conditional"'
@@ -188,6 +195,19 @@ def _why_not_isotropic(problem: Problem) -> str:
     return ""
 
 
+def _closed_form_if_it_holds(problem: Problem) -> tuple[Prediction | None, str]:
+    """The closed form, or a sentence why isotropic data need the conditional theory."""
+    reason = _why_not_isotropic(problem)
+    if not reason:
+        try:
+            return _isotropic(problem, "finite-step"), ""
+        except AssumptionError as error:
+            reason = f"does not reach so far ({error})"
+    if not isinstance(problem.data, Isotropic):
+        return None, ""
+    return None, f"The isotropic closed form was left aside: it {reason}."
+
+
 def _isotropic(problem: Problem, method: str) -> Prediction:
     assert isinstance(problem.labels, SingleIndex)
     said = predict_isotropic(
@@ -206,8 +226,9 @@ def _isotropic(problem: Problem, method: str) -> Prediction:
     )
     name = f"isotropic closed form, {said.method}, regime ℓ = {said.regime}"
     return Prediction(
-        said.test_error, said.train_error, said.train_objective, name, said.assumptions
-    )
+        said.test_error, said.train_error, said.train_objective, name,
+        (*said.assumptions, _FINITE_SIZE),
+    )  # fmt: skip
 
 
 def _conditional(
@@ -220,7 +241,7 @@ def _conditional(
     where = f"the overlaps of the draw with seed {rng}" if drawn else "typical overlaps at this n"
     source = f"neurons of the first step drawn with seed {rng}" if hybrid else "any step"
     assumptions = (
-        "Gaussian mixture with spiked covariances; n, k, m large with fixed ratios.",
+        f"{_described(problem)}; n, k, m large with fixed ratios. {_FINITE_SIZE}",
         f"Conditional Gaussian equivalence, {source}; {where}.",
         f"{solution.types} types of neurons, {solution.nodes} nodes, two resolutions compared.",
     )
@@ -265,6 +286,12 @@ def _drawn_neurons(problem: Problem, parts: tuple[Geometry, Labels, Training], r
     overlap = np.einsum("ij,ij->i", bulk_before, bulk_after)
     length = np.sqrt(np.einsum("ij,ij->i", bulk_before, bulk_before))
     return drawn_types(after, basis, overlap / length * readout / np.linalg.norm(readout))
+
+
+def _described(problem: Problem) -> str:
+    if isinstance(problem.data, Isotropic):
+        return "Isotropic Gaussian data"
+    return "Gaussian mixture with spiked covariances"
 
 
 def _floats(values: Array) -> tuple[float, ...]:

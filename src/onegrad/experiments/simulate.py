@@ -13,6 +13,7 @@ from onegrad.equivalents.exact_risk import exact_risk
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
 from onegrad.experiments.results import Estimate, Results, Row, Summary
 from onegrad.experiments.spec import Compare, Experiment, Point
+from onegrad.network.memory import check_memory
 from onegrad.network.model import Fitted
 from onegrad.network.risk import sampled_risk
 from onegrad.network.trial import Draw, Reuse, Trial, draw_key
@@ -41,8 +42,10 @@ def run_group(points: Sequence[Point], models: Sequence[str], seed: int) -> list
     streams = Streams(points[0].compare.seed, seed)
     rows = []
     layers = _by_layer(points).values()
+    reuse = reuse_of(models, len(layers))
+    check_memory(points[0].problem, models, reuse, any(len(members) > 1 for members in layers))
     with blas_threads(points[0].problem):
-        draw = Draw(points[0].problem, streams, reuse_of(models, len(layers)))
+        draw = Draw(points[0].problem, streams, reuse)
         for members in layers:
             first = members[0]
             trial = Trial(first.problem, streams, first.degree, draw, len(members) > 1)
@@ -84,9 +87,9 @@ def _run_layer(
                 rows.append((point, row))
             continue
         for i, point in enumerate(points):
-            if i:
-                fitted = fitted.at_ridge(point.problem.effective_ridge)
             try:
+                if i:
+                    fitted = fitted.at_ridge(point.problem.effective_ridge)
                 risk = _exact(trial, fitted, point.compare.risk)
             except (AssumptionError, ConvergenceError) as error:
                 row = Row(point.settings, name, seed, status="failed", error=str(error))
@@ -101,13 +104,35 @@ def _run_layer(
     if sampled:
         start = time.perf_counter()
         count = max(point.test_samples for point, *_ in sampled.values())
-        risks = sampled_risk(trial, {i: entry[2] for i, entry in sampled.items()}, count)
+        risks, errors = _sampled(trial, {i: entry[2] for i, entry in sampled.items()}, count)
         share = (time.perf_counter() - start) / len(sampled)
         for i, (point, name, fitted, seconds) in sampled.items():
-            rows.append((point, _row(point, name, seed, fitted, risks[i], seconds + share)))
+            if i in errors:
+                row = Row(point.settings, name, seed, status="failed", error=errors[i])
+            else:
+                row = _row(point, name, seed, fitted, risks[i], seconds + share)
+            rows.append((point, row))
     # models in the order asked for, whichever way their risk was computed
     rows.sort(key=lambda pair: models.index(pair[1].model))
     return rows
+
+
+def _sampled(
+    trial: Trial, models: dict[int, Fitted], count: int
+) -> tuple[dict[int, float], dict[int, str]]:
+    """Risks on one test set; if a model cannot predict there, the others on their own."""
+    try:
+        return sampled_risk(trial, models, count), {}
+    except (AssumptionError, ConvergenceError) as error:
+        if len(models) == 1:
+            return {}, dict.fromkeys(models, str(error))
+    risks: dict[int, float] = {}
+    errors: dict[int, str] = {}
+    for i, model in models.items():
+        alone, failed = _sampled(trial, {i: model}, count)
+        risks |= alone
+        errors |= failed
+    return risks, errors
 
 
 def _exact(trial: Trial, fitted: Fitted, risk: str) -> float | None:
@@ -178,6 +203,8 @@ def simulate(
             raise SpecError.of(
                 "models", name, f"must be from {', '.join(MODELS)}", did_you_mean(name, MODELS)
             )
+    if isinstance(models, str):
+        models = (models,)
     root = int(rng.integers(2**63 - 1)) if isinstance(rng, np.random.Generator) else int(rng)
     compare = Compare(
         models=tuple(models), seeds=seeds, seed=root,

@@ -24,6 +24,7 @@ from onegrad.sections import Count, Section, Whole, override, read_toml
 
 MODEL_NAMES = (*MODELS, *THEORIES)
 _MOST_POINTS = 100_000
+_FEWEST_TESTS = 5000
 _OURS = ("quickstart", "three-components")  # presets of no paper's figure
 
 
@@ -36,11 +37,22 @@ def _known_model(name: str) -> str:
     return name
 
 
+def _no_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(values)) < len(values):
+        raise SpecError.of(
+            "compare.models", list(values), "must name each model once",
+            f"For example {list(dict.fromkeys(values))}",
+        )  # fmt: skip
+    return values
+
+
 class Compare(Section):
     """Which models, how many repetitions, from which seed."""
 
     table: ClassVar[str] = "compare"
-    models: tuple[Annotated[str, AfterValidator(_known_model)], ...] = Field(
+    models: Annotated[
+        tuple[Annotated[str, AfterValidator(_known_model)], ...], AfterValidator(_no_repeats)
+    ] = Field(
         default=("network", "hermite", "conditional-gaussian"), min_length=1,
         description=f"a list from {', '.join(MODEL_NAMES)}", examples=[["network", "hermite"]],
     )  # fmt: skip
@@ -57,7 +69,7 @@ class Compare(Section):
         examples=["auto"],
     )  # fmt: skip
     test_samples: Count | None = Field(
-        default=None, description="size of a sampled test set; 5·samples unless given",
+        default=None, description="size of a sampled test set (default: 5·samples, at least 5000)",
         examples=[5000],
     )  # fmt: skip
 
@@ -111,7 +123,7 @@ class Point:
 
     @property
     def test_samples(self) -> int:
-        return self.compare.test_samples or 5 * self.problem.samples
+        return self.compare.test_samples or max(5 * self.problem.samples, _FEWEST_TESTS)
 
 
 @dataclass(frozen=True)
@@ -215,8 +227,12 @@ def _sweep_values(key: str, values: Any) -> tuple[Any, ...]:
     if not isinstance(values, list | tuple) or not values:
         raise SpecError.of(
             f"sweep.{key}", values, "must be a list of at least one value",
-            f'For example "{key}" = [{values!r}]',
+            f'For example "{key}" = [{values!r}]' if values else "Remove the line or add values",
         )  # fmt: skip
+    if len({repr(v) for v in values}) < len(values):
+        raise SpecError.of(
+            f"sweep.{key}", values, "must list each value once", "Remove the repeated ones"
+        )
     return tuple(values)
 
 

@@ -75,7 +75,9 @@ def _draw_panel(panel: Axes, summaries: list[Summary], axis: str, quantity: str)
             e = np.nan_to_num([getattr(s, quantity).standard_error for s in chosen])
             colour = COLOURS[curves.index(curve) % len(COLOURS)]
             values += [v for v in y if v > 0]
-            if model in LINES:
+            if model in LINES and len(chosen) == 1:
+                panel.axhline(float(y[0]), color=colour, linestyle=LINES[model], lw=1.3, zorder=1)
+            elif model in LINES:
                 panel.plot(x, y, color=colour, linestyle=LINES[model], lw=1.3, zorder=1)
             else:
                 # the other models share the network's draws: their own bars would mislead
@@ -88,6 +90,8 @@ def _draw_panel(panel: Axes, summaries: list[Summary], axis: str, quantity: str)
             ticks = _spaced(sorted(set(xs)))
             panel.set_xticks(ticks, [f"{x:g}" for x in ticks])
             panel.minorticks_off()
+    else:
+        panel.set_xticks([])
     if values and max(values) / min(values) > 8:
         panel.set_yscale("log")
     panel.set_xlabel(label(axis))

@@ -106,7 +106,8 @@ def _features(panel: Axes, label: str, report: SpectrumReport) -> None:
     _mark(panel, predicted, "#222222", "spikes predicted", marker="|", markersize=16)
     if len(found) or len(predicted):
         panel.set_xscale("symlog", linthresh=2 * float(np.sqrt(report.feature_bulk.edge)))
-    text = f"{label}: {report.features.spikes} spike{'s' * (report.features.spikes != 1)}"
+    prefix = f"{label}: " if label else ""
+    text = f"{prefix}{report.features.spikes} spike{'s' * (report.features.spikes != 1)}"
     panel.set_title(f"{text}, ℓ = {report.degree}", fontsize=10)
     panel.legend(fontsize=8, loc="upper right")
 

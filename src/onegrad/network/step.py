@@ -53,6 +53,7 @@ def slopes_and_error(
         else:
             values, slopes = activation.value_and_slope(preactivation[rows])
             error[rows] -= values @ readout
-        slopes *= (factor / m * error[rows])[:, None]
+        # not in place: a derivative may hand back its own argument
+        slopes = slopes * (factor / m * error[rows])[:, None]
         np.multiply(slopes, readout, out=out[rows])
     return error

@@ -184,7 +184,8 @@ def predict_isotropic(
         if degree is None and on_border(alpha):
             raise AssumptionError(
                 f"step exponent α = {alpha:.4g} lies on the border between two regimes, where "
-                'the limit depends on the constant of η: use method = "finite-step"'
+                "the limit depends on the constant of η: use the finite-step version (method "
+                '"isotropic" of `predict`)'
             )
         kept = regime if degree is None else degree
         train, test = loss_drops(features, teacher, phi, psi, ridge, noise_variance, kept,

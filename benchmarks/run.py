@@ -1,0 +1,9 @@
+"""`onegrad bench` from a checkout."""
+
+import sys
+
+from onegrad.cli import main
+
+if __name__ == "__main__":
+    sys.argv[1:1] = ["bench"]
+    main()

@@ -1,0 +1,250 @@
+"""Measurements of the simulation: ours and the straightforward procedure, side by side."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from onegrad.bench import plain
+from onegrad.experiments.simulate import reuse_of, run_group
+from onegrad.experiments.spec import Compare, Point
+from onegrad.network.memory import peak_bytes
+from onegrad.problem import Problem
+
+ACTIVATIONS = ("relu", "tanh", "sigmoid")
+MODELS = ("network", "hermite")
+TARGET = 0.01  # standard error of the mean test error, relative
+
+
+def bench_problem(dim: int, width: int, samples: int, activation: str) -> Problem:
+    """A mixture of two spiked components at strength 0.74: degree 3."""
+    return Problem.from_spec(
+        {
+            "data": {"model": "mixture", "dim": dim},
+            "network": {"width": width, "activation": activation},
+            "training": {"samples": samples, "ridge": 1e-4},
+            "scaling": {"strength": 0.74, "weighting": 0.5},
+        }
+    )
+
+
+def points(dim: int, width: int, samples: int, activations: Sequence[str]) -> list[Point]:
+    return [
+        Point({"network.activation": a}, bench_problem(dim, width, samples, a), Compare(seeds=1))
+        for a in activations
+    ]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Elapsed and CPU seconds."""
+
+    seconds: float
+    cpu: float
+
+
+def clock(work: Callable[[], Any]) -> tuple[Clock, Any]:
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = work()
+    return Clock(time.perf_counter() - wall, time.process_time() - cpu), result
+
+
+def mean_clock(clocks: Sequence[Clock]) -> Clock:
+    return Clock(
+        float(np.mean([c.seconds for c in clocks])), float(np.mean([c.cpu for c in clocks]))
+    )
+
+
+# --- seconds per seed ---------------------------------------------------------------------
+
+
+def per_seed(dim: int, ratio: float, seeds: int, plain_seeds: int) -> dict[str, Any]:
+    """Three activations × (network, Hermite) at one k/m with n = m, on one thread each.
+
+    Ours and the straightforward procedure take turns, so that both meet the same machine. The
+    time to a standard error of 1 % is (relative variance between seeds)/0.01² × CPU seconds per
+    seed. Ours needs the seeds of the curve that varies most, as all curves share them; the plain
+    procedure spends on each curve what that curve needs. Its variance is that of the exact risk
+    plus that of its test set, s²/(5m), measured on the test set itself.
+    """
+    width = max(1, round(ratio * dim))
+    group = points(dim, width, dim, ACTIVATIONS)
+    first = group[0].problem
+    setting = plain.Setting(
+        dim, width, dim, first.rate, first.spread, first.effective_ridge, first.degree
+    )
+    rng = np.random.default_rng(0)
+    clocks: list[Clock] = []
+    plain_clocks: dict[tuple[str, str], list[Clock]] = {}
+    test_noise: dict[tuple[str, str], list[float]] = {}
+    errors: dict[tuple[str, str], list[float]] = {}
+    with threadpool_limits(limits=1, user_api="blas"):
+        run_group(points(60, 50, 60, ACTIVATIONS), MODELS, 0)  # what is computed only once
+        turns = np.array_split(np.arange(seeds), plain_seeds)
+        for turn in turns:
+            for seed in turn:
+                spent, rows = clock(lambda seed=int(seed): run_group(group, MODELS, seed))  # type: ignore[misc]
+                clocks.append(spent)
+                for row in rows:
+                    key = (row.point["network.activation"], row.model)
+                    errors.setdefault(key, []).append(row.test_error)
+            for a in ACTIVATIONS:
+                for model in MODELS:
+                    spent, (_, tested) = clock(
+                        lambda a=a, model=model: plain.repetition(setting, a, model, rng)  # type: ignore[misc]
+                    )
+                    plain_clocks.setdefault((a, model), []).append(spent)
+                    relative = tested.variance / tested.mean**2
+                    test_noise.setdefault((a, model), []).append(relative)
+    ours = mean_clock(clocks)
+    theirs = {key: mean_clock(values) for key, values in plain_clocks.items()}
+    spread = {key: float(np.var(v, ddof=1)) / float(np.mean(v)) ** 2 for key, v in errors.items()}
+    noise = {key: float(np.mean(values)) for key, values in test_noise.items()}
+    gap = {a: np.subtract(errors[a, "hermite"], errors[a, "network"]) for a in ACTIVATIONS}
+    paired = {
+        a: float(np.var(g, ddof=1)) / np.mean(errors[a, "network"]) ** 2 for a, g in gap.items()
+    }
+    total = sum(c.cpu for c in theirs.values())
+    to_target = max(spread.values()) / TARGET**2 * ours.cpu
+    plain_to_target = sum(
+        (spread[key] + noise[key]) / TARGET**2 * theirs[key].cpu for key in theirs
+    )
+    difference = max(paired.values()) / TARGET**2 * ours.cpu
+    plain_difference = sum(
+        sum(spread[a, model] + noise[a, model] for model in MODELS)
+        * sum(theirs[a, model].cpu for model in MODELS)
+        / TARGET**2
+        for a in ACTIVATIONS
+    )
+    return {
+        "n": dim, "m": dim, "k": width, "seeds": seeds, "plain_seeds": plain_seeds,
+        "ours_seconds": ours.seconds, "ours_cpu": ours.cpu,
+        "plain_seconds": sum(c.seconds for c in theirs.values()), "plain_cpu": total,
+        "cpu_ratio": total / ours.cpu,
+        "spread_percent": 100 * math.sqrt(max(spread.values())),
+        "test_noise_percent": 100 * math.sqrt(max(noise.values())),
+        "ours_cpu_to_1_percent": to_target, "plain_cpu_to_1_percent": plain_to_target,
+        "precision_ratio": plain_to_target / to_target,
+        "ours_cpu_to_1_percent_difference": difference,
+        "plain_cpu_to_1_percent_difference": plain_difference,
+        "difference_ratio": plain_difference / difference,
+    }  # fmt: skip
+
+
+# --- share of the machine's rate, growth ---------------------------------------------------
+
+
+def necessary_operations(dim: int, width: int, samples: int, models: int) -> float:
+    """Operations of the products that one activation cannot do without.
+
+    X̃W₀ᵀ, the gradient and XŴᵀ: 2kmn each; for each model a symmetric Gram matrix, mk·min(m, k),
+    and a Cholesky factor, min(m, k)³/3; ŴŴᵀ of the exact risk, k²n in single precision, which
+    counts half.
+    """
+    side = min(width, samples)
+    readout = samples * width * side + side**3 / 3
+    return 6.0 * dim * width * samples + models * readout + width**2 * dim / 2
+
+
+def gemm_rate(size: int, repeats: int = 2) -> tuple[float, float]:
+    """Operations per second, and per CPU second, of a general product: the best of some."""
+    rng = np.random.default_rng(0)
+    left, right = rng.standard_normal((2, size, size))
+    spent = [clock(lambda: left @ right)[0] for _ in range(repeats)]
+    work = 2.0 * size**3
+    return work / min(c.seconds for c in spent), work / min(c.cpu for c in spent)
+
+
+def gemm_share(size: int) -> dict[str, Any]:
+    """Network and Hermite model at n = m = k = size, against the machine's own product.
+
+    On all threads by elapsed time, and on one thread by CPU time.
+    """
+    work = necessary_operations(size, size, size, len(MODELS))
+    group = points(size, size, size, ("tanh",))
+    result: dict[str, Any] = {"n": size, "operations": work}
+    for name, limit in (("all", None), ("one", 1)):
+        with threadpool_limits(limits=limit, user_api="blas"):
+            before = gemm_rate(size)
+            spent, _ = clock(lambda: run_group(group, MODELS, 0))
+            after = gemm_rate(size)
+        rate, cpu_rate = (max(pair) for pair in zip(before, after, strict=True))
+        result[f"{name}_threads"] = {
+            "seconds": spent.seconds, "cpu": spent.cpu, "gemm_gflops": rate / 1e9,
+            "share": work / spent.seconds / rate, "cpu_share": work / spent.cpu / cpu_rate,
+        }  # fmt: skip
+    return result
+
+
+def growth(sizes: Sequence[int], known: dict[int, float]) -> dict[str, Any]:
+    """CPU seconds at n = m = k on one thread, and the slope of their logarithm.
+
+    known : sizes that were measured already
+    """
+    cpu = dict(known)
+    with threadpool_limits(limits=1, user_api="blas"):
+        for size in sizes:
+            if size not in cpu:
+                group = points(size, size, size, ("tanh",))
+                repeats = max(1, min(5, 2000 // size))
+                cpu[size] = min(
+                    clock(lambda g=group, s=s: run_group(g, MODELS, s))[0].cpu  # type: ignore[misc]
+                    for s in range(repeats)
+                )
+    logs = np.log([[size, cpu[size]] for size in sizes])
+    slope = float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0])
+    return {"sizes": list(sizes), "cpu": [cpu[size] for size in sizes], "exponent": slope}
+
+
+# --- memory -------------------------------------------------------------------------------
+
+
+def peak_memory(size: int, which: str) -> dict[str, Any]:
+    """Peak of one network at n = m = k = size in a process of its own, above its start."""
+    code = f"from onegrad.bench.measure import memory_child; memory_child({size}, {which!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def memory_child(size: int, which: str) -> None:
+    """Runs in the child: prints the peak as JSON."""
+    group = points(size, size, size, ("relu",))
+    problem = group[0].problem
+    run_group(points(60, 50, 60, ("relu",)), ("network",), 0)
+    start = _peak_resident()
+    if which == "ours":
+        run_group(group, ("network",), 0)
+    else:
+        setting = plain.Setting(
+            size, size, size, problem.rate, problem.spread, problem.effective_ridge, problem.degree
+        )
+        plain.repetition(setting, "relu", "network", np.random.default_rng(0))
+    peak = _peak_resident() - start
+    estimate = peak_bytes(problem, ("network",), reuse_of(("network",), 1))
+    record = {"n": size, "which": which, "bytes": peak, "matrices": peak / (8 * size**2)}
+    print(json.dumps(record | ({"estimate": estimate} if which == "ours" else {})))
+
+
+def _peak_resident() -> int:
+    """Bytes of this process at their highest."""
+    try:  # unlike getrusage, not inherited from the process that started this one
+        for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+            if line.startswith("VmHWM:"):
+                return 1024 * int(line.split()[1])
+    except OSError:
+        pass
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

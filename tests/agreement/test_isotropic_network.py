@@ -1,0 +1,44 @@
+"""The isotropic closed form at a finite step against the network itself, at n = 2000."""
+
+import pytest
+
+import onegrad as og
+from onegrad.experiments.predict import predict
+from onegrad.experiments.simulate import simulate
+
+pytestmark = pytest.mark.slow
+
+
+def problem(activation, exponent, gradient):
+    return og.Problem.from_spec(
+        {
+            "data": {"model": "isotropic", "dim": 1000},
+            "labels": {"link": "hermite(0, 1, 0.3)", "noise": 0.3},
+            "network": {"convention": "isotropic", "width": 1250, "activation": activation},
+            "training": {"samples": 2000, "ridge": 0.1, "gradient": gradient},
+            "scaling": {"exponent": exponent},
+        }
+    )
+
+
+@pytest.mark.parametrize("gradient", ["exact", "labels-only"])
+@pytest.mark.parametrize("exponent", [0.2, 0.29])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_finite_step_prediction_is_within_five_percent(activation, exponent, gradient):
+    p = problem(activation, exponent, gradient)
+    outcome, said = simulate(p, seeds=8, rng=3), predict(p)
+    assert "isotropic closed form" in said.method
+    for name in ("test_error", "train_error", "train_objective"):
+        simulated = getattr(outcome, name)
+        assert simulated.standard_error < 0.02 * simulated.mean
+        assert getattr(said, name) == pytest.approx(simulated.mean, rel=0.05), name
+
+
+def test_the_wrong_ridge_scaling_fails():
+    """Negative control: λ·N, as in the other convention, is far outside of five percent."""
+    p = problem("relu", 0.2, "exact")
+    wrong = p.model_copy(
+        update={"training": p.training.model_copy(update={"ridge": 0.1 * p.width})}
+    )
+    outcome = simulate(p, seeds=2, rng=3)
+    assert predict(wrong).test_error != pytest.approx(outcome.test_error.mean, rel=0.3)
