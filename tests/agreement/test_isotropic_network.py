@@ -21,12 +21,18 @@ def problem(activation, exponent, gradient):
     )
 
 
-@pytest.mark.parametrize("gradient", ["exact", "labels-only"])
-@pytest.mark.parametrize("exponent", [0.2, 0.29])
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize(
+    ("activation", "exponent", "gradient"),
+    [
+        ("relu", 0.2, "labels-only"),
+        ("relu", 0.29, "exact"),
+        ("tanh", 0.2, "exact"),
+        ("tanh", 0.29, "labels-only"),
+    ],
+)
 def test_finite_step_prediction_is_within_five_percent(activation, exponent, gradient):
     p = problem(activation, exponent, gradient)
-    outcome, said = simulate(p, seeds=8, rng=3), predict(p)
+    outcome, said = simulate(p, seeds=24, rng=3), predict(p)
     assert "isotropic closed form" in said.method
     for name in ("test_error", "train_error", "train_objective"):
         simulated = getattr(outcome, name)

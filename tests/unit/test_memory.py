@@ -81,7 +81,7 @@ def test_what_is_freed_changes_no_number(models):
 def test_what_was_freed_is_drawn_again():
     problem = experiment(60, 50, 70).points[0].problem
     kept = Trial(problem, Streams(0, 0))
-    frugal = Trial(problem, Streams(0, 0), draw=Draw(problem, Streams(0, 0), Reuse(*[False] * 3)))
+    frugal = Trial(problem, Streams(0, 0), draw=Draw(problem, Streams(0, 0), Reuse(*[False] * 4)))
     np.testing.assert_allclose(frugal.updated_weights, kept.updated_weights, atol=1e-14)
     np.testing.assert_array_equal(frugal.weights, kept.weights)
     np.testing.assert_array_equal(frugal.step_batch.x, kept.step_batch.x)

@@ -42,8 +42,8 @@ def run_group(points: Sequence[Point], models: Sequence[str], seed: int) -> list
     streams = Streams(points[0].compare.seed, seed)
     rows = []
     layers = _by_layer(points).values()
-    reuse = reuse_of(models, len(layers))
-    check_memory(points[0].problem, models, reuse, any(len(members) > 1 for members in layers))
+    reuse = reuse_of(models, len(layers), ridges=max(len(members) for members in layers))
+    check_memory(points[0].problem, models, reuse)
     with blas_threads(points[0].problem):
         draw = Draw(points[0].problem, streams, reuse)
         for members in layers:
@@ -55,11 +55,11 @@ def run_group(points: Sequence[Point], models: Sequence[str], seed: int) -> list
     return [row for _, row in rows]
 
 
-def reuse_of(models: Sequence[str], layers: int) -> Reuse:
+def reuse_of(models: Sequence[str], layers: int = 1, ridges: int = 1) -> Reuse:
     """What these models share: only those of the trained layer leave the initial one behind."""
-    trained = {"network", "hermite"}
     products = sum(name not in ("linear", "kernel") for name in models)
-    return Reuse(layers > 1, products > 1, not set(models) <= trained | {"linear", "kernel"})
+    initial = not set(models) <= {"network", "hermite", "linear", "kernel"}
+    return Reuse(layers > 1, products > 1, initial, ridges > 1)
 
 
 def _by_layer(points: Sequence[Point]) -> dict[str, list[Point]]:

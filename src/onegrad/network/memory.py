@@ -15,9 +15,8 @@ _GRAMS = 1 << 30  # what network.gram keeps at most
 
 
 def peak_bytes(
-    problem: Problem, models: Sequence[str] = ("network",), reuse: Reuse | None = None,
-    many_ridges: bool = False,
-) -> int:  # fmt: skip
+    problem: Problem, models: Sequence[str] = ("network",), reuse: Reuse | None = None
+) -> int:
     """Bytes of one repetition at its largest, to about 20 %, beside the interpreter itself.
 
     The largest of three stages: the gradient step, the readout, the exact risk. For one network
@@ -25,7 +24,7 @@ def peak_bytes(
 
     >>> p = Problem(data={"model": "isotropic", "dim": 10_000}, network={"width": 10_000},
     ...             training={"samples": 10_000, "rate": 1.0})
-    >>> round(peak_bytes(p, ["network"], Reuse(False, False, False)) / 1e9, 1)
+    >>> round(peak_bytes(p, ["network"], Reuse(False, False, False, False)) / 1e9, 1)
     3.2
     """
     reuse = reuse or Reuse()
@@ -42,8 +41,12 @@ def peak_bytes(
         fit = max(fit, kept + k * n, kept + 6 * m * k)
     if "kernel" in models:
         fit = max(fit, kept + 5 * m * m)
-    if many_ridges:  # the features stay, and the eigendecomposition stands beside the Gram matrix
+    if (
+        reuse.features
+    ):  # the features stay, and the eigendecomposition stands beside the Gram matrix
         fit = max(fit, kept + 2 * m * k + 4 * side * side)
+    if reuse.layers and not reuse.features:  # the array of the features stays for the next layer
+        kept += m * k
     risk = kept + k * n // 2 + min(k * k // 4, _GRAMS // 8)
     if problem.data.model not in ("isotropic", "mixture"):
         risk = kept + 2 * 2048 * (n + k)
@@ -64,11 +67,9 @@ def available_bytes() -> int | None:
         return None
 
 
-def check_memory(
-    problem: Problem, models: Sequence[str], reuse: Reuse, many_ridges: bool = False
-) -> None:
+def check_memory(problem: Problem, models: Sequence[str], reuse: Reuse) -> None:
     """Refuse a repetition that would not fit, instead of being killed in the middle of it."""
-    needed = peak_bytes(problem, models, reuse, many_ridges)
+    needed = peak_bytes(problem, models, reuse)
     if needed < _SMALL:
         return
     available = available_bytes()

@@ -31,11 +31,32 @@ class Reuse:
     layers : other trained layers (activations, rates) on the same draw
     products : other models on the products with the trained weights
     initial : the initial weights and the samples of the step, once the step is made
+    features : those of a model that was fitted, for other ridges
     """
 
     layers: bool = True
     products: bool = True
     initial: bool = True
+    features: bool = True
+
+
+class Scratch:
+    """An array that one stage after the other writes to, where no stage needs the last one's.
+
+    The system takes large arrays back when they are freed, and clears new ones: at n = 1000 that
+    costs a tenth of a repetition. Unless `active`, every array is a new one.
+    """
+
+    def __init__(self, active: bool) -> None:
+        self._active = active
+        self._array = np.empty((0, 0))
+
+    def __call__(self, shape: tuple[int, ...]) -> Array:
+        if not self._active:
+            return np.empty(shape)
+        if self._array.shape != shape:
+            self._array = np.empty(shape)
+        return self._array
 
 
 class Inputs:
@@ -45,9 +66,10 @@ class Inputs:
     `shared`, no product is asked for twice.
     """
 
-    def __init__(self, batch: Batch, shared: bool = True) -> None:
+    def __init__(self, batch: Batch, shared: bool = True, scratch: Scratch | None = None) -> None:
         self.batch = batch
         self.shared = shared
+        self._scratch = scratch or Scratch(False)
         self._products: list[tuple[Array, Array]] = []
 
     def preactivation(self, weights: Array) -> Array:
@@ -65,7 +87,7 @@ class Inputs:
         """XWᵀ to read, and an array of its shape to write to: the same one unless shared."""
         if self.shared:
             product = self.preactivation(weights)
-            return product, np.empty_like(product)
+            return product, self._scratch(product.shape)
         product = self.batch.x @ weights.T
         return product, product
 
@@ -81,6 +103,8 @@ class Draw:
         self.problem = problem
         self.streams = streams
         self.reuse = reuse or Reuse()
+        # features of one model at a time, and before them the slopes of the step
+        self.scratch = Scratch(reuse is not None and reuse.layers and not reuse.features)
         self._noise: dict[str, Array] = {}
 
     @cached_property
@@ -95,7 +119,7 @@ class Draw:
     def train(self) -> Inputs:
         start = self.problem.step_samples
         batch = self._batch("train-data", start, self.problem.samples)
-        return Inputs(batch, self.reuse.products)
+        return Inputs(batch, self.reuse.products, self.scratch)
 
     def test_batches(self, count: int) -> Iterator[Batch]:
         """The test set in blocks; labels are E[y|x], their noise is added to the risk exactly."""
@@ -261,7 +285,7 @@ class Trial:
             return self.weights
         batch, z = draw.step_batch, draw.step_preactivation
         if draw.reuse.layers:
-            slopes = np.empty_like(z)
+            slopes = draw.scratch(z.shape)
         else:
             slopes = z
             draw.forget("step_preactivation")

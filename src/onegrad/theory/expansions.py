@@ -165,7 +165,8 @@ def check_centred_labels(features: Features, link: Link) -> None:
         raise AssumptionError(
             f"the labels have mean c₀ = {link.coefficients[0]:.3g} and the activation c₂ ≠ 0: the "
             "first spike then learns a constant too, which the formulas degree by degree do not "
-            'contain. Take the mean off the labels, or use the finite-step version (method "isotropic")'
+            "contain. Take the mean off the labels, or use the finite-step version (method "
+            '"isotropic")'
         )
 
 
