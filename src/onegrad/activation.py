@@ -54,7 +54,7 @@ class Activation:
         an evaluation where both are needed
 
     >>> cubic = Activation("cubic", lambda x: x**3, lambda x: 3 * x**2)
-    >>> cubic.coefficients(3).round(12).tolist()
+    >>> (cubic.coefficients(3).round(12) + 0.0).tolist()
     [0.0, 3.0, 0.0, 1.0]
     """
 

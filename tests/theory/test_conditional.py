@@ -236,6 +236,14 @@ GRID: list[dict[str, Any]] = [
     {"activation": "erf", "weighting": 0.0, "strength": 0.0},
     {"activation": "erf", "weighting": 1.0, "strength": 0.67},
     {"activation": "erf", "mean": 3.0, "weights": (0.2, 0.8), "weighting": 1.0, "strength": 0.8},
+    {"activation": "relu", "labels": COMPONENT, "mean": 3.0},
+    {"activation": "relu", "weighting": 1.0, "strength": 0.67, "weights": (0.2, 0.8)},
+    {"activation": "tanh", "weighting": 0.0, "strength": 1.0},
+    {"activation": "tanh", "rank": 3, "labels": {"model": "single-index", "noise": 0.3}},
+    {"activation": "sigmoid", "weighting": 0.5, "strength": 0.33, "weights": (0.3, 0.3, 0.4)},
+    {"activation": "sigmoid", "labels": COMPONENT, "weights": (0.2, 0.8), "strength": 1.0},
+    {"activation": "erf", "weighting": 0.5, "strength": 1.0, "ratio": 0.3},
+    {"activation": "erf", "labels": COMPONENT, "weighting": 1.0, "strength": 1.0},
 ]
 
 

@@ -50,6 +50,9 @@ def run_group(points: Sequence[Point], models: Sequence[str], seed: int) -> list
             first = members[0]
             trial = Trial(first.problem, streams, first.degree, draw, len(members) > 1)
             rows += _run_layer(trial, members, models, seed)
+            if reuse.layers:
+                draw.train.keep_only(draw.weights)
+            del trial  # and its trained layer, before the next one is made
     order = {id(point): i for i, point in enumerate(points)}
     rows.sort(key=lambda pair: order[id(pair[0])])
     return [row for _, row in rows]

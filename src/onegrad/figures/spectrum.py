@@ -89,6 +89,19 @@ def _histogram(panel: Axes, nonzero: Array, bulk: Bulk, colour: str) -> None:
     panel.set_ylabel("density")
 
 
+def _compress(panel: Axes, edge: float) -> None:
+    """A linear axis over the bulk and a logarithmic one beyond, so that both can be seen."""
+    low, high = panel.get_xlim()
+    panel.set_xscale("symlog", linthresh=2 * edge)
+    panel.set_xlim(max(low, -0.05 * edge), high)
+    ticks = [0.0, float(f"{edge / 2:.1g}"), float(f"{edge:.2g}")]
+    ticks += [
+        t * 10.0**p for p in range(-2, 4) for t in (1, 2, 5) if 1.9 * edge < t * 10.0**p < high
+    ]
+    panel.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    panel.minorticks_off()
+
+
 def _mark(panel: Axes, values: Array, colour: str, label: str, **style: object) -> None:
     height = 0.05 * panel.get_ylim()[1]
     panel.plot(values, np.full(len(values), height), linestyle="none", color=colour, label=label,
@@ -105,7 +118,7 @@ def _features(panel: Axes, label: str, report: SpectrumReport) -> None:
     predicted = report.feature_spikes.singular_values
     _mark(panel, predicted, "#222222", "spikes predicted", marker="|", markersize=16)
     if len(found) or len(predicted):
-        panel.set_xscale("symlog", linthresh=2 * float(np.sqrt(report.feature_bulk.edge)))
+        _compress(panel, float(np.sqrt(report.feature_bulk.edge)))
     prefix = f"{label}: " if label else ""
     text = f"{prefix}{report.features.spikes} spike{'s' * (report.features.spikes != 1)}"
     panel.set_title(f"{text}, ℓ = {report.degree}", fontsize=10)
@@ -125,6 +138,6 @@ def _weights(left: Axes, right: Axes, label: str, report: SpectrumReport) -> Non
         at = np.array([report.weight_spike.singular_value])
         _mark(right, at, "#222222", "spike predicted", marker="|", markersize=16)
     for panel in (left, right):
-        panel.set_xscale("symlog", linthresh=2 * float(np.sqrt(report.weight_bulk.edge)))
         panel.set_xlim(right.get_xlim())
+        _compress(panel, float(np.sqrt(report.weight_bulk.edge)))
         panel.legend(fontsize=8, loc="upper right")

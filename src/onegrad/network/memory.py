@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from onegrad.errors import SpecError
-from onegrad.network.trial import Reuse
+from onegrad.network.trial import KEEP, Reuse
 from onegrad.problem import Problem
 
 _SMALL = 1 << 27  # bytes that are never worth a look at the machine
+_NOISY = ("hermite", "conditional-gaussian", "gaussian")  # models with noise of their own
 _GRAMS = 1 << 30  # what network.gram keeps at most
 
 
@@ -30,27 +31,33 @@ def peak_bytes(
     reuse = reuse or Reuse()
     n, k, m, s = problem.dim, problem.width, problem.samples, problem.step_samples
     side = min(m, k)
-    step = s * n + 2 * k * n + s * k * (2 if reuse.layers else 1)
+    step = s * n + 2 * k * n + s * k
     kept = m * n + k * n + (m * k if reuse.products else 0)
     if reuse.layers or reuse.initial:
         kept += k * n + s * n
     if reuse.layers:
         kept += s * k
+        kept += sum(name in _NOISY for name in models) * _kept(m * k)
+        step += m * n + s * k
     fit = kept + m * k + side * side
     if "conditional-gaussian" in models:
         fit = max(fit, kept + k * n, kept + 6 * m * k)
     if "kernel" in models:
         fit = max(fit, kept + 5 * m * m)
-    if (
-        reuse.features
-    ):  # the features stay, and the eigendecomposition stands beside the Gram matrix
+    if reuse.features:
+        # the features stay, and the eigendecomposition stands beside the Gram matrix
         fit = max(fit, kept + 2 * m * k + 4 * side * side)
-    if reuse.layers and not reuse.features:  # the array of the features stays for the next layer
-        kept += m * k
+    elif reuse.layers:
+        kept += _kept(m * k)
     risk = kept + k * n // 2 + min(k * k // 4, _GRAMS // 8)
     if problem.data.model not in ("isotropic", "mixture"):
         risk = kept + 2 * 2048 * (n + k)
     return 8 * max(step, fit, risk)
+
+
+def _kept(entries: int) -> int:
+    """Entries of an array that is kept for the next layer unless it is large."""
+    return entries if 8 * entries <= KEEP else 0
 
 
 def available_bytes() -> int | None:

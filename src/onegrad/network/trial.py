@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,7 @@ from onegrad.problem import Problem, World
 from onegrad.randomness import Streams
 
 _BLOCK = 2048
-_KEEP_NOISE = 1 << 28  # bytes of noise that are kept for the next layer; more is drawn again
+KEEP = 1 << 28  # bytes of an array that is kept for the next layer; a larger one is made again
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Scratch:
         self._array = np.empty((0, 0))
 
     def __call__(self, shape: tuple[int, ...]) -> Array:
-        if not self._active:
+        if not self._active or 8 * math.prod(shape) > KEEP:
             return np.empty(shape)
         if self._array.shape != shape:
             self._array = np.empty(shape)
@@ -82,6 +83,10 @@ class Inputs:
         product.setflags(write=False)
         self._products = [*self._products[-1:], (weights, product)]
         return product
+
+    def keep_only(self, weights: Array) -> None:
+        """Free the products with all other weights."""
+        self._products = [pair for pair in self._products if pair[0] is weights]
 
     def workspace(self, weights: Array) -> tuple[Array, Array]:
         """XWᵀ to read, and an array of its shape to write to: the same one unless shared."""
@@ -182,7 +187,7 @@ class Draw:
                 yield rows, self._noise[purpose][rows]
             return
         rng = self.streams.rng(purpose)
-        keep = self.reuse.layers and 8 * shape[0] * shape[1] <= _KEEP_NOISE
+        keep = self.reuse.layers and 8 * shape[0] * shape[1] <= KEEP
         kept = np.empty(shape if keep else (0, 0))
         for rows in cached_rows(shape):
             if keep:
