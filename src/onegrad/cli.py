@@ -77,12 +77,19 @@ def simulate(spec: Spec, as_json: Json = False) -> None:
 def predict(
     spec: Spec,
     method: Annotated[
-        str, typer.Option(help="auto, conditional, isotropic or isotropic-limit")
+        str, typer.Option(help="auto, conditional, hybrid, isotropic or isotropic-limit")
     ] = "auto",
     accuracy: Annotated[float, typer.Option(help="relative accuracy of the numerics")] = 0.01,
     overlaps: Annotated[
         str, typer.Option(help="auto, typical (at this n) or drawn (of the spec's seed)")
     ] = "auto",
+    finite_size: Annotated[
+        bool,
+        typer.Option("--finite-size", help="count the mean's degrees of freedom (docs/theory.md)"),
+    ] = False,
+    by_projection: Annotated[
+        bool, typer.Option("--by-projection", help="with --json: errors given the projections κ")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Theory alone: errors in the limit, no sampling."""
@@ -91,11 +98,11 @@ def predict(
     from onegrad.tables import prediction_table
 
     experiment = Experiment.read(spec)
-    rows, details = predict_experiment(experiment, method, accuracy, overlaps)
+    rows, details = predict_experiment(experiment, method, accuracy, overlaps, finite_size)
     if as_json:
         report = rows.as_json()
         for record, detail in zip(report["rows"], details, strict=True):
-            record |= detail.as_json() if detail else {}
+            record |= detail.as_json(by_projection) if detail else {}
         print(json.dumps(report, ensure_ascii=False))
         exit_if_all_failed(rows)
         return

@@ -74,6 +74,23 @@ def test_predict_method_is_chosen_and_checked(mixture, isotropic):
     assert wrong.returncode == 2 and '"conditional"' in wrong.stderr
 
 
+def test_predict_by_projection_adds_up(mixture):
+    done = onegrad("predict", mixture, "--json", "--by-projection")
+    row = json.loads(done.stdout)["rows"][0]
+    nodes = row["by_projection"]
+    for name in ("test_error", "train_error"):
+        total = sum(w * e for w, e in zip(nodes["weight"], nodes[name], strict=True))
+        assert total == pytest.approx(row[name], rel=1e-6)
+    corrected = json.loads(onegrad("predict", mixture, "--json", "--finite-size").stdout)["rows"][0]
+    assert corrected["test_error"] > row["test_error"]
+
+
+def test_learned_function_of_the_prediction(mixture):
+    problem = Experiment.read(mixture).points[0].problem
+    learned = predict(problem).learned("teacher")
+    assert learned.learned_coefficients[1] > 0.1 * learned.target_coefficients[1] > 0
+
+
 def test_step_beyond_the_regime_goes_to_the_conditional_theory(tmp_path):
     path = tmp_path / "far.toml"
     path.write_text(ISOTROPIC.replace("exponent = 0.29", "exponent = 0.5").replace("3.0", "1.0"))

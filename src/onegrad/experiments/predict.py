@@ -67,17 +67,45 @@ class Prediction:
             )
         return learned_function(*self._parts, self.solution, direction, component, degree=degree)
 
-    def as_json(self) -> dict[str, Any]:
+    def by_projection(self) -> dict[str, Array]:
+        """Errors node by node over the projections κ of a sample on the few directions.
+
+        Columns: weight, component, kappa (S × r, in the solution's own basis), prediction
+        E[f|κ], variance Var[f|κ], test_error and train_error given κ.
+        """
+        if self.solution is None:
+            raise AssumptionError(
+                'errors by projection come with the conditional theory: method = "conditional"'
+            )
+        where, errors = self.solution.where, self.solution.by_node
+        return {
+            "weight": where.weights,
+            "component": where.component,
+            "kappa": where.kappa,
+            "prediction": errors.prediction,
+            "variance": errors.variance,
+            "test_error": errors.node_test,
+            "train_error": errors.node_train,
+        }
+
+    def as_json(self, by_projection: bool = False) -> dict[str, Any]:
         extra = {
             "component_test": self.component_test,
             "component_train": self.component_train,
             "classification_error": self.classification_error,
         }
-        return {
-            "method": self.method,
-            "error_estimate": self.error_estimate,
-            "assumptions": list(self.assumptions),
-        } | {key: value for key, value in extra.items() if value is not None}
+        nodes: dict[str, Any] = {}
+        if by_projection and self.solution is not None:
+            nodes["by_projection"] = {k: v.tolist() for k, v in self.by_projection().items()}
+        return (
+            {
+                "method": self.method,
+                "error_estimate": self.error_estimate,
+                "assumptions": list(self.assumptions),
+            }
+            | {key: value for key, value in extra.items() if value is not None}
+            | nodes
+        )
 
 
 def predict(
@@ -135,12 +163,16 @@ def predict(
 
 
 def predict_experiment(
-    experiment: Experiment, method: str = "auto", accuracy: float = 0.01, overlaps: str = "auto"
+    experiment: Experiment,
+    method: str = "auto",
+    accuracy: float = 0.01,
+    overlaps: str = "auto",
+    finite_size: bool = False,
 ) -> tuple[Results, list[Prediction | None]]:
     """A row per point; a point whose theory is refused gets a failed row and no prediction."""
     results, details = Results(experiment.name), []
     for point in experiment.points:
-        row, detail = theory_row(point, "theory", method, accuracy, overlaps)
+        row, detail = theory_row(point, "theory", method, accuracy, overlaps, finite_size)
         results.rows.append(row)
         details.append(detail)
     return results, details
@@ -152,12 +184,14 @@ def theory_row(
     method: str | None = None,
     accuracy: float = 0.01,
     overlaps: str = "auto",
+    finite_size: bool = False,
 ) -> tuple[Row, Prediction | None]:
     """The row of a theory among the models, by its own method unless another is given."""
     start = time.perf_counter()
     method = method or THEORIES[model]
     try:
-        said = predict(point.problem, method, accuracy, overlaps, point.compare.seed)
+        seed = point.compare.seed
+        said = predict(point.problem, method, accuracy, overlaps, seed, finite_size)
     except (AssumptionError, ConvergenceError) as error:
         seconds = time.perf_counter() - start
         row = Row(point.settings, model, 0, seconds=seconds, status="failed", error=str(error))
