@@ -1,7 +1,8 @@
 """Gaussian moments of an activation and of its slope for whole tables of neurons × nodes.
 
-`Activation.smoothed` is exact to 1e-10 and pays for it; here one evaluation of the function
-serves three moments, and the resolution is chosen once per table and checked on part of it.
+`Activation.smoothed` is exact to 1e-10 and pays for it. Here one evaluation of the function
+serves three moments, large tables are interpolated in shift and scale, and the resolution is
+chosen once per table and checked on part of it, to 1e-7.
 """
 
 from __future__ import annotations
