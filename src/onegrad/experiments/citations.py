@@ -15,6 +15,7 @@ _BY_MODEL = {
     "random-features": ("mei2022",),
     "kernel": ("cho2009", "williams1998"),
 }
+_BY_THEORY = {"mixture": ("cui2024", "hu2023"), "isotropic": ("adlam2020", "mei2022")}
 _BY_CONVENTION = {"mixture": ("demir2025",), "isotropic": ("moniri2024", "ba2022")}
 
 
@@ -30,7 +31,10 @@ def cited(experiment: Experiment) -> list[str]:
     """Keys of the papers behind the conventions and models of a spec."""
     keys: dict[str, None] = {}
     for point in experiment.points:
-        keys |= dict.fromkeys(_BY_CONVENTION[point.problem.network.convention])
+        convention = point.problem.network.convention
+        keys |= dict.fromkeys(_BY_CONVENTION[convention])
+        if experiment.compare.theories:
+            keys |= dict.fromkeys(_BY_THEORY[convention])
     for model in experiment.compare.models:
         keys |= dict.fromkeys(_BY_MODEL.get(model, ()))
     return list(keys)

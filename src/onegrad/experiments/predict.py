@@ -9,27 +9,18 @@ from typing import Any
 import numpy as np
 
 from onegrad.data.isotropic import Isotropic
-from onegrad.data.labels import ComponentLabels, SingleIndex
+from onegrad.data.labels import SingleIndex
 from onegrad.data.mixture import Mixture
-from onegrad.equivalents.conditional_gaussian import leading_direction
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
 from onegrad.experiments.results import THEORIES, Results, Row
 from onegrad.experiments.spec import Experiment, Point
+from onegrad.experiments.translate import drawn_neurons, geometry_of, labels_of, training_of
 from onegrad.hermite import Array
-from onegrad.network.trial import Trial
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
 from onegrad.theory.conditional import Solution, predict_mixture
-from onegrad.theory.geometry import (
-    Geometry,
-    Labels,
-    Training,
-    geometry_from_arrays,
-    typical_geometry,
-)
+from onegrad.theory.geometry import Geometry, Labels, Training
 from onegrad.theory.isotropic import predict_isotropic
 from onegrad.theory.learned import LearnedFunction, learned_function
-from onegrad.theory.neurons import Neurons, drawn_types, initial_output_matters
 
 METHODS = ("auto", "conditional", "hybrid", "isotropic", "isotropic-limit")
 _FINITE_SIZE = "What is left at finite size is of order 1/n."
@@ -268,9 +259,9 @@ def _isotropic(problem: Problem, method: str) -> Prediction:
 def _conditional(
     problem: Problem, accuracy: float, overlaps: str, rng: int, hybrid: bool, finite_size: bool
 ) -> Prediction:
-    geometry, drawn = _geometry(problem, "drawn" if hybrid else overlaps, rng)
-    parts = (geometry, _labels(problem), training_of(problem))
-    neurons = _drawn_neurons(problem, parts, rng) if hybrid else None
+    geometry, drawn = geometry_of(problem, "drawn" if hybrid else overlaps, rng)
+    parts = (geometry, labels_of(problem), training_of(problem))
+    neurons = drawn_neurons(problem, parts, rng) if hybrid else None
     solution = predict_mixture(*parts, accuracy=accuracy, neurons=neurons, finite_size=finite_size)
     where = f"the overlaps of the draw with seed {rng}" if drawn else "typical overlaps at this n"
     source = f"neurons of the first step drawn with seed {rng}" if hybrid else "any step"
@@ -295,33 +286,6 @@ def _conditional(
     )
 
 
-def _drawn_neurons(problem: Problem, parts: tuple[Geometry, Labels, Training], rng: int) -> Neurons:
-    """The neurons of the first step of repetition 0, in the directions the step adds.
-
-    Those are W₀ᵀa where the initial output matters, and the direction e of the gradient. The
-    draw fixes W₀ᵀa, so the rest of W₀ is orthogonal to a: `tilt` (docs/theory.md, eq. (24)).
-    """
-    geometry = parts[0]
-    trial = Trial(problem, Streams(rng, 0))
-    before, after, readout = trial.weights, trial.updated_weights, trial.readout
-    assert geometry.basis is not None
-    output = initial_output_matters(*parts)
-    added = [before.T @ readout] if output else []
-    if problem.rate > 0:
-        added.append(leading_direction(after - before))
-    basis = geometry.basis
-    for direction in added:
-        direction = direction - basis @ (basis.T @ direction)
-        basis = np.column_stack([basis, direction / np.linalg.norm(direction)])
-    if not output:
-        return drawn_types(after, basis)
-    bulk_before = before - (before @ basis) @ basis.T
-    bulk_after = after - (after @ basis) @ basis.T
-    overlap = np.einsum("ij,ij->i", bulk_before, bulk_after)
-    length = np.sqrt(np.einsum("ij,ij->i", bulk_before, bulk_before))
-    return drawn_types(after, basis, overlap / length * readout / np.linalg.norm(readout))
-
-
 def _described(problem: Problem) -> str:
     if isinstance(problem.data, Isotropic):
         return "Isotropic Gaussian data"
@@ -330,57 +294,3 @@ def _described(problem: Problem) -> str:
 
 def _floats(values: Array) -> tuple[float, ...]:
     return tuple(float(v) for v in values)
-
-
-def training_of(problem: Problem) -> Training:
-    """The problem's sizes and scales in the theory's own terms."""
-    constant = problem.network.readout == "constant"
-    scale = problem.readout_scale
-    return Training(
-        activation=problem.activation,
-        width=problem.width,
-        samples=problem.samples,
-        step_samples=problem.step_samples,
-        rate=problem.rate,
-        ridge=problem.effective_ridge,
-        weight_variance=problem.weight_variance,
-        readout_std=0.0 if constant else scale,
-        readout_mean=scale if constant else 0.0,
-        gradient=problem.training.gradient,
-    )
-
-
-def _labels(problem: Problem) -> Labels:
-    components = len(problem.data.weights) if isinstance(problem.data, Mixture) else 1
-    if isinstance(problem.labels, SingleIndex):
-        links = problem.labels.links
-        links = links * components if len(links) == 1 else links
-        return Labels(links=links, noise=problem.labels.noise)
-    assert isinstance(problem.labels, ComponentLabels)
-    return Labels(values=problem.labels.values or (1.0, -1.0), noise=problem.labels.noise)
-
-
-def _geometry(problem: Problem, overlaps: str, rng: int) -> tuple[Geometry, bool]:
-    """The few directions that matter, and whether they come from an actual draw."""
-    data = problem.data
-    directions = data.directions if isinstance(data, Mixture) else "random"
-    if overlaps == "drawn" or (overlaps == "auto" and directions != "random"):
-        world = problem.world(Streams(rng, 0))
-        population, teacher = world.population, world.teacher
-        direction = teacher.direction if teacher.values is None else None
-        return geometry_from_arrays(
-            population.weights, population.means, population.spikes, population.strengths, direction
-        ), True
-    teacher_kind = problem.labels.direction if isinstance(problem.labels, SingleIndex) else None
-    if not isinstance(data, Mixture):
-        return typical_geometry(problem.dim, [1.0], [[]], teacher=teacher_kind), False
-    strengths = [problem.spread * data.relative_strengths for _ in data.weights]
-    return typical_geometry(
-        problem.dim,
-        data.weights,
-        strengths,
-        alignment=data.alignment,
-        mean=data.mean,
-        teacher=teacher_kind,
-        directions="orthogonal" if directions == "orthogonal" else "random",
-    ), False
