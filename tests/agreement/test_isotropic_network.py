@@ -32,7 +32,7 @@ def problem(activation, exponent, gradient):
 )
 def test_finite_step_prediction_is_within_five_percent(activation, exponent, gradient):
     p = problem(activation, exponent, gradient)
-    outcome, said = simulate(p, seeds=24, rng=3), predict(p)
+    outcome, said = simulate(p, seeds=24, rng=3), predict(p, "isotropic")
     assert "isotropic closed form" in said.method
     for name in ("test_error", "train_error", "train_objective"):
         simulated = getattr(outcome, name)
@@ -47,4 +47,22 @@ def test_the_wrong_ridge_scaling_fails():
         update={"training": p.training.model_copy(update={"ridge": 0.1 * p.width})}
     )
     outcome = simulate(p, seeds=2, rng=3)
-    assert predict(wrong).test_error != pytest.approx(outcome.test_error.mean, rel=0.3)
+    assert predict(wrong, "isotropic").test_error != pytest.approx(outcome.test_error.mean, rel=0.3)
+
+
+def test_auto_leaves_the_closed_form_where_it_is_far_off():
+    """m = 5n and a strong step: the closed form is 18 % high, the conditional theory is right."""
+    p = og.Problem.from_spec(
+        {
+            "data": {"model": "isotropic", "dim": 300},
+            "labels": {"link": "hermite(0, 1, 0.7071067811865476)"},
+            "network": {"convention": "isotropic", "width": 1500, "activation": "relu"},
+            "training": {"samples": 1500, "ridge": 0.01},
+            "scaling": {"exponent": 0.3},
+        }
+    )
+    mean, error = simulate(p, seeds=10).test_error
+    said = predict(p)
+    assert "left aside" in said.assumptions[0]
+    assert abs(said.test_error - mean) < 4 * error + 0.02 * mean
+    assert predict(p, "isotropic").test_error > mean + 4 * error + 0.05 * mean
