@@ -106,7 +106,7 @@ def agrees(exact, mean, error):
     return abs(exact.value - mean) <= 4 * error + exact.error
 
 
-def compare(case, activations, count):
+def check_networks(case, activations, count):
     """Every activation's network on the same test set: the data do not depend on it."""
     trials = {a.name: trial_of(case, a) for a in activations}
     fitted = {name: MODELS["network"](trial) for name, trial in trials.items()}
@@ -117,7 +117,7 @@ def compare(case, activations, count):
         assert exact.error <= 1e-3 * exact.value
 
 
-def compare_models(case, activation, count):
+def check_models(case, activation, count):
     trial = trial_of(case, activation)
     fitted = {}
     for name, fit in MODELS.items():
@@ -133,7 +133,7 @@ def compare_models(case, activation, count):
 def test_networks_agree_with_a_test_set(case):
     # functions with kinks need seconds where the series is long; the slow test has them all
     smooth = [a for a in ACTIVATIONS if case != LONG or a not in (LEAKY, HARD)]
-    compare(case, smooth, 20_000)
+    check_networks(case, smooth, 20_000)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -141,20 +141,20 @@ def test_networks_agree_with_a_test_set(case):
 def test_models_agree_with_a_test_set(case, activation):
     if (case, activation) == (LONG, "tanh"):
         pytest.skip("seconds; the slow test has it")
-    compare_models(case, activation, 10_000)
+    check_models(case, activation, 10_000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_networks_agree_with_a_million_samples(case):
-    compare(case, ACTIVATIONS, 1_000_000)
+    check_networks(case, ACTIVATIONS, 1_000_000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_models_agree_with_a_million_samples(case, activation):
-    compare_models(case, activation, 1_000_000)
+    check_models(case, activation, 1_000_000)
 
 
 # --- negative controls ------------------------------------------------------------------
