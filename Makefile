@@ -5,16 +5,19 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: demo test quick check clean
+.PHONY: demo test quick check system clean
 
 demo: $(INSTALLED)  ## the main job on a small built-in experiment: a table and a figure
 	$(BIN)/onegrad run quickstart --out results/quickstart
 
-test: $(READY) check  ## every test
-	$(BIN)/pytest
+test: $(READY) check system  ## every test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
 
 quick: $(READY)  ## the tests that take seconds
-	$(BIN)/pytest -m "not slow"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal -m "not slow"
+
+system:  ## a browser and a data set for the tests, where Debian's package manager can bring them
+	tools/system_packages
 
 check: $(READY)  ## style and types
 	$(BIN)/ruff check .
