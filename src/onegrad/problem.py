@@ -13,15 +13,21 @@ from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from onegrad.activation import Activation, get_activation
 from onegrad.data.arrays import Arrays, File
+from onegrad.data.digits import Digits
+from onegrad.data.fashion_mnist import FashionMnist
+from onegrad.data.images import Images
 from onegrad.data.isotropic import Isotropic
 from onegrad.data.labels import ComponentLabels, GivenLabels, Labels, SingleIndex, Teacher
 from onegrad.data.mixture import Mixture
 from onegrad.data.population import Population
 from onegrad.errors import AssumptionError, SpecError
+from onegrad.hermite import Array
 from onegrad.randomness import Streams
 from onegrad.sections import Count, Real, Section, read_toml
 
-Data = Annotated[Isotropic | Mixture | Arrays | File, Field(discriminator="model")]
+Data = Annotated[
+    Isotropic | Mixture | FashionMnist | Digits | Arrays | File, Field(discriminator="model")
+]
 NamedActivation = Annotated[
     Activation,
     BeforeValidator(lambda value: get_activation(value, "network.activation")),
@@ -169,33 +175,38 @@ class Problem(Section):
         kind = data.get("model") if isinstance(data, Mapping) else getattr(data, "model", None)
         if labels is None and kind in ("arrays", "file"):
             values["labels"] = GivenLabels()
+        elif labels is None and kind in ("fashion-mnist", "digits"):
+            values["labels"] = ComponentLabels()
         elif isinstance(labels, Mapping) and "model" not in labels:
             values["labels"] = {"model": "single-index", **labels}
         return values
 
     @model_validator(mode="after")
     def _consistent(self) -> Problem:
-        given = isinstance(self.data, Arrays | File)
-        if given != isinstance(self.labels, GivenLabels):
-            wanted = '"given"' if given else '"single-index" or "component"'
+        fitting = ("single-index", "component")
+        if isinstance(self.data, Images):
+            fitting = ("component", "given")
+        elif isinstance(self.data, Arrays | File):
+            fitting = ("given",)
+        if self.labels.model not in fitting:
+            wanted = " or ".join(f'"{name}"' for name in fitting)
             raise SpecError.of(
                 "labels.model", self.labels.model, f"must be {wanted} for this data.model",
-                "Leave out [labels]" if given else 'For example "single-index"',
+                f'For example "{fitting[0]}"' if len(fitting) > 1 else "Leave out [labels]",
             )  # fmt: skip
-        mixture = isinstance(self.data, Mixture)
-        components = len(self.data.weights) if isinstance(self.data, Mixture) else 1
+        components = 2 if isinstance(self.data, Images) else 1
+        components = len(self.data.weights) if isinstance(self.data, Mixture) else components
         rank = self.data.rank if isinstance(self.data, Mixture) else 0
         self.labels.check(components, rank)
-        self._check_scaling(mixture)
-        if isinstance(self.data, Arrays | File):
-            used = self.samples + self.step_samples
-            if used >= self.data.rows:
-                raise SpecError.of(
-                    "training.samples", self.samples,
-                    f"step ({self.step_samples}) and readout ({self.samples}) must leave rows for "
-                    f"the test; the data have {self.data.rows}",
-                    f"For example {max(1, self.data.rows // 3)}",
-                )  # fmt: skip
+        self._check_scaling(isinstance(self.data, Mixture | Images))
+        if self.rows_left is not None and self.rows_left <= 0:
+            rows = self.rows_left + self.samples + self.step_samples
+            raise SpecError.of(
+                "training.samples", self.samples,
+                f"step ({self.step_samples}) and readout ({self.samples}) must leave rows for "
+                f"the test; the data have {rows}",
+                f"For example {max(1, rows // 3)}",
+            )  # fmt: skip
         return self
 
     def _check_scaling(self, mixture: bool) -> None:
@@ -243,6 +254,13 @@ class Problem(Section):
     # --- sizes and scales ---------------------------------------------------------------
 
     @property
+    def rows_left(self) -> int | None:
+        """Samples for the test where the data are finite; None where they are drawn at will."""
+        if isinstance(self.data, Isotropic | Mixture):
+            return None
+        return self.data.rows - self.samples - self.step_samples
+
+    @property
     def dim(self) -> int:
         return self.data.dim
 
@@ -273,13 +291,18 @@ class Problem(Section):
 
     @property
     def spread(self) -> float:
-        """θ, the strength of the spikes (0 where the data have none)."""
-        if not isinstance(self.data, Mixture) or self.data.rank == 0:
+        """θ: the strength of the spikes, the trace of images; 0 where the data have neither."""
+        if not self._structured:
             return 0.0
+        assert isinstance(self.data, Mixture | Images)
         if self.data.spread is not None:
             return self.data.spread
         assert self.scaling.strength is not None and self.scaling.weighting is not None
         return float(self.dim ** (self.scaling.strength * (1 - self.scaling.weighting)))
+
+    @property
+    def _structured(self) -> bool:
+        return isinstance(self.data, Images) or getattr(self.data, "rank", 0) > 0
 
     @cached_property
     def activation(self) -> Activation:
@@ -293,8 +316,8 @@ class Problem(Section):
         """tr Σ̄, the mean trace of the covariances."""
         if isinstance(self.data, Mixture):
             return self.dim + self.spread * float(self.data.relative_strengths.sum())
-        if isinstance(self.data, Isotropic):
-            return float(self.dim)
+        if isinstance(self.data, Isotropic | Images):
+            return float(self.dim + self.spread)
         return float(self.data.load()[0].var(axis=0).sum())
 
     @property
@@ -318,8 +341,11 @@ class Problem(Section):
         """b: standard deviation of a preactivation that comes from the bulk of the covariance.
 
         For data given as arrays nothing splits bulk from structure, and the whole trace counts.
+        So it does for images, whose structure is spread over hundreds of directions, unless
+        data.bulk says otherwise.
         """
-        bulk = self.mean_trace if isinstance(self.data, Arrays | File) else self.dim
+        whole = getattr(self.data, "bulk", "noise") == "all" or isinstance(self.data, Arrays | File)
+        bulk = self.mean_trace if whole else self.dim
         return float(np.sqrt(bulk * self.weight_variance))
 
     # --- the degree rule ----------------------------------------------------------------
@@ -332,10 +358,9 @@ class Problem(Section):
         learning rate alone counts. None if η was set by hand, and for spiked data in the isotropic
         convention.
         """
-        spikes = isinstance(self.data, Mixture) and self.data.rank > 0
         if self.scaling.exponent is not None:
-            return None if spikes else 2 * self.scaling.exponent
-        if self.scaling.strength is None or spikes:
+            return None if self._structured else 2 * self.scaling.exponent
+        if self.scaling.strength is None or self._structured:
             return self.scaling.strength
         assert self.scaling.weighting is not None
         return self.scaling.strength * self.scaling.weighting
@@ -347,10 +372,16 @@ class Problem(Section):
 
     # --- draws --------------------------------------------------------------------------
 
+    @property
+    def class_labels(self) -> Array:
+        """The label of each component, before noise; +1 and −1 where nothing else is said."""
+        known = self.labels if isinstance(self.labels, ComponentLabels) else ComponentLabels()
+        return known.label_values
+
     def world(self, streams: Streams) -> World:
         """Directions and teacher of one repetition; the same for all if directions are fixed."""
-        if isinstance(self.data, Arrays | File) or isinstance(self.labels, GivenLabels):
-            raise AssumptionError("data given as arrays have no known population to draw from")
+        if isinstance(self.data, Arrays | File | Images) or isinstance(self.labels, GivenLabels):
+            raise AssumptionError("images and arrays have no known population to draw from")
         directions = getattr(self.data, "directions", "random")
         rng = (streams.shared_rng if directions == "fixed" else streams.rng)("structure")
         population = self.data.population(self.spread, rng)

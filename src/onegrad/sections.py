@@ -112,7 +112,7 @@ def _explain(item: dict[str, Any], root: type[BaseModel]) -> Problematic:
         tags = context.get("expected_tags", "").replace("'", '"')
         given = context.get("tag", MISSING)
         words = tags.replace('"', "").split(", ")
-        options = tags or '"isotropic", "mixture", "file"'
+        options = tags or '"isotropic", "mixture", "fashion-mnist", "digits", "file"'
         return Problematic(
             f"{key}.model", given, f"must be one of {options}", did_you_mean(given, words)
         )

@@ -10,6 +10,7 @@ from onegrad.experiments.spec import Experiment, preset_names, preset_path
 from onegrad.experiments.spectrum import spectrum_report
 from onegrad.sections import override, read_toml
 from tests.cli.test_cli import SPEC, onegrad
+from tests.images import needs_fashion_mnist
 
 ISOTROPIC = """
 name = "iso"
@@ -125,12 +126,21 @@ def test_spectrum_refuses_mixtures_with_advice(mixture, tmp_path):
     assert "isotropic" in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("name", preset_names())
+def presets():
+    """Every preset; those on images only where the images are."""
+    for name in preset_names():
+        marks = [needs_fashion_mnist] if name.startswith("fashion") else []
+        yield pytest.param(name, marks=marks)
+
+
+@pytest.mark.parametrize("name", presets())
 def test_every_preset_runs_at_a_small_size(name):
     """The spec as it is, with fewer inputs, neurons, samples and points: every model of it."""
     tables = read_toml(preset_path(name))
-    for key, value in (("data.dim", 60), ("training.samples", 80), ("compare.seeds", 1)):
+    for key, value in (("training.samples", 80), ("compare.seeds", 1)):
         tables = override(tables, key, value)
+    if "dim" in tables["data"]:
+        tables = override(tables, "data.dim", 60)
     if "width" in tables["network"]:
         tables["network"]["width"] = 70
     experiment = Experiment.read(tables)

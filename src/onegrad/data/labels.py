@@ -143,12 +143,16 @@ class ComponentLabels(Section):
     def teacher(
         self, population: Population, rng: np.random.Generator, orthogonal: bool
     ) -> Teacher:
-        values = np.array(self.values if self.values is not None else (1.0, -1.0))
-        return Teacher(np.zeros(population.dim), (), values, self.noise)
+        return Teacher(np.zeros(population.dim), (), self.label_values, self.noise)
+
+    @property
+    def label_values(self) -> Array:
+        """The label of each component."""
+        return np.array(self.values if self.values is not None else (1.0, -1.0))
 
 
 class GivenLabels(Section):
-    """The labels that came with the data: a column of the file, or an array."""
+    """The labels that came with the data: a column of the file, an array, or the class (±1)."""
 
     table: ClassVar[str] = "labels"
     model: Literal["given"] = "given"

@@ -67,7 +67,7 @@ def fit_conditional_gaussian(trial: Trial) -> Fitted:
     """The equivalent model of the trained network, on the network's own inputs and weights."""
     if trial.problem.data.model not in ("isotropic", "mixture"):
         raise AssumptionError(
-            "the conditional Gaussian model needs a known mixture; data given as arrays have none"
+            "the conditional Gaussian model needs a known mixture; images and arrays have none"
         )
     return fit_features(trial, ConditionalFeatures.of(trial), noise="conditional-gaussian")
 

@@ -13,6 +13,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from onegrad.data.arrays import File
+from onegrad.data.digits import Digits
+from onegrad.data.fashion_mnist import FashionMnist
 from onegrad.data.isotropic import Isotropic
 from onegrad.data.labels import ComponentLabels, GivenLabels, SingleIndex
 from onegrad.data.mixture import Mixture
@@ -99,7 +101,7 @@ class FigureOptions(Section):
 
 # The classes behind each table of a spec, one for each of its models.
 TABLES: dict[str, tuple[type[Section], ...]] = {
-    "data": (Mixture, Isotropic, File),
+    "data": (Mixture, Isotropic, FashionMnist, Digits, File),
     "labels": (SingleIndex, ComponentLabels, GivenLabels),
     "network": (Network,),
     "training": (Training,),
@@ -117,13 +119,23 @@ class Point:
     problem: Problem
     compare: Compare
 
+    def __post_init__(self) -> None:
+        left, asked = self.problem.rows_left, self.compare.test_samples
+        if left is not None and asked is not None and asked > left:
+            raise SpecError.of(
+                "compare.test_samples", asked,
+                f"must be at most {left}: what step and readout leave of these data",
+                f"For example {left}, or leave it out to use what there is",
+            )  # fmt: skip
+
     @property
     def degree(self) -> int | None:
         return None if self.compare.degree == "auto" else self.compare.degree
 
     @property
     def test_samples(self) -> int:
-        return self.compare.test_samples or max(5 * self.problem.samples, _FEWEST_TESTS)
+        wanted = self.compare.test_samples or max(5 * self.problem.samples, _FEWEST_TESTS)
+        return min(wanted, self.problem.rows_left or wanted)
 
 
 @dataclass(frozen=True)
@@ -250,6 +262,8 @@ def preset_groups() -> dict[str, list[tuple[str, str]]]:
         source = "Isotropic data (Moniri, Lee, Hassani, Dobriban 2024)"
         if name in _OURS:
             source = "Ours"
+        elif tables["data"]["model"] == "fashion-mnist":
+            source = "Fashion-MNIST (Demir & Dogan 2025)"
         elif not isotropic:
             source = "Mixtures with structure (Demir & Dogan 2025)"
         groups.setdefault(source, []).append((name, tables["name"]))

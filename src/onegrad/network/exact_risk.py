@@ -58,7 +58,7 @@ def predictor_risk(trial: Trial, predictor: Predictor, dtype: np.dtype | None = 
     """
     if trial.problem.data.model not in ("isotropic", "mixture"):
         raise AssumptionError(
-            "the exact risk needs a known population; for data given as arrays use a test set"
+            "the exact risk needs a known population; for images and arrays use a test set"
         )
     components = _components(trial, predictor)
     if predictor.neurons is not None:

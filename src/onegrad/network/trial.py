@@ -11,6 +11,7 @@ import numpy as np
 
 from onegrad.activation import cached_rows
 from onegrad.data.arrays import Arrays, File
+from onegrad.data.images import Images
 from onegrad.data.population import Batch
 from onegrad.hermite import Array
 from onegrad.network.gram import Grams
@@ -127,7 +128,17 @@ class Draw:
         return Inputs(batch, self.reuse.products, self.scratch)
 
     def test_batches(self, count: int) -> Iterator[Batch]:
-        """The test set in blocks; labels are E[y|x], their noise is added to the risk exactly."""
+        """The test set in blocks; labels are E[y|x], their noise is added to the risk exactly.
+
+        Finite data have no more than the step and the readout leave: all of it where the data
+        are used as they are, `count` images at most.
+        """
+        if isinstance(self.problem.data, Images):
+            rest = self._rows[self.problem.step_samples + self.problem.samples :][:count]
+            rng = self.streams.rng("test-data")
+            for start in range(0, len(rest), _BLOCK):
+                yield self._images(rest[start : start + _BLOCK], rng)
+            return
         if isinstance(self.problem.data, Arrays | File):
             rest = self._rows[self.problem.step_samples + self.problem.samples :]
             x, y = self.problem.data.load()
@@ -142,12 +153,30 @@ class Draw:
 
     @cached_property
     def _rows(self) -> np.ndarray:
-        """Rows of given data in this repetition's order: step, readout, test."""
-        assert isinstance(self.problem.data, Arrays | File)
-        return self.streams.rng("split").permutation(self.problem.data.rows)
+        """Rows of finite data in this repetition's order: step, readout, test."""
+        data, rng = self.problem.data, self.streams.rng("split")
+        if isinstance(data, Images):
+            return data.population().order(rng)
+        assert isinstance(data, Arrays | File)
+        return rng.permutation(data.rows)
+
+    def _images(self, rows: np.ndarray, rng: np.random.Generator) -> Batch:
+        """Those images under noise of their own, with the labels of their classes."""
+        assert isinstance(self.problem.data, Images)
+        population = self.problem.data.population()
+        component = population.components(rows)
+        x = population.sample(rows, self.problem.spread, rng)
+        return Batch(x, self.problem.class_labels[component], component)
 
     def _batch(self, purpose: str, start: int, count: int) -> Batch:
         data = self.problem.data
+        if isinstance(data, Images):
+            rng = self.streams.rng(purpose)
+            batch = self._images(self._rows[start : start + count], rng)
+            label_noise = getattr(self.problem.labels, "noise", 0.0)
+            if label_noise:
+                batch.y[:] += label_noise * rng.standard_normal(count)
+            return batch
         if isinstance(data, Arrays | File):
             rows = self._rows[start : start + count]
             x, y = data.load()

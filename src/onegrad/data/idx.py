@@ -1,0 +1,53 @@
+"""The IDX format of the MNIST family: a magic number, the sizes, then raw numbers."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from onegrad.errors import SpecError
+
+# the third byte of a file names the type of its numbers, most significant byte first
+_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+
+
+def read_bytes(path: Path, key: str = "data.path") -> bytes:
+    """The contents of a file, decompressed if it is gzip."""
+    try:
+        raw = path.read_bytes()
+        return gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+    except FileNotFoundError:
+        raise SpecError.of(key, str(path), "no such file", "Check the path") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise SpecError.of(
+            key, str(path), f"cannot be read ({error})", "Fetch the file again: it is damaged"
+        ) from None
+
+
+def parse_idx(raw: bytes, name: str, key: str = "data.path") -> np.ndarray:
+    """The array in an IDX file; refused if the header and the length disagree.
+
+    >>> parse_idx(bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 9]), "two numbers").tolist()
+    [7, 9]
+    """
+    kind = _TYPES.get(raw[2]) if len(raw) >= 4 and raw[:2] == b"\0\0" else None
+    header = 4 + 4 * raw[3] if kind else 0
+    if kind is None or raw[3] == 0 or len(raw) < header:
+        raise SpecError.of(key, name, "is not an IDX file", "Give the file as it was published")
+    shape = tuple(np.frombuffer(raw[4:header], ">u4").tolist())
+    dtype = np.dtype(kind)
+    if len(raw) - header != math.prod(shape) * dtype.itemsize:
+        raise SpecError.of(
+            key, name, f"has {len(raw) - header} bytes of numbers where its header says {shape}",
+            "Fetch the file again: it is cut short or damaged",
+        )  # fmt: skip
+    return np.frombuffer(raw, dtype, offset=header).reshape(shape)
+
+
+def read_idx(path: str | Path, key: str = "data.path") -> np.ndarray:
+    """The array in an IDX file, compressed or not."""
+    return parse_idx(read_bytes(Path(path), key), str(path), key)

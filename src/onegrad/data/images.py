@@ -1,0 +1,137 @@
+"""Two classes of images as data: centred, of equal trace, scaled to θ, on top of white noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from onegrad.errors import SpecError
+from onegrad.hermite import Array
+from onegrad.sections import Real, Section, Whole
+
+
+@dataclass(frozen=True)
+class ImagePopulation:
+    """Images of two classes in equal numbers; x = √θ·structure + N(0, I)  [demir2025, sec. 4].
+
+    Rows 2i and 2i + 1 are of the first and of the second class, so that any even stretch is
+    balanced. The mean over the classes of tr E[structure structureᵀ] is 1: the structure has
+    trace θ, and tr Σ̄ = n + θ for centred classes. The pixels stay in their own type; memory 1
+    byte for each.
+    """
+
+    pixels: np.ndarray
+    means: Array
+    scales: Array
+
+    @classmethod
+    def of(cls, first: np.ndarray, second: np.ndarray, centring: str) -> ImagePopulation:
+        """From the pixels (N × n) of two classes; the longer one is cut."""
+        count = min(len(first), len(second))
+        pixels = np.stack([first[:count], second[:count]], axis=1)
+        means = pixels.mean(axis=0, dtype=float)
+        if centring == "common":
+            means = np.broadcast_to(means.mean(axis=0), means.shape).copy()
+        traces = np.square(pixels - means).mean(axis=0).sum(axis=1)
+        return cls(pixels.reshape(2 * count, -1), means, 1 / np.sqrt(traces))
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def components(self, rows: np.ndarray) -> np.ndarray:
+        return rows % 2
+
+    def structure(self, rows: np.ndarray) -> Array:
+        """The images themselves (len(rows) × n), centred, of mean trace 1."""
+        c = self.components(rows)
+        x = self.pixels[rows] - self.means[c]
+        x *= self.scales[c, None]
+        return np.asarray(x)
+
+    def sample(self, rows: np.ndarray, spread: float, rng: np.random.Generator) -> Array:
+        """√θ·structure plus white noise, for the given images."""
+        x = self.structure(rows)
+        x *= np.sqrt(spread)
+        x += rng.standard_normal(x.shape)
+        return x
+
+    def order(self, rng: np.random.Generator) -> np.ndarray:
+        """All rows, shuffled within each class: the classes still alternate."""
+        half = len(self) // 2
+        pair = np.stack([2 * rng.permutation(half), 2 * rng.permutation(half) + 1], axis=1)
+        return np.asarray(pair.ravel())
+
+
+class Images(Section):
+    """What the image data sets share: which classes, how they are centred, how strong they are.
+
+    The spread θ, here the trace of the images' own covariance, comes from [scaling] or `spread`.
+    """
+
+    table: ClassVar[str] = "data"
+    per_class: ClassVar[tuple[int, ...]]
+    pixels: ClassVar[int]
+    classes: tuple[Whole, Whole] = Field(
+        default=(0, 1), description="the two classes, labelled +1 and −1", examples=[[0, 1]]
+    )
+    centring: Literal["class", "common"] = Field(
+        default="class",
+        description="class: each class has mean zero; common: only both together, so that the "
+        "class means stay apart", examples=["class"],
+    )  # fmt: skip
+    part: Literal["all", "first-half", "second-half"] = Field(
+        default="all", description="all images, or one of two disjoint halves", examples=["all"]
+    )
+    spread: Real | None = Field(
+        default=None, ge=0, le=1e9, description="θ by hand, instead of [scaling]", examples=[784.0]
+    )
+    bulk: Literal["all", "noise"] = Field(
+        default="all",
+        description="what sets the scale b of the Hermite model: the whole covariance, or the "
+        "noise alone (docs/real-data.md)", examples=["all"],
+    )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _two_classes(self) -> Images:
+        last = len(self.per_class) - 1
+        if self.classes[0] == self.classes[1] or not all(0 <= c <= last for c in self.classes):
+            raise SpecError.of(
+                "data.classes", list(self.classes),
+                f"must be two different classes from 0 to {last}", "For example [0, 1]",
+            )  # fmt: skip
+        return self
+
+    @property
+    def dim(self) -> int:
+        return self.pixels
+
+    @property
+    def rows(self) -> int:
+        """Images of both classes together, the same number of each."""
+        return 2 * min(self.stretch(c).stop - self.stretch(c).start for c in self.classes)
+
+    def stretch(self, label: int) -> slice:
+        """The images of a class that belong to this part, in their published order."""
+        count = self.per_class[label]
+        if self.part == "first-half":
+            return slice(0, count // 2)
+        return slice(count // 2 if self.part == "second-half" else 0, count)
+
+    def images(self) -> tuple[np.ndarray, np.ndarray]:
+        """All pixels (N × n) and labels (N), as published."""
+        raise NotImplementedError
+
+    def population(self) -> ImagePopulation:
+        """The images of the two classes, ready to be sampled; kept for the next repetition."""
+        return _population(self.model_copy(update={"spread": None}))
+
+
+@lru_cache(maxsize=4)
+def _population(data: Images) -> ImagePopulation:
+    pixels, labels = data.images()
+    first, second = (pixels[labels == c][data.stretch(c)] for c in data.classes)
+    return ImagePopulation.of(first, second, data.centring)
