@@ -183,7 +183,7 @@ class Problem(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Problem:
-        fitting = ("single-index", "component")
+        fitting: tuple[str, ...] = ("single-index", "component")
         if isinstance(self.data, Images):
             fitting = ("component", "given")
         elif isinstance(self.data, Arrays | File):

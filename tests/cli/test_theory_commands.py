@@ -133,7 +133,7 @@ def presets():
         yield pytest.param(name, marks=marks)
 
 
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", list(presets()))
 def test_every_preset_runs_at_a_small_size(name):
     """The spec as it is, with fewer inputs, neurons, samples and points: every model of it."""
     tables = read_toml(preset_path(name))

@@ -279,7 +279,7 @@ def test_a_download_is_checked_too(monkeypatch, tmp_path, unloaded):
 
     monkeypatch.setattr(fashion_mnist, "DEBIAN", tmp_path / "nowhere")
     monkeypatch.setattr(pooch, "retrieve", retrieve)
-    with pytest.raises(SpecError, match="t10k-labels.*not the published file"):
+    with pytest.raises(SpecError, match=r"t10k-labels.*not the published file"):
         FashionMnist().images()
     assert all(url.startswith("https://") for url in asked)
     pixels, labels = FashionMnist().images()
@@ -308,17 +308,17 @@ def test_the_published_images(tmp_path, unloaded):
 def test_fashion_mnist_as_a_problem():
     problem = Problem.from_spec(
         {
-            "data": {"model": "fashion-mnist", "classes": [5, 9]}, "network": {"width": 100},
-            "training": {"samples": 200}, "scaling": {"strength": 1.0, "weighting": 0.0},
+            "data": {"model": "fashion-mnist", "classes": [5, 9]}, "network": {"width": 1500},
+            "training": {"samples": 400}, "scaling": {"strength": 1.0, "weighting": 0.0},
         }
     )  # fmt: skip
-    assert problem.dim == 784 and problem.rows_left == 13_600
+    assert problem.dim == 784 and problem.rows_left == 13_200
     with pytest.raises(SpecError, match="the data have 14000"):
         Problem.from_spec({**problem.model_dump(exclude_none=True), "training": {"samples": 7000}})
     out = og.simulate(problem, ["network", "linear"], seeds=2, degree=4, test_samples=1000)
-    # centred classes: nothing to gain for a linear model
+    # centred classes: nothing to gain for a linear model, but for a wide network
     assert out.estimates["linear"].test_error.mean == pytest.approx(1.0, abs=0.02)
-    assert out.test_error.mean < 1.6
+    assert out.test_error.mean < 0.9
 
 
 def test_presets_have_a_group_of_their_own():

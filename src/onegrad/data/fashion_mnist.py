@@ -64,8 +64,8 @@ def load_fashion_mnist(path: Path | None = None) -> tuple[np.ndarray, np.ndarray
         raw = read_bytes(file)
         if hashlib.sha256(raw).hexdigest() != digest:
             raise SpecError.of(
-                "data.path", str(file), "is not the published file of Fashion-MNIST: its SHA-256 "
-                f"does not begin with {digest[:8]} once decompressed",
+                "data.path", str(file.parent), f"{file.name} is not the published file of "
+                f"Fashion-MNIST: its SHA-256 does not begin with {digest[:8]} once decompressed",
                 "Delete it and fetch it again: it is damaged, or it is another data set",
             )  # fmt: skip
         arrays[name] = parse_idx(raw, str(file))

@@ -24,7 +24,10 @@ def read_bytes(path: Path, key: str = "data.path") -> bytes:
         raise SpecError.of(key, str(path), "no such file", "Check the path") from None
     except (OSError, EOFError, zlib.error) as error:
         raise SpecError.of(
-            key, str(path), f"cannot be read ({error})", "Fetch the file again: it is damaged"
+            key,
+            str(path.parent),
+            f"{path.name} cannot be read ({error})",
+            "Fetch the file again: it is damaged",
         ) from None
 
 

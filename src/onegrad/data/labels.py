@@ -17,6 +17,10 @@ from onegrad.sections import Real, Section
 
 def _link(value: Any) -> Any:
     if isinstance(value, list | tuple):
+        if not value:
+            raise SpecError.of(
+                "labels.link", [], "must name a link, or one per component", 'For example "relu"'
+            )
         return tuple(get_activation(v, "labels.link") for v in value)
     return get_activation(value, "labels.link")
 
