@@ -169,6 +169,33 @@ def show_preset(preset: Annotated[str, typer.Argument(help="name of a preset")])
 
 
 @app.command()
+def analyze(
+    data: Annotated[Path, typer.Argument(help="a CSV, Parquet, NPZ (x, y) or IDX file")],
+    label: Annotated[
+        str | None, typer.Option(help="the column with the labels; the last one unless named")
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="regression or classification; seen by itself otherwise")
+    ] = None,
+    classes: Annotated[
+        str | None, typer.Option(help="two classes A,B to tell apart; the largest two otherwise")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="the HTML file to write")] = None,
+) -> None:
+    """A report on somebody's own data: one HTML page with pictures."""
+    from onegrad.data.reading import read_table
+    from onegrad.report.analysis import analyse
+    from onegrad.report.page import write_page
+
+    path = out or Path(f"{data.stem}-report.html")
+    table = read_table(data, label, task)
+    pair = [name.strip() for name in classes.split(",")] if classes else None
+    analysis = analyse(table, pair, lambda text: print(f"{text} …", file=sys.stderr))
+    write_page(analysis, data.name, path)
+    print(f"Report: {path}")
+
+
+@app.command()
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="small sizes, seconds")] = False,
     out: Annotated[Path, typer.Option(help="file for the measurements")] = Path(

@@ -12,7 +12,7 @@ ROOT = Path(onegrad.__file__).parent
 LAYERS = [
     "errors", "hermite", "activation", "pair_moments", "sections", "randomness", "data",
     "problem", "threads", "network", "equivalents", "theory", "experiments", "figures", "tables",
-    "bench", "estimators", "explorer", "cli", "__main__",
+    "bench", "estimators", "report", "explorer", "cli", "__main__",
 ]  # fmt: skip
 STRANGERS = [("theory", "network"), ("theory", "equivalents"), ("network", "theory")]
 

@@ -77,8 +77,8 @@ class File(Section):
 
     @cached_property
     def loaded(self) -> tuple[Array, Array]:
-        reader = _read_npz if self.path.suffix.lower() == ".npz" else _read_csv
-        x, y = reader(self.path, self.label)
+        npz = self.path.suffix.lower() == ".npz"
+        x, y = read_npz(self.path) if npz else _read_csv(self.path, self.label)
         check_arrays(x, y, "data.path")
         return x, y
 
@@ -110,7 +110,8 @@ def check_arrays(x: np.ndarray, y: np.ndarray, key: str) -> None:
             )  # fmt: skip
 
 
-def _read_npz(path: Path, label: str | None) -> tuple[Array, Array]:
+def read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The arrays x and y of an archive; objects, which could run code, are refused."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             return np.asarray(archive["x"]), np.asarray(archive["y"])

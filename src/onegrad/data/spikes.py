@@ -9,7 +9,7 @@ import numpy as np
 from onegrad.hermite import Array
 
 _TRACY_WIDOM = 3.3  # 99.9 % quantile of the largest eigenvalue's law, in its own scale
-_FEWEST = 10  # columns below which "bulk" means nothing
+FEWEST_COLUMNS = 10  # columns below which "bulk" means nothing
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def find_spikes(centred: Array, groups: int = 1) -> Spikes:
         vectors = centred.T @ left / np.sqrt(values * freedom)
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     ratio = columns / freedom
-    if columns < _FEWEST:
+    if columns < FEWEST_COLUMNS:
         noise = float(values.sum() / columns)
         return Spikes(noise, np.zeros(0), vectors[:, :0], values, np.inf)
     edge = _edge(freedom, columns)

@@ -1,0 +1,1 @@
+"""A report on somebody's own data."""
