@@ -125,7 +125,7 @@ def _from_idx(path: Path) -> _Raw:
         raise SpecError.of(
             "data", str(path), f"needs its labels in {other} beside it", "Copy that file there"
         )
-    images, labels = read_idx(path), read_idx(path.parent / other)
+    images, labels = read_idx(path, "data"), read_idx(path.parent / other, "data")
     if labels.ndim != 1 or len(images) != len(labels):
         raise SpecError.of(
             "data", str(path), f"{len(images)} images but labels of shape {labels.shape}",
