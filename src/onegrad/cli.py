@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,8 +12,7 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from onegrad.experiments.results import Results, Row
-    from onegrad.experiments.simulate import Progress
+    from onegrad.experiments.results import Results
     from onegrad.experiments.spec import Experiment
 
 app = typer.Typer(
@@ -27,6 +24,16 @@ app = typer.Typer(
 )
 
 Spec = Annotated[str, typer.Argument(help="a TOML spec file, or the name of a preset")]
+Engine = Annotated[
+    str | None, typer.Option(help="local or dask; no number depends on it", show_default="local")
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(help="processes on this machine", show_default="as many as it has cores"),
+]
+Scheduler = Annotated[
+    str | None, typer.Option(help="address of a dask scheduler, tcp://host:8786 (else one is made)")
+]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object instead of a table")]
 
 
@@ -34,9 +41,13 @@ Json = Annotated[bool, typer.Option("--json", help="print one JSON object instea
 def run(
     spec: Spec,
     out: Annotated[Path | None, typer.Option(help="folder for results and figure")] = None,
+    engine: Engine = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     as_json: Json = False,
 ) -> None:
     """The main job: compute, store, print a table, draw a figure."""
+    from onegrad.experiments.progress import progress_line
     from onegrad.experiments.run import run_experiment
     from onegrad.experiments.spec import Experiment
     from onegrad.figures.curves import save_curves
@@ -47,8 +58,8 @@ def run(
         report_spectra(experiment, folder, as_json)
         return
     try:
-        with progress_bar(experiment) as progress:
-            results = run_experiment(experiment, folder, progress)
+        with progress_line(experiment) as progress:
+            results = run_experiment(experiment, folder, progress, engine, workers, scheduler)
     except KeyboardInterrupt:
         print(
             f"onegrad: interrupted. {folder} keeps every row; run the same command again to go on.",
@@ -56,20 +67,28 @@ def run(
         )
         raise typer.Exit(130) from None
     written = save_curves(experiment, results, folder)
+    print_failed_rows(results, folder)
     show(experiment, results, as_json)
     if not as_json:
         print("\nFigure: " + ", ".join(str(path) for path in written))
 
 
 @app.command()
-def simulate(spec: Spec, as_json: Json = False) -> None:
+def simulate(
+    spec: Spec,
+    engine: Engine = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    as_json: Json = False,
+) -> None:
     """Monte Carlo alone: mean and standard error of every model, differences paired by seed."""
-    from onegrad.experiments.simulate import simulate_experiment
+    from onegrad.experiments.progress import progress_line
+    from onegrad.experiments.run import simulate_experiment
     from onegrad.experiments.spec import Experiment
 
     experiment = Experiment.read(spec)
-    with progress_bar(experiment) as progress:
-        results = simulate_experiment(experiment, progress)
+    with progress_line(experiment) as progress:
+        results = simulate_experiment(experiment, progress, engine, workers, scheduler)
     show(experiment, results, as_json)
 
 
@@ -291,40 +310,21 @@ def exit_if_all_failed(results: Results) -> None:
         raise typer.Exit(2)
 
 
+def print_failed_rows(results: Results, folder: Path) -> None:
+    failed = sum(row.status != "ok" for row in results.rows)
+    if failed:
+        print(
+            f"onegrad: {failed} of {len(results.rows)} rows failed; {folder} keeps the others. Run "
+            "the same command again to try the failed ones once more.",
+            file=sys.stderr,
+        )
+
+
 def print_failures(results: Results) -> None:
     from onegrad.tables import failures
 
     for line in failures(results):
         print(line, file=sys.stderr)
-
-
-@contextmanager
-def progress_bar(experiment: Experiment) -> Iterator[Progress]:
-    """A bar with rows done, rate and time left on a terminal; quiet in a pipe."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    models = len(experiment.compare.simulated)
-    total = len(experiment.points) * experiment.compare.seeds * models
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-        TextColumn("rows"), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(experiment.name[:40], total=total)
-
-        def advance(rows: list[Row]) -> None:
-            bar.advance(task, len(rows))
-
-        yield advance
 
 
 def main() -> None:

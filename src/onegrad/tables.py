@@ -48,7 +48,7 @@ def results_table(experiment: Experiment, results: Results) -> Table:
                 cells.append(str(other.test_error))
         table.add_row(*cells)
     table.caption = (
-        f"mean ± standard error over {experiment.compare.seeds} seeds; other models as difference "
+        f"mean ± standard error over {experiment.compare.repetitions}; other models as difference "
         "to the network in percent (± its standard error, paired seed by seed)"
     )
     return table

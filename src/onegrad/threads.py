@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from onegrad.problem import Problem
 
-# Operations per product below which two threads were measured not to be faster than one (on a
-# shared machine, n = m = k up to 1000), at twice the CPU time.
-_WORTH_THREADS = 3e9
+# Operations per product from which one repetition takes seconds (n = m = k = 2500). Below, many
+# repetitions at once on one thread each are faster than one after the other on all threads.
+_WORTH_THREADS = 3e10
+
+
+def threads_for(problem: Problem) -> int:
+    """One for small problems, all that the library has in this process for large ones.
+
+    The last bits of a product depend on the number of threads, so it follows from the problem's
+    size alone: never from the engine or from the number of workers.
+    """
+    if 2.0 * problem.dim * problem.width * problem.samples < _WORTH_THREADS:
+        return 1
+    libraries = [lib for lib in threadpool_info() if lib["user_api"] == "blas"]
+    return max((int(lib["num_threads"]) for lib in libraries), default=1)
 
 
 @contextmanager
-def blas_threads(problem: Problem) -> Iterator[None]:
-    """One thread for small problems, all of them for large ones."""
-    operations = 2.0 * problem.dim * problem.width * problem.samples
-    limit = 1 if operations < _WORTH_THREADS else None
-    with threadpool_limits(limits=limit, user_api="blas"):
+def blas_threads(threads: int) -> Iterator[None]:
+    with threadpool_limits(limits=threads, user_api="blas"):
         yield

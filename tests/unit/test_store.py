@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from onegrad.experiments import run as running
 from onegrad.experiments import store as storing
+from onegrad.experiments.engines import work
 from onegrad.experiments.run import run_experiment
 from onegrad.experiments.spec import Experiment
 from onegrad.experiments.store import Store, StoreError, point_hash
@@ -39,14 +39,14 @@ def numbers(results):
 def counted(monkeypatch):
     """How many (point, model, seed) cells were really computed."""
     computed = []
-    original = running.run_group
+    original = work.run_group
 
-    def counting(points, models, seed):
-        rows = original(points, models, seed)
+    def counting(points, models, seed, threads):
+        rows = original(points, models, seed, threads)
         computed.extend((str(r.point), r.model, r.seed) for r in rows)
         return rows
 
-    monkeypatch.setattr(running, "run_group", counting)
+    monkeypatch.setattr(work, "run_group", counting)
     return computed
 
 

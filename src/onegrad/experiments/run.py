@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from onegrad.experiments.predict import theory_row
-from onegrad.experiments.results import Results, Row
-from onegrad.experiments.simulate import Progress, group_points, run_group
-from onegrad.experiments.spec import Experiment, Point
+from onegrad.errors import SpecError
+from onegrad.experiments.coordinate import Coordinator, Progress
+from onegrad.experiments.engines import open_engine
+from onegrad.experiments.results import Results
+from onegrad.experiments.schedule import looks
+from onegrad.experiments.spec import Experiment
 from onegrad.experiments.store import Store
 
 
 def run_experiment(
-    experiment: Experiment, out: str | Path, progress: Progress | None = None
+    experiment: Experiment,
+    out: str | Path,
+    progress: Progress | None = None,
+    engine: str | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
 ) -> Results:
     """Compute the rows that `out`/results.sqlite does not have yet; write results.json beside it.
 
     Rows that failed are tried again. What was computed before an interruption is never lost and
-    never repeated; more seeds or points add to what is there.
+    never repeated; more seeds or points add to what is there. Engine, workers and scheduler: see
+    `run`; no number depends on them.
     """
     store = Store(out)
     try:
-        _simulate_missing(experiment, store, progress)
-        for name in experiment.compare.theories:
-            for point in experiment.points:
-                if not _good(store.rows(point, [name], 1)):
-                    store.add([(point, theory_row(point, name)[0])])
+        with open_engine(experiment, engine, workers, scheduler) as opened:
+            Coordinator(experiment, store, opened, progress).run()
         results = stored_results(experiment, store)
     finally:
         store.close()
@@ -37,47 +43,62 @@ def run_experiment(
     return results
 
 
-def _simulate_missing(experiment: Experiment, store: Store, progress: Progress | None) -> None:
-    """Seed by seed, so that the first rows of every curve arrive early."""
-    models, seeds = experiment.compare.simulated, experiment.compare.seeds
-    done = {
-        id(point): {(r.model, r.seed) for r in _good(store.rows(point, models, seeds))}
-        for point in experiment.points
-    }
-    groups = group_points(experiment.points)
-    for seed in range(seeds):
-        for group in groups:
-            missing = {id(p): [m for m in models if (m, seed) not in done[id(p)]] for p in group}
-            if progress is not None:
-                stored = sum(len(models) - len(left) for left in missing.values())
-                progress([Row({}, "stored", seed)] * stored)
-            left = [point for point in group if missing[id(point)]]
-            if not left:
-                continue
-            wanted = [m for m in models if any(m in missing[id(p)] for p in left)]
-            rows = run_group(left, wanted, seed)
-            owner = {id(point.settings): point for point in left}
-            pairs: list[tuple[Point, Row]] = [(owner[id(row.point)], row) for row in rows]
-            new = [(point, row) for point, row in pairs if row.model in missing[id(point)]]
-            store.add(new)
-            if progress is not None:
-                progress([row for _, row in new])
-
-
-def _good(rows: list[Row]) -> list[Row]:
-    return [row for row in rows if row.status == "ok"]
+def simulate_experiment(
+    experiment: Experiment,
+    progress: Progress | None = None,
+    engine: str | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+) -> Results:
+    """All points and seeds of a spec, the theories left out; nothing is stored."""
+    compare = experiment.compare
+    if not compare.simulated:
+        raise SpecError.of(
+            "compare.models", list(compare.models), "has nothing to simulate",
+            "Add the network, or use `onegrad predict`",
+        )  # fmt: skip
+    alone = replace(experiment, compare=compare.model_copy(update={"models": compare.simulated}))
+    store = Store(None)
+    try:
+        with open_engine(alone, engine, workers, scheduler) as opened:
+            Coordinator(alone, store, opened, progress).run()
+        return stored_results(alone, store)
+    finally:
+        store.close()
 
 
 def stored_results(experiment: Experiment, store: Store) -> Results:
-    """The experiment's rows as the store has them, point by point."""
+    """The experiment's rows as the store has them, point by point.
+
+    With `seeds = "auto"` those that the rule asks for, even if the store has more.
+    """
     results = Results(experiment.name)
+    compare = experiment.compare
     for point in experiment.points:
-        compare = experiment.compare
-        results.rows += store.rows(point, compare.simulated, compare.seeds)
+        rows = store.rows(point, compare.simulated, compare.largest_count)
+        if compare.seeds == "auto":
+            errors = [
+                {row.seed: row.test_error for row in rows if row.model == model}
+                for model in compare.simulated
+            ]
+            *_, count = looks(compare, errors)
+            rows = [row for row in rows if row.seed < count]
+        results.rows += rows
         results.rows += store.rows(point, compare.theories, 1)
     return results
 
 
-def run(spec: str | Path | Mapping[str, Any], out: str | Path = "results") -> Results:
-    """`onegrad run` from Python: a preset's name, a TOML file or a nested mapping."""
-    return run_experiment(Experiment.read(spec), out)
+def run(
+    spec: str | Path | Mapping[str, Any],
+    out: str | Path = "results",
+    engine: str | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+) -> Results:
+    """`onegrad run` from Python: a preset's name, a TOML file or a nested mapping.
+
+    engine : "local" or "dask"; dask if a scheduler is given, else local
+    workers : processes on this machine, by default one per core where there is enough to do
+    scheduler : address of a dask scheduler, tcp://host:8786
+    """
+    return run_experiment(Experiment.read(spec), out, None, engine, workers, scheduler)

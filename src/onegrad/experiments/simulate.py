@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,16 +12,14 @@ from onegrad.equivalents import MODELS
 from onegrad.equivalents.exact_risk import exact_risk
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
 from onegrad.experiments.results import Estimate, Results, Row, Summary
-from onegrad.experiments.spec import Compare, Experiment, Point
+from onegrad.experiments.spec import Compare, Point
 from onegrad.network.memory import check_memory
 from onegrad.network.model import Fitted
 from onegrad.network.risk import sampled_risk
 from onegrad.network.trial import Draw, Reuse, Trial, draw_key
 from onegrad.problem import Problem
 from onegrad.randomness import Streams
-from onegrad.threads import blas_threads
-
-Progress = Callable[[list[Row]], None]
+from onegrad.threads import blas_threads, threads_for
 
 
 def group_points(points: Sequence[Point]) -> list[list[Point]]:
@@ -32,19 +30,22 @@ def group_points(points: Sequence[Point]) -> list[list[Point]]:
     return list(groups.values())
 
 
-def run_group(points: Sequence[Point], models: Sequence[str], seed: int) -> list[Row]:
+def run_group(
+    points: Sequence[Point], models: Sequence[str], seed: int, threads: int | None = None
+) -> list[Row]:
     """One repetition of points with the same draw: a row per point and model.
 
     Draws and the products with the initial weights are shared by all, the trained layer, its
     features and their Gram matrix by points that differ in the ridge alone. A model whose
     assumptions do not hold, or whose numbers do not settle, gives a failed row; the others go on.
+    threads : of the linear algebra library, `threads_for` the problem by default
     """
     streams = Streams(points[0].compare.seed, seed)
     rows = []
-    layers = _by_layer(points).values()
+    layers = by_layer(points).values()
     reuse = reuse_of(models, len(layers), ridges=max(len(members) for members in layers))
     check_memory(points[0].problem, models, reuse)
-    with blas_threads(points[0].problem):
+    with blas_threads(threads or threads_for(points[0].problem)):
         draw = Draw(points[0].problem, streams, reuse)
         for members in layers:
             first = members[0]
@@ -65,7 +66,7 @@ def reuse_of(models: Sequence[str], layers: int = 1, ridges: int = 1) -> Reuse:
     return Reuse(layers > 1, products > 1, initial, ridges > 1)
 
 
-def _by_layer(points: Sequence[Point]) -> dict[str, list[Point]]:
+def by_layer(points: Sequence[Point]) -> dict[str, list[Point]]:
     """Points whose trained first layer is the same: they differ in the ridge alone."""
     layers: dict[str, list[Point]] = {}
     for point in points:
@@ -221,20 +222,3 @@ def simulate(
                 raise AssumptionError(f"{row.model}: {row.error}")
         results.rows += rows
     return Simulation(results)
-
-
-def simulate_experiment(experiment: Experiment, progress: Progress | None = None) -> Results:
-    """All points and seeds of a spec; the seeds of all points advance together."""
-    models = experiment.compare.simulated
-    results = Results(experiment.name)
-    groups = group_points(experiment.points)
-    for seed in range(experiment.compare.seeds):
-        for group in groups:
-            rows = run_group(group, models, seed)
-            results.rows += rows
-            if progress is not None:
-                progress(rows)
-    # one curve after the other, however they were computed
-    order = {repr(p.settings): i for i, p in enumerate(experiment.points)}
-    results.rows.sort(key=lambda row: order[repr(row.point)])
-    return results

@@ -22,7 +22,7 @@ from onegrad.equivalents import MODELS
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.experiments.results import THEORIES
 from onegrad.problem import EXPERIMENT_KEYS, Network, Problem, Scaling, Training
-from onegrad.sections import Count, Section, Whole, override, read_toml
+from onegrad.sections import Count, Real, Section, Whole, override, read_toml
 
 MODEL_NAMES = (*MODELS, *THEORIES)
 _MOST_POINTS = 100_000
@@ -58,7 +58,17 @@ class Compare(Section):
         default=("network", "hermite", "conditional-gaussian"), min_length=1,
         description=f"a list from {', '.join(MODEL_NAMES)}", examples=[["network", "hermite"]],
     )  # fmt: skip
-    seeds: Count = Field(default=20, description="number of repetitions", examples=[20])
+    seeds: Count | Literal["auto"] = Field(
+        default=20, description="number of repetitions; auto: as many as `precision` asks for",
+        examples=[20],
+    )  # fmt: skip
+    precision: Annotated[Real, Field(gt=0, lt=1)] = Field(
+        default=0.01, examples=[0.01],
+        description="of seeds = \"auto\": standard error of every mean test error, relative to it",
+    )  # fmt: skip
+    most_seeds: Count = Field(
+        default=1000, description='of seeds = "auto": repetitions at most', examples=[1000]
+    )
     seed: Whole = Field(
         default=0, ge=0, le=2**63 - 1, description="root of every random number", examples=[0]
     )
@@ -74,6 +84,17 @@ class Compare(Section):
         default=None, description="size of a sampled test set (default: 5·samples, at least 5000)",
         examples=[5000],
     )  # fmt: skip
+
+    @property
+    def repetitions(self) -> str:
+        """How often, in words."""
+        if self.seeds != "auto":
+            return f"{self.seeds} seeds"
+        return f"seeds until {100 * self.precision:g} % is reached"
+
+    @property
+    def largest_count(self) -> int:
+        return self.most_seeds if self.seeds == "auto" else self.seeds
 
     @property
     def simulated(self) -> tuple[str, ...]:

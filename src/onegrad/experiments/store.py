@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shutil
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +22,8 @@ from onegrad.experiments.results import Row
 from onegrad.experiments.spec import Point
 
 _APPLICATION = 0x6F6E6567  # "oneg": tells our files from other SQLite files
+_TRIES = 100
+_SMALLEST_ROOM = 1 << 17  # bytes below which SQLite's "I/O error" is a full disk
 _SCHEMA = """
 CREATE TABLE rows (
     point TEXT NOT NULL,            -- hash of the problem and of how it is computed
@@ -63,35 +67,43 @@ def point_spec(point: Point) -> dict[str, Any]:
     return spec
 
 
-def point_hash(point: Point) -> str:
-    text = json.dumps(point_spec(point), sort_keys=True, ensure_ascii=True)
+def spec_text(point: Point) -> str:
+    return json.dumps(point_spec(point), sort_keys=True, ensure_ascii=True)
+
+
+def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
+def point_hash(point: Point) -> str:
+    return _hash(spec_text(point))
+
+
 class Store:
-    """Rows in `folder`/results.sqlite.
+    """Rows in `folder`/results.sqlite, or in memory if there is no folder.
 
     Write-ahead logging where the file system can do it, so that readers and a second run do not
     wait; each `add` is one transaction. A file that is damaged or not ours is reported, never
     replaced.
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        self.path = Path(folder) / "results.sqlite"
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder: str | Path | None) -> None:
+        self.path = Path(":memory:") if folder is None else Path(folder) / "results.sqlite"
+        self._known: dict[int, tuple[Point, str, str]] = {}
+        if folder is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._advice():
             self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
             self._open()
 
     def _open(self) -> None:
-        fresh = self._db.execute("PRAGMA page_count").fetchone()[0] == 0
         owner = self._db.execute("PRAGMA application_id").fetchone()[0]
+        fresh = not self._db.execute("SELECT 1 FROM sqlite_master").fetchone()
         if not fresh and owner != _APPLICATION:
             raise StoreError(f"{self.path} is an SQLite file of another program. {self._way_out()}")
         if not fresh and self._db.execute("PRAGMA quick_check").fetchone()[0] != "ok":
             raise StoreError(f"{self.path} is damaged. {self._way_out()}")
-        self._db.execute("PRAGMA journal_mode = WAL").fetchone()
-        self._db.execute("PRAGMA synchronous = NORMAL")
+        self._keep_a_journal()
         if fresh:
             self._db.execute("BEGIN IMMEDIATE")
             # a second run may have made the tables while this one waited
@@ -100,6 +112,22 @@ class Store:
                     self._db.execute(statement)
                 self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
             self._db.execute("COMMIT")
+
+    def _keep_a_journal(self) -> None:
+        """WAL needs memory shared between processes, which network file systems do not have."""
+        mode = "none"
+        for _ in range(_TRIES):
+            try:
+                mode = self._db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+                break
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    break
+                time.sleep(0.1)  # a second run is just doing the same
+        if mode == "wal":
+            self._db.execute("PRAGMA synchronous = NORMAL")  # a commit survives any kill
+        else:
+            self._db.execute("PRAGMA journal_mode = DELETE").fetchone()
 
     def close(self) -> None:
         self._db.close()
@@ -118,8 +146,7 @@ class Store:
                 raise
 
     def _insert(self, point: Point, row: Row) -> None:
-        key = point_hash(point)
-        spec = json.dumps(point_spec(point), sort_keys=True)
+        key, spec = self._identity(point)
         self._db.execute("INSERT OR IGNORE INTO points VALUES (?, ?)", (key, spec))
         self._db.execute(
             "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
@@ -131,9 +158,16 @@ class Store:
              row.train_error, row.train_objective, row.seconds, row.status, row.error, __version__),
         )  # fmt: skip
 
+    def _identity(self, point: Point) -> tuple[str, str]:
+        """Hash and spec of a point, worked out once: it may have a data set to go through."""
+        if id(point) not in self._known:
+            text = spec_text(point)
+            self._known[id(point)] = (point, _hash(text), text)
+        return self._known[id(point)][1:]
+
     def rows(self, point: Point, models: Iterable[str], seeds: int) -> list[Row]:
         """What is stored of a point, in the order of models and seeds."""
-        key = point_hash(point)
+        key, _ = self._identity(point)
         found = []
         with self._advice():
             for model in models:
@@ -160,7 +194,7 @@ class Store:
             yield
         except sqlite3.DatabaseError as error:
             text = str(error)
-            if "full" in text:
+            if "full" in text or ("disk I/O" in text and self._no_space()):
                 raise StoreError(
                     f"the disk is full: {self.path} keeps what was stored. Free some space and run "
                     "the same command again; it goes on where it stopped"
@@ -171,6 +205,9 @@ class Store:
                     "it, or use another --out folder"
                 ) from None
             raise StoreError(f"{self.path} cannot be used ({text}). {self._way_out()}") from None
+
+    def _no_space(self) -> bool:
+        return shutil.disk_usage(self.path.parent).free < _SMALLEST_ROOM
 
     def _way_out(self) -> str:
         return (

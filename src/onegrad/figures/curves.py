@@ -144,7 +144,7 @@ def caption(experiment: Experiment, seeds: int | None = None) -> str:
     if seeds == 1:
         return ", ".join([*_sizes(experiment), "one draw"])
     bars = "error bars: standard error of the network"
-    return ", ".join([*_sizes(experiment), f"{experiment.compare.seeds} seeds", bars])
+    return ", ".join([*_sizes(experiment), experiment.compare.repetitions, bars])
 
 
 def _sizes(experiment: Experiment) -> list[str]:

@@ -14,7 +14,7 @@ from onegrad.data.spikes import Spikes, find_spikes
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
 from onegrad.experiments.predict import predict
 from onegrad.experiments.results import Estimate, paired_difference
-from onegrad.experiments.simulate import simulate_experiment
+from onegrad.experiments.run import simulate_experiment
 from onegrad.experiments.spec import Experiment
 from onegrad.hermite import Array
 from onegrad.problem import degree_rule

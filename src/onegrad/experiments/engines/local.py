@@ -1,0 +1,114 @@
+"""Worker processes on this machine, where they are worth it."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import BrokenExecutor, Executor, Future
+
+from onegrad.experiments.engines.base import Engine, Here, cores
+from onegrad.experiments.engines.work import (
+    Outcome,
+    children_ignore_ctrl_c,
+    pack,
+    start_worker,
+    work,
+    work_on_started,
+)
+from onegrad.experiments.schedule import Unit
+from onegrad.experiments.simulate import by_layer, group_points, reuse_of
+from onegrad.experiments.spec import Experiment
+from onegrad.network.memory import available_bytes, peak_bytes
+from onegrad.threads import threads_for
+
+_WORTH_WORKERS = 4.0  # seconds of work; two processes take one to two to come up
+_INTERPRETER = 200_000_000  # bytes of a worker before it has any problem
+_ONE_THREAD = dict.fromkeys(
+    ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
+)
+
+
+class Local(Engine):
+    """Small problems in loky's worker processes, one BLAS thread each; large ones here.
+
+    A problem that is large enough for several threads is computed in this process on all of them,
+    one repetition after the other. Workers are started at once if their number was given, else
+    when the first units say that there is enough to do.
+    """
+
+    def __init__(self, experiment: Experiment, workers: int | None = None) -> None:
+        self._experiment = experiment
+        self._workers = workers
+        self._here = Here()
+        self._pool: Executor | None = None
+        self._size = 0
+        self._seconds = 0.0
+        self._measured = 0
+
+    @property
+    def slots(self) -> int:
+        return 1 if self._pool is None else 2 * self._size
+
+    def submit(self, unit: Unit, left: int) -> Future[Outcome]:
+        if unit.threads > 1 or not self._worth_workers(left):
+            return self._compute_here(unit)
+        try:
+            if self._pool is None:
+                self._pool = self._start()
+            with children_ignore_ctrl_c():  # the first ones start the processes
+                return self._pool.submit(work_on_started, unit)
+        except BrokenExecutor as error:
+            broken: Future[Outcome] = Future()
+            broken.set_exception(error)
+            return broken
+
+    def _compute_here(self, unit: Unit) -> Future[Outcome]:
+        start = time.perf_counter()
+        future = self._here.submit(work, self._experiment.points, unit)
+        self._seconds += time.perf_counter() - start
+        self._measured += 1
+        return future
+
+    def _worth_workers(self, left: int) -> bool:
+        if self._pool is not None:
+            return True
+        if self._workers is None:
+            each = self._seconds / self._measured if self._measured else 0.0
+            return cores() > 1 and each * left > _WORTH_WORKERS
+        return self._workers > 1
+
+    def _start(self) -> Executor:
+        from loky import ProcessPoolExecutor
+
+        self._size = self._workers or min(cores(), fitting_workers(self._experiment))
+        packed = pack(self._experiment.points)
+        pool: Executor = ProcessPoolExecutor(
+            self._size, initializer=start_worker, initargs=(packed, os.getpid()), env=_ONE_THREAD
+        )
+        return pool
+
+    def restart(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
+            self._pool = self._start()
+
+    def check(self) -> None:
+        """Nothing to do: loky tells when a process dies."""
+
+    def close(self, at_once: bool = False) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
+            self._pool = None
+
+
+def fitting_workers(experiment: Experiment) -> int:
+    """How many repetitions at once fit into the memory that is left, at least one."""
+    models = experiment.compare.simulated
+    most = 0
+    for group in group_points(experiment.points) if models else []:
+        if threads_for(group[0].problem) == 1:
+            layers = by_layer(group).values()
+            reuse = reuse_of(models, len(layers), max(len(members) for members in layers))
+            most = max(most, peak_bytes(group[0].problem, models, reuse))
+    available = available_bytes()
+    return 10_000 if available is None else max(1, int(available / (most + _INTERPRETER)))

@@ -1,0 +1,113 @@
+"""What a worker does with a unit, in this process or in one of its own."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+
+from onegrad.experiments.predict import theory_row
+from onegrad.experiments.results import THEORIES, Row
+from onegrad.experiments.schedule import Unit
+from onegrad.experiments.simulate import run_group
+from onegrad.experiments.spec import Point
+from onegrad.threads import blas_threads
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A unit that raised something nobody expected: its type and message."""
+
+    error: str
+
+
+Outcome = list[tuple[int, Row]] | Failure
+
+# A process computes one unit at a time, however many threads its engine gives it: the number of
+# BLAS threads is set for the process as a whole.
+_one_at_a_time = threading.Lock()
+
+
+def work(points: Sequence[Point], unit: Unit) -> Outcome:
+    """The rows that are wanted of a unit, each with the number of its point."""
+    with _one_at_a_time:
+        try:
+            return _rows(points, unit)
+        except Exception as error:
+            return Failure(f"{type(error).__name__}: {error}")
+
+
+def _rows(points: Sequence[Point], unit: Unit) -> list[tuple[int, Row]]:
+    if unit.models[0] in THEORIES:
+        number, name = unit.points[0], unit.models[0]
+        with blas_threads(unit.threads):
+            return [(number, theory_row(points[number], name)[0])]
+    number_of = {id(points[i].settings): i for i in unit.points}
+    rows = run_group([points[i] for i in unit.points], unit.models, unit.seed, unit.threads)
+    pairs = [(number_of[id(row.point)], row) for row in rows]
+    return [(i, row) for i, row in pairs if (i, row.model) in unit.cells]
+
+
+# --- worker processes of our own ------------------------------------------------------------
+
+_PATIENCE = 1.0  # seconds between two looks for the process that started a worker
+_packed = b""
+
+
+def start_worker(packed: bytes, parent: int) -> None:
+    """The points come once, not with every unit; Ctrl-C is the coordinator's business."""
+    global _packed
+    _packed = packed
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def work_on_started(unit: Unit) -> Outcome:
+    return work_on_packed(_packed, unit)
+
+
+def work_on_packed(packed: bytes, unit: Unit) -> Outcome:
+    return work(_unpacked(packed), unit)
+
+
+def pack(points: tuple[Point, ...]) -> bytes:
+    """All points in one piece, so that what they share (data, activations) stays shared."""
+    import cloudpickle
+
+    packed: bytes = cloudpickle.dumps(points)
+    return packed
+
+
+@lru_cache(maxsize=1)
+def _unpacked(packed: bytes) -> tuple[Point, ...]:
+    points: tuple[Point, ...] = pickle.loads(packed)
+    return points
+
+
+def _end_with(parent: int) -> None:
+    """A worker whose coordinator was killed ends too, in the middle of whatever it does."""
+    while os.getppid() == parent:
+        time.sleep(_PATIENCE)
+    os._exit(1)
+
+
+@contextmanager
+def children_ignore_ctrl_c() -> Iterator[None]:
+    """Processes started inside never see Ctrl-C, from their first moment on.
+
+    The terminal sends it to all of them; only the coordinator is to act on it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
