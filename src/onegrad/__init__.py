@@ -25,6 +25,7 @@ _HOME = {
     "degree_report": "experiments.degree",
     "run": "experiments.run",
     "predict": "experiments.predict",
+    "predict_curve": "experiments.predict",
     "SpecError": "errors",
     "AssumptionError": "errors",
     "ConvergenceError": "errors",
@@ -49,6 +50,7 @@ __all__ = [
     "get_activation",
     "hermite_activation",
     "predict",
+    "predict_curve",
     "register",
     "run",
     "simulate",
@@ -62,7 +64,7 @@ if TYPE_CHECKING:
     from onegrad.data.mixture import Mixture
     from onegrad.errors import AssumptionError, ConvergenceError, SpecError
     from onegrad.experiments.degree import degree_report
-    from onegrad.experiments.predict import predict
+    from onegrad.experiments.predict import predict, predict_curve
     from onegrad.experiments.results import Estimate
     from onegrad.experiments.run import run
     from onegrad.experiments.simulate import simulate

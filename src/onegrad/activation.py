@@ -275,6 +275,10 @@ _HERMITE = re.compile(r"\s*hermite\s*\(([^()]*)\)\s*")
 class _Polynomial:
     coefficients: tuple[float, ...]
 
+    @property
+    def degree(self) -> int:
+        return len(self.coefficients) - 1
+
     def __call__(self, x: Array) -> Array:
         return hermite_series(self.coefficients, x)
 

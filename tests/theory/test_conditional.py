@@ -13,9 +13,9 @@ from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.experiments.predict import predict
 from onegrad.experiments.simulate import simulate
 from onegrad.problem import Problem
-from onegrad.theory import conditional as conditional_module
 from onegrad.theory import neurons as neurons_module
-from onegrad.theory.conditional import Nodes, Solution, errors_at, predict_mixture
+from onegrad.theory import resolution as resolution_module
+from onegrad.theory.conditional import predict_mixture
 from onegrad.theory.geometry import (
     Geometry,
     Labels,
@@ -27,6 +27,7 @@ from onegrad.theory.isotropic import predict_isotropic
 from onegrad.theory.learned import learned_function
 from onegrad.theory.neurons import drawn_types
 from onegrad.theory.nodes import Effort, component_nodes, piecewise_gauss, quasi_gaussian, two_level
+from onegrad.theory.resolution import Nodes, Solution, errors_at
 from onegrad.theory.smoothing import slope_moments, smoothed
 
 from . import plain_simulation as plain
@@ -485,14 +486,14 @@ def test_larger_steps_on_isotropic_data(
     assert abs(ours.train_error - mean) <= 4 * standard_error
     assert abs(closed.train_error - mean) > 4 * standard_error
     apart = closed.train_error / ours.train_error - 1
-    original = conditional_module.features_at
+    original = resolution_module.features_at
 
     def rigid(*args: Any) -> Any:
         features = original(*args)
         slope = np.repeat((features.slope @ features.weights)[:, None], len(features.weights), 1)
         return replace(features, slope=slope)
 
-    monkeypatch.setattr(conditional_module, "features_at", rigid)
+    monkeypatch.setattr(resolution_module, "features_at", rigid)
     frozen = predict(problem, method="conditional", accuracy=0.003)
     assert abs(closed.train_error / frozen.train_error - 1) < 0.5 * abs(apart)
 
@@ -730,9 +731,10 @@ def test_quasi_gaussian_has_exact_second_moments() -> None:
 def test_component_nodes_have_the_right_mean_and_covariance() -> None:
     rng = np.random.default_rng(1)
     root = rng.standard_normal((4, 4))
-    covariance, mean = root @ root.T, rng.standard_normal(4)
+    root, mean = root + root.T, rng.standard_normal(4)
+    covariance = root @ root
     x, w = component_nodes(
-        mean, covariance, 0.1 * np.eye(4), Effort.level(1), rng.standard_normal(4), (0.0,)
+        mean, root, 0.1 * np.eye(4), Effort.level(1), rng.standard_normal(4), (0.0,)
     )
     assert w @ x == pytest.approx(mean)
     assert np.allclose(((x - mean).T * w) @ (x - mean), covariance)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Literal
+
 import numpy as np
 
 from onegrad.data.labels import ComponentLabels, SingleIndex
@@ -18,6 +21,8 @@ from onegrad.theory.geometry import (
     typical_geometry,
 )
 from onegrad.theory.neurons import Neurons, drawn_types, initial_output_matters
+
+Kind = Literal["random", "orthogonal"]
 
 
 def training_of(problem: Problem) -> Training:
@@ -62,17 +67,29 @@ def geometry_of(problem: Problem, overlaps: str, rng: int) -> tuple[Geometry, bo
         ), True
     teacher_kind = problem.labels.direction if isinstance(problem.labels, SingleIndex) else None
     if not isinstance(data, Mixture):
-        return typical_geometry(problem.dim, [1.0], [[]], teacher=teacher_kind), False
-    strengths = [problem.spread * data.relative_strengths for _ in data.weights]
-    return typical_geometry(
-        problem.dim,
-        data.weights,
-        strengths,
-        alignment=data.alignment,
-        mean=data.mean,
-        teacher=teacher_kind,
-        directions="orthogonal" if directions == "orthogonal" else "random",
+        return _typical(problem.dim, (1.0,), (), 0.0, 0.0, teacher_kind, "random"), False
+    strengths = tuple((problem.spread * data.relative_strengths).tolist())
+    kind: Kind = "orthogonal" if directions == "orthogonal" else "random"
+    return _typical(
+        problem.dim, data.weights, strengths, data.alignment, data.mean, teacher_kind, kind
     ), False
+
+
+@lru_cache(maxsize=64)
+def _typical(
+    dim: int,
+    weights: tuple[float, ...],
+    strengths: tuple[float, ...],
+    alignment: float,
+    mean: float,
+    teacher: Literal["random", "spikes"] | None,
+    directions: Kind,
+) -> Geometry:
+    """Points of a curve that have the same geometry get the same object."""
+    return typical_geometry(
+        dim, weights, [strengths for _ in weights],
+        alignment=alignment, mean=mean, teacher=teacher, directions=directions,
+    )  # fmt: skip
 
 
 def drawn_neurons(problem: Problem, parts: tuple[Geometry, Labels, Training], rng: int) -> Neurons:

@@ -4,21 +4,37 @@ The readout minimises (1/m)‖y − Φa‖² + λ‖a‖² over m samples. Given
 ν_s + D_s Ŵ_⊥ x_⊥ + E_s^{1/2} g, with Ŵ_⊥ (k × n') of independent rows of norm b_i
 (docs/theory.md, sections 2 and 3; equation numbers below are its own). Sums over neurons are
 sums over types i with multiplicities c_i. No matrix of nodes × nodes is formed.
+
+Arrays may have a leading axis: a stack of problems of one shape, solved together because many
+small problems cost mostly the calls.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from onegrad.errors import ConvergenceError
 from onegrad.hermite import Array
 
 _RANK_TOLERANCE = 1e-12  # of the largest squared singular value of the table of slopes
 _MEMORY = 12
+_DAMPING = 1e-12  # of the normal equations of the acceleration, whose columns have norm one
+
+
+def transposed(x: Any) -> Array:
+    return np.asarray(np.swapaxes(x, -1, -2))
+
+
+def one_of(record: Any, index: int) -> dict[str, Any]:
+    """The fields of one problem of a stacked dataclass."""
+    values = {f.name: getattr(record, f.name) for f in fields(record)}
+    return {k: np.asarray(v[index]) if isinstance(v, np.ndarray) else v for k, v in values.items()}
 
 
 @dataclass(frozen=True)
@@ -31,7 +47,7 @@ class Features:
     counts : (T,) c_i, summing to the width k
     weights : (S,) ω_s, summing to one
     labels, noise : (S,) ȳ_s = E[y|κ_s], Var[y|κ_s]
-    bulk_dim : n' = n − r
+    bulk_dim : n' = n − r, an array of no axes (or the leading one)
     tilt : (T,) or None; the rows of Ŵ_⊥ are correlated as b_i² δ_ij − tilt_i tilt_j when the
         direction W₀ᵀa is among those conditioned on (docs/theory.md eq. (24))
     """
@@ -44,26 +60,37 @@ class Features:
     weights: Array
     labels: Array
     noise: Array
-    bulk_dim: int
+    bulk_dim: Array
     tilt: Array | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bulk_dim", np.asarray(self.bulk_dim, float))
+
+    @staticmethod
+    def stack(parts: Sequence[Features]) -> Features:
+        """Problems of one shape, all with a tilt or none."""
+        columns: dict[str, Any] = {}
+        for f in fields(Features):
+            values = [getattr(p, f.name) for p in parts]
+            columns[f.name] = None if values[0] is None else np.stack(values)
+        return Features(**columns)
 
     @cached_property
     def factors(self) -> tuple[Array, Array]:
         """(U, V) with b_i d_is = (U Vᵀ)_is, U (T, R), V (S, R), by a truncated SVD."""
-        scaled = self.slope * np.sqrt(self.counts * self.bulk**2)[:, None] * np.sqrt(self.weights)
-        types, nodes = scaled.shape
-        gram = scaled @ scaled.T if types <= nodes else scaled.T @ scaled
-        values, vectors = np.linalg.eigh(gram)
-        kept = values > max(_RANK_TOLERANCE * float(values[-1]), 1e-300)
-        if not np.any(kept):  # no slope at all: one empty direction keeps the shapes alive
-            return np.zeros((types, 1)), np.zeros((nodes, 1))
-        if types <= nodes:
-            left = vectors[:, kept]
-            right = scaled.T @ left
-        else:
-            right = vectors[:, kept]
-            left = scaled @ right
-        return left / np.sqrt(self.counts)[:, None], right / np.sqrt(self.weights)[:, None]
+        scaled = self.slope * np.sqrt(self.counts * self.bulk**2)[..., None]
+        scaled = scaled * np.sqrt(self.weights)[..., None, :]
+        types, nodes = scaled.shape[-2:]
+        few = types <= nodes
+        values, vectors = np.linalg.eigh(
+            scaled @ transposed(scaled) if few else transposed(scaled) @ scaled
+        )
+        kept = values > np.maximum(_RANK_TOLERANCE * values[..., -1:], 1e-300)
+        # at least one direction, an empty one if there is no slope at all, keeps the shapes alive
+        rank = max(1, int(kept.sum(axis=-1).max()))
+        basis = (vectors * kept[..., None, :])[..., -rank:]
+        left, right = (basis, transposed(scaled) @ basis) if few else (scaled @ basis, basis)
+        return left / np.sqrt(self.counts)[..., None], right / np.sqrt(self.weights)[..., None]
 
 
 @dataclass(frozen=True)
@@ -71,13 +98,18 @@ class FixedPoint:
     """Solution of eqs. (8)–(11): m_i > 0 and χ_s ≥ 0, with what it took to find it."""
 
     features: Features
-    samples: float
-    ridge: float
-    gain: Array  # m_i
-    chi: Array  # χ_s
-    iterations: int
-    residual: float  # largest change of log m, log χ under one more application of the map
+    samples: Array
+    ridge: Array
+    gain: Array  # (T,) m_i
+    chi: Array  # (S,) χ_s
+    iterations: Array
+    residual: Array
     finite_size: bool = False  # χ counts the mean part too, eq. (27)
+
+    def take(self, index: int) -> FixedPoint:
+        """One problem of a stack."""
+        features = Features(**one_of(self.features, index))
+        return FixedPoint(**one_of(self, index) | {"features": features})
 
 
 class Core:
@@ -86,40 +118,69 @@ class Core:
     def __init__(self, features: Features, gain: Array, weights: Array) -> None:
         u, v = features.factors
         self.u, self.v = u, v
-        self.g = v.T @ (weights[:, None] * v)
-        inner = (u.T * (features.counts * gain / features.bulk_dim)) @ u
-        self.h = np.linalg.inv(np.eye(len(inner)) + inner @ self.g)
+        self.g = transposed(v) @ (weights[..., None] * v)
+        share = features.counts * gain / features.bulk_dim[..., None]
+        inner = (transposed(u) * share[..., None, :]) @ u
+        self.h = np.asarray(np.linalg.inv(np.eye(inner.shape[-1]) + inner @ self.g), float)
         self.k = self.h @ inner
-        self.k = 0.5 * (self.k + self.k.T)
+        self.k = 0.5 * (self.k + transposed(self.k))
         self.gh = self.g @ self.h
-        self.gh = 0.5 * (self.gh + self.gh.T)
+        self.gh = 0.5 * (self.gh + transposed(self.gh))
+
+    def take(self, index: int) -> Core:
+        one = object.__new__(Core)
+        one.__dict__ = {name: value[index] for name, value in self.__dict__.items()}
+        return one
 
 
 def diagonal(x: Array, inner: Array) -> Array:
     """diag(x inner xᵀ)."""
-    return np.asarray(((x @ inner) * x).sum(axis=1))
+    return np.einsum("...ij,...ij->...i", x @ inner, x)
+
+
+def product(matrix: Array, vector: Array) -> Array:
+    """matrix @ vector, of one problem or of each in a stack."""
+    return np.asarray((matrix @ vector[..., None])[..., 0])
 
 
 def response_kernel(features: Features, core: Core, gain: Array) -> Array:
     """Z⁻¹ of eq. (15): c_i dm_i = −[Z F dw]_i."""
-    bulk = (core.u @ core.gh @ core.u.T) ** 2 / features.bulk_dim
-    return np.diag(1.0 / (features.counts * gain**2)) - bulk
+    kernel = -((core.u @ core.gh @ transposed(core.u)) ** 2) / features.bulk_dim[..., None, None]
+    index = np.arange(gain.shape[-1])
+    kernel[..., index, index] += 1.0 / (features.counts * gain**2)
+    return np.asarray(kernel)
 
 
 def response_table(core: Core, extra: Array, v: Array) -> Array:
     """F_is = e_is + b_i² ((W⁻¹P d_i)_s)²  (eq. (14))."""
-    return np.asarray(extra + (core.u @ core.h.T @ v.T) ** 2)
+    return np.asarray(extra + (core.u @ transposed(core.h) @ transposed(v)) ** 2)
 
 
-def factor_positive(matrix: Array, what: str) -> tuple[Array, bool]:
-    try:
-        lower, low = cho_factor(matrix, lower=True)
-    except np.linalg.LinAlgError:
-        raise ConvergenceError(
-            f"{what} is not positive definite at this fixed point, which is therefore not the "
-            "physical one, or is too close to interpolation. Use a larger ridge."
-        ) from None
-    return lower, bool(low)
+class Cholesky:
+    """Factors of symmetric positive matrices; LAPACK itself, because matrices are small."""
+
+    def __init__(self, matrix: Array, what: str) -> None:
+        self.lower = []
+        for one in matrix.reshape(-1, *matrix.shape[-2:]):
+            lower, failed = dpotrf(one, lower=1)
+            if failed:
+                raise ConvergenceError(
+                    f"{what} is not positive definite at this fixed point, which is therefore not "
+                    "the physical one, or is too close to interpolation. Use a larger ridge."
+                )
+            self.lower.append(lower)
+
+    def solve(self, right: Array) -> Array:
+        """right (T,), or (P, T) with a row for each matrix."""
+        if right.ndim == 1:
+            return np.asarray(dpotrs(self.lower[0], right, lower=1)[0])
+        pairs = zip(self.lower, right, strict=True)
+        return np.stack([dpotrs(lower, row, lower=1)[0] for lower, row in pairs])
+
+    def take(self, index: int) -> Cholesky:
+        one = object.__new__(Cholesky)
+        one.lower = [self.lower[index]]
+        return one
 
 
 def mean_share(
@@ -143,27 +204,29 @@ def mean_share(
         inner = lifted.T @ taken @ lifted
         pushed = pushed - diagonal(core.u @ core.gh, inner) / features.bulk_dim
         share = share + diagonal(v @ core.h, inner)
-    factor = factor_positive(response_kernel(features, core, gain), "the response of the gains")
-    return np.asarray(share - response_table(core, extra, v).T @ cho_solve(factor, pushed))
+    factor = Cholesky(response_kernel(features, core, gain), "the response of the gains")
+    return np.asarray(share - response_table(core, extra, v).T @ factor.solve(pushed))
 
 
-def _map(features: Features, samples: float, ridge: float, z: Array, finite_size: bool) -> Array:
-    types = len(features.bulk)
-    gain, chi = np.exp(z[:types]), np.exp(z[types:])
+def _map(features: Features, samples: Array, ridge: Array, z: Array, finite_size: bool) -> Array:
+    types = features.bulk.shape[-1]
+    both = np.exp(z)
+    gain, chi = both[..., :types], both[..., types:]
     w = features.weights / (1.0 + chi)
     core = Core(features, gain, w)
-    inverse = ridge + features.extra @ w + diagonal(core.u, core.gh)
-    spread = diagonal(core.v, core.k)
-    x = (features.counts * gain) @ features.extra + features.bulk_dim * spread
+    inverse = ridge[..., None] + product(features.extra, w) + diagonal(core.u, core.gh)
+    x = product(transposed(features.extra), features.counts * gain)
+    x += features.bulk_dim[..., None] * diagonal(core.v, core.k)
     if finite_size:
         x += mean_share(features, gain, w, features.mean, features.extra, core.v)
-    return np.concatenate([-np.log(inverse), np.log(np.maximum(x / samples, 1e-300))])
+    x = np.maximum(x / samples[..., None], 1e-300)
+    return np.log(np.concatenate([1.0 / inverse, x], axis=-1))
 
 
 def solve_fixed_point(
     features: Features,
-    samples: float,
-    ridge: float,
+    samples: float | Array,
+    ridge: float | Array,
     *,
     tolerance: float = 1e-10,
     max_iterations: int = 2000,
@@ -173,54 +236,80 @@ def solve_fixed_point(
 
     The map is monotone and scalable in these variables, so the solution is unique and plain
     iteration converges; acceleration only makes it quick, and is restarted when it does not
-    help. Raises ConvergenceError with advice if `max_iterations` is not enough.
-    finite_size : let χ count the degrees of freedom of the mean part, eqs. (27)–(28)
+    help. Raises ConvergenceError with advice if `max_iterations` is not enough. An iteration
+    costs O((T + S) R²). Problems of a stack converge each on its own.
+    finite_size : let χ count the degrees of freedom of the mean part, eqs. (27)–(28); no stacks
     """
-    w = features.weights
-    start = ridge + features.extra @ w + (features.slope**2 @ w) * features.bulk**2
-    first = np.log(np.maximum(features.counts / start @ features.extra / samples, 1e-3))
-    z = np.concatenate([-np.log(start), first])
-    steps: list[Array] = []
-    changes: list[Array] = []
-    previous: tuple[Array, Array] | None = None
-    best = np.inf
+    m, ridges, w = np.asarray(samples, float), np.asarray(ridge, float), features.weights
+    start = ridges[..., None] + product(features.extra, w)
+    start += product(features.slope**2, w) * features.bulk**2
+    first = product(transposed(features.extra), features.counts / start) / m[..., None]
+    z = np.concatenate([-np.log(start), np.log(np.maximum(first, 1e-3))], axis=-1)
+    shape, types = z.shape, start.shape[-1]
+    z = z.reshape(-1, shape[-1])
+    found, done = z.copy(), np.zeros(len(z), bool)
+    iterations, left = np.zeros(len(z), int), np.full(len(z), np.inf)
+    acceleration = _Acceleration()
     for iteration in range(1, max_iterations + 1):
-        image = _map(features, samples, ridge, z, finite_size)
+        image = _map(features, m, ridges, z.reshape(shape), finite_size).reshape(z.shape)
         change = image - z
-        residual = float(np.abs(change).max())
-        if not np.isfinite(residual):
+        residual = np.abs(change).max(axis=1)
+        if not np.all(np.isfinite(residual)):
             raise ConvergenceError(
-                "the fixed point of the theory left the numbers a computer can hold; "
-                f"ridge = {ridge:.3g} is probably too small, or a label or spike too large."
+                "the fixed point of the theory left the numbers a computer can hold; ridge = "
+                f"{ridges.min():.3g} is probably too small, or a label or spike too large."
             )
-        if residual < tolerance:
-            types = len(features.bulk)
+        new = ~done & (residual < tolerance)
+        found[new], left[new], iterations[new] = image[new], residual[new], iteration
+        done |= new
+        if np.all(done):
+            both, lead = np.exp(found).reshape(shape), shape[:-1]
             return FixedPoint(
-                features, samples, ridge, np.exp(image[:types]), np.exp(image[types:]),
-                iteration, residual, finite_size,
+                features, m, ridges, both[..., :types], both[..., types:],
+                iterations.reshape(lead), left.reshape(lead), finite_size,
             )  # fmt: skip
-        if residual > 20 * best:  # acceleration went astray: forget it
-            steps, changes, previous = [], [], None
-        best = min(best, residual)
-        if previous is not None:
-            steps.append(z - previous[0])
-            changes.append(change - previous[1])
-            steps, changes = steps[-_MEMORY:], changes[-_MEMORY:]
-        previous = (z, change)
-        z = z + _accelerated(change, steps, changes)
+        change[done] = 0.0
+        z = z + acceleration.step(z, change, residual)
     raise ConvergenceError(
-        f"the fixed point of the theory moved by {residual:.1e} after {max_iterations} "
-        f"iterations (wanted {tolerance:.0e}). A larger ridge than {ridge:.3g} converges faster, "
-        "above all where the width is close to the number of samples."
+        f"the fixed point of the theory moved by {residual[~done].max():.1e} after "
+        f"{max_iterations} iterations (wanted {tolerance:.0e}). A larger ridge than "
+        f"{ridges.min():.3g} converges faster, above all where the width is close to the number "
+        "of samples."
     )
 
 
-def _accelerated(change: Array, steps: list[Array], changes: list[Array]) -> Array:
-    if not steps:
-        return change
-    f = np.stack(changes, axis=1)
-    size = np.linalg.norm(f, axis=0) + 1e-300
-    mixing = np.linalg.lstsq(f / size, change, rcond=1e-10)[0] / size
-    step = change - (np.stack(steps, axis=1) + f) @ mixing
-    # A step of more than e³ in one go is a sign of a bad extrapolation, not of progress.
-    return np.asarray(step if np.abs(step).max() < 3.0 else change)
+class _Acceleration:
+    """Anderson's mixing of the last steps, row by row."""
+
+    def __init__(self) -> None:
+        self.steps: list[Array] = []
+        self.changes: list[Array] = []
+        self.previous: tuple[Array, Array] | None = None
+        self.best: Array | None = None
+
+    def step(self, z: Array, change: Array, residual: Array) -> Array:
+        best = residual if self.best is None else np.minimum(self.best, residual)
+        astray = np.zeros(len(z), bool) if self.best is None else residual > 20 * self.best
+        self.best = best
+        if self.previous is not None:
+            self.steps.append(z - self.previous[0])
+            self.changes.append(change - self.previous[1])
+            self.steps, self.changes = self.steps[-_MEMORY:], self.changes[-_MEMORY:]
+        if np.any(astray):  # acceleration led these rows away: forget it
+            for past in (*self.steps, *self.changes):
+                past[astray] = 0.0
+        self.previous = (z, change)
+        if not self.steps:
+            return change
+        f = np.stack(self.changes, axis=1)  # (P, memory, N)
+        size = np.sqrt(np.einsum("pij,pij->pi", f, f)) + 1e-300
+        f /= size[:, :, None]
+        gram = f @ transposed(f)
+        gram[:, np.arange(len(self.steps)), np.arange(len(self.steps))] += _DAMPING
+        mixing = np.linalg.solve(gram, f @ change[:, :, None])[:, None, :, 0]
+        moved = np.stack(self.steps, axis=1) / size[:, :, None] + f
+        step = change - (mixing @ moved)[:, 0]
+        # A step of more than e³ in one go is a sign of a bad extrapolation, not of progress.
+        wild = ~(np.abs(step).max(axis=1) < 3.0)
+        step[wild] = change[wild]
+        return np.asarray(step)

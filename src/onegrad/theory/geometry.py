@@ -13,6 +13,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -27,7 +28,7 @@ Gradient = Literal["exact", "labels-only"]
 _RANK_TOLERANCE = 1e-9  # directions that add less than this to the span are not new
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Geometry:
     """The mixture in the coordinates of an orthonormal basis V of its r special directions.
 
@@ -74,6 +75,13 @@ class Geometry:
     def mean_covariance(self) -> Array:
         """VᵀΣ̄V, Σ̄ = Σ ρ_c Σ_c; outside of V it is the identity."""
         return np.einsum("c,cij->ij", self.weights, self.covariances)
+
+    @cached_property
+    def roots(self) -> Array:
+        """(C, r, r) symmetric roots of the covariances."""
+        values, vectors = np.linalg.eigh(self.covariances)
+        scaled = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+        return np.asarray(scaled @ vectors.transpose(0, 2, 1))
 
     @property
     def mean_trace(self) -> float:
@@ -215,10 +223,16 @@ def typical_geometry(
     chance = directions == "random"
     between = math.sqrt(2 / (math.pi * dim)) if chance else 0.0
     gram = np.full((size, size), 1 / math.sqrt(dim) if chance else 0.0)
+    # The sign of a spike matters only to a teacher made of spikes. What is orthogonal to one of
+    # two aligned spikes has that much less of a chance overlap with the other.
+    cosine = alignment if teacher == "spikes" else abs(alignment)
+    across = between * math.sqrt(1 - cosine**2)
     for p, (c, i) in enumerate(owners):
         for q, (d, j) in enumerate(owners):
-            aligned = alignment != 0 and i == j == 0
-            gram[p, q] = float(i == j) if c == d else (alignment if aligned else between)
+            other = across if 0 in (i, j) else between
+            if i == j == 0:
+                other = cosine if alignment else between
+            gram[p, q] = float(i == j) if c == d else other
     np.fill_diagonal(gram, 1.0)
     if corners:  # the directions that the simplex is made of, drawn independently
         gram[-corners:, -corners:] = np.eye(corners)

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from onegrad.errors import AssumptionError, did_you_mean
 from onegrad.hermite import Array, gauss_hermite, orthonormal_hermite, sqrt_factorial
-from onegrad.theory.conditional import Solution
 from onegrad.theory.geometry import Geometry, Labels, Training
+from onegrad.theory.resolution import Solution
 from onegrad.theory.smoothing import smoothed
 
 _ORDER = 80  # nodes for the coefficients; the functions of t are smooth

@@ -12,10 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onegrad.activation import Activation, Smoothed
 from onegrad.errors import AssumptionError
 from onegrad.hermite import Array, gauss_hermite
 from onegrad.theory.geometry import Geometry, Labels, Training
-from onegrad.theory.nodes import Effort, axis_order, component_nodes, standard_nodes, tensor
+from onegrad.theory.nodes import (
+    Effort,
+    Rule,
+    axis_order,
+    component_nodes,
+    standard_nodes,
+    tensor,
+)
 from onegrad.theory.smoothing import slope_moments, smoothed
 
 _WEAK_STEP = 1e-3  # a step that adds less than this to a preactivation's variance is nearly linear
@@ -65,11 +73,17 @@ def initial_output_matters(geometry: Geometry, labels: Labels, training: Trainin
     if training.gradient == "labels-only" or training.rate == 0:
         return False
     scale = math.sqrt(geometry.dim * training.weight_variance)
-    output = training.width * training.readout_square * training.activation.second_moment(scale)
-    output += (training.width * training.readout_mean) ** 2 * float(
-        training.activation.smoothed(0.0, scale).value ** 2
-    )
+    mean, square = _two_moments(training.activation, 0.0, scale)
+    output = training.width * training.readout_square * square
+    output += (training.width * training.readout_mean * mean) ** 2
     return output > _OUTPUT_MATTERS * max(_label_power(geometry, labels), 1e-12)
+
+
+def _two_moments(activation: Activation, shift: float, scale: float) -> tuple[float, float]:
+    """E σ(s+bZ) and E σ(s+bZ)², to a percent: enough to compare with a threshold."""
+    z, w = gauss_hermite(32)
+    values = activation(shift + scale * z)
+    return float(w @ values), float(w @ values**2)
 
 
 def _label_power(geometry: Geometry, labels: Labels) -> float:
@@ -81,8 +95,7 @@ def _label_power(geometry: Geometry, labels: Labels) -> float:
         assert labels.links is not None
         xi = geometry.teacher
         scale = math.sqrt(float(xi @ geometry.covariances[c] @ xi))
-        moments = labels.links[c].smoothed(float(xi @ geometry.means[c]), scale)
-        total += weight * float(moments.value**2 + moments.variance)
+        total += weight * _two_moments(labels.links[c], float(xi @ geometry.means[c]), scale)[1]
     return float(total)
 
 
@@ -107,7 +120,7 @@ def _step_sample(
             continue
         kinks = () if labels.links is None else labels.links[c].kinks
         kappa, omega = component_nodes(
-            geometry.means[c], geometry.covariances[c], np.eye(r) * variance / bulk**2, effort,
+            geometry.means[c], geometry.roots[c], np.eye(r) * variance / bulk**2, effort,
             geometry.teacher if labels.links is not None else None, kinks,
         )  # fmt: skip
         u = label_means(geometry, labels, c, kappa)
@@ -115,7 +128,8 @@ def _step_sample(
         rules = [(np.concatenate([kappa, u[:, None], noise[:, None]], axis=1), weight * omega)]
         if output:
             scale = np.sqrt(bulk**2 + variance * np.einsum("si,si->s", kappa, kappa))
-            first = smoothed(training.activation, np.zeros_like(scale), scale)
+            table = smoothed(training.activation, np.zeros((len(u), 1)), scale[:, None])
+            first = Smoothed(*(moment[:, 0] for moment in table))
             rest = np.maximum(first.variance - scale**2 * first.slope**2, 0.0)
             noise = noise + training.width * (
                 training.readout_square * rest + training.readout_std**2 * first.value**2
@@ -123,8 +137,11 @@ def _step_sample(
             u = u - training.width * training.readout_mean * first.value
             columns = [kappa, u[:, None], noise[:, None], first.slope[:, None]]
             rules = [(np.concatenate(columns, axis=1), weight * omega), gauss_hermite(3)]
-        rules.append(gauss_hermite(3) if np.any(noise > 0) else (np.zeros(1), np.ones(1)))
-        nodes, omega = tensor(rules)
+        noisy = bool(np.any(noise > 0))
+        if not (noisy or output):
+            parts.append((kappa, u, weight * omega))
+            continue
+        nodes, omega = tensor([*rules, gauss_hermite(3) if noisy else (np.zeros(1), np.ones(1))])
         u = nodes[:, r] + np.sqrt(nodes[:, r + 1]) * nodes[:, -1]
         if output:
             along = nodes[:, -2]
@@ -216,10 +233,11 @@ def pure_types(geometry: Geometry, labels: Labels, training: Training, effort: E
     rotation = np.eye(count)
     rotation[: geometry.rank, : geometry.rank] = vectors[:, ::-1]
     moved = _step_importance(training, sample, second, bulk, memory)
-    leading, readout_axes = [_readout_rule(training, moved, effort)], []
+    leading: tuple[Rule, ...] = (_readout_rule(training, moved, effort),)
+    readout_axes: list[float] = []
     if moved < _WEAK_STEP:  # the readout is one more weak axis, and coarse averages will do
-        leading, readout_axes = [], [0.0]
-    else:
+        leading, readout_axes = (), [0.0]
+    elif effort != Effort.level(0):
         sample = _step_sample(geometry, labels, training, effort, output)
         memory = _memory(bulk_dim, training.step_samples, sample.power)
     z, p = standard_nodes(np.array([*importance, *readout_axes]), effort, leading)
@@ -232,7 +250,7 @@ def pure_types(geometry: Geometry, labels: Labels, training: Training, effort: E
             geometry.dim * variance / (training.width * training.readout_square)
         )
     # Without the output nothing but h depends on the readout: average once per f0.
-    repeats = 1 if output or readout_axes else len(leading[0][1])
+    repeats = 1 if output or readout_axes else leading[0].order
     if moved < _TINY_STEP:  # not even the neuron matters
         start_for_step, repeats = np.zeros((1, count)), len(z)
     else:
@@ -272,12 +290,12 @@ def _step_importance(
     return training.rate**2 * training.readout_square * moved
 
 
-def _readout_rule(training: Training, moved: float, effort: Effort) -> tuple[Array, Array]:
+def _readout_rule(training: Training, moved: float, effort: Effort) -> Rule:
     """Nodes for (a − readout_mean)/readout_std: the more, the further the step moves neurons."""
     if training.readout_std == 0:
-        return np.zeros(1), np.ones(1)
+        return Rule(1)
     order = axis_order(moved, effort)
-    return gauss_hermite(2 * max(1 + effort.raised, math.ceil((order + 1) / 2)))
+    return Rule(2 * max(1 + effort.raised, math.ceil((order + 1) / 2)))
 
 
 def drawn_types(first_layer: Array, basis: Array, tilt: Array | None = None) -> Neurons:

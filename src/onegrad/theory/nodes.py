@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri, roots_legendre
@@ -34,7 +35,7 @@ class Effort:
     label_nodes : Gauss nodes on each smooth piece of the label
     longest : most nodes along one axis
     most : more tensor nodes than this and quasi-Monte Carlo is used
-    points : number of quasi-Monte Carlo points
+    points : number of quasi-Monte Carlo points; 0: shorten the longest rules instead
     """
 
     tolerance: float
@@ -43,6 +44,11 @@ class Effort:
     longest: int
     most: int
     points: int
+
+    @staticmethod
+    def draft() -> Effort:
+        """The coarsest resolution, for a first look: errors within 3 %, in milliseconds."""
+        return replace(Effort.level(0), most=128, points=0, longest=8)
 
     @staticmethod
     def level(level: int) -> Effort:
@@ -165,8 +171,10 @@ def _primes(count: int) -> list[int]:
 
 def tensor(rules: list[tuple[Array, Array]]) -> tuple[Array, Array]:
     """Product of rules; a rule's nodes are (p,) for one axis or (p, axes)."""
-    nodes, weights = np.zeros((1, 0)), np.ones(1)
-    for x, w in rules:
+    if not rules:
+        return np.zeros((1, 0)), np.ones(1)
+    nodes, weights = rules[0][0].reshape(len(rules[0][1]), -1), rules[0][1]
+    for x, w in rules[1:]:
         x = x.reshape(len(w), -1)
         nodes = np.concatenate(
             [np.repeat(nodes, len(w), axis=0), np.tile(x, (len(nodes), 1))], axis=1
@@ -175,8 +183,21 @@ def tensor(rules: list[tuple[Array, Array]]) -> tuple[Array, Array]:
     return nodes, weights
 
 
+class Rule(NamedTuple):
+    """A Gauss rule for one Gaussian axis, of `order` nodes on each piece between the breaks."""
+
+    order: int
+    breaks: tuple[float, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[Array, Array]:
+        return (
+            piecewise_gauss(self.breaks, self.order) if self.breaks else gauss_hermite(self.order)
+        )
+
+
 def standard_nodes(
-    importance: Array, effort: Effort, leading: list[tuple[Array, Array]] | None = None
+    importance: Array, effort: Effort, leading: tuple[Rule, ...] = ()
 ) -> tuple[Array, Array]:
     """Nodes for Z ~ N(0, I): `leading` rules for the first axes, then one axis per importance.
 
@@ -186,36 +207,67 @@ def standard_nodes(
     """
     if np.any(~np.isfinite(importance)) or np.any(importance < -1e-9):
         raise AssumptionError("importances of integration axes must be finite and non-negative.")
-    rules = list(leading or [])
-    orders = [axis_order(float(i), effort) for i in importance]
+    orders = [axis_order(i, effort) for i in importance.tolist()]
     for j in np.argsort(-importance, kind="stable")[: effort.raised]:
         orders[j] = max(3, orders[j])
+    led = math.prod(len(rule.nodes[1]) for rule in leading)
+    if effort.points == 0:
+        orders = _shortened(orders, effort.most // led)
+    elif led * _size(orders) > effort.most:
+        points = max(effort.points // led, 64)
+        return tensor([*(rule.nodes for rule in leading), quasi_gaussian(len(orders), points)])
+    return _tensor_nodes(leading, tuple(orders))
+
+
+@lru_cache(maxsize=64)
+def _tensor_nodes(leading: tuple[Rule, ...], orders: tuple[int, ...]) -> tuple[Array, Array]:
     strong = [j for j, p in enumerate(orders) if p > 2]
     weak = [j for j, p in enumerate(orders) if p <= 2]
-    led = math.prod(len(w) for _, w in rules)
-    width = sum(x.reshape(len(w), -1).shape[1] for x, w in rules)
-    weak_rule = two_level(len(weak))
-    count = led * math.prod(orders[j] for j in strong) * len(weak_rule[1])
-    if count > effort.most:
-        points = max(effort.points // led, 64)
-        rules.append(quasi_gaussian(len(orders), points))
-        return tensor(rules)
-    rules += [gauss_hermite(orders[j]) for j in strong] + [weak_rule]
-    nodes, weights = tensor(rules)
-    order = np.concatenate([np.arange(width), width + np.argsort(strong + weak)]).astype(int)
-    return nodes[:, order], weights
+    rules = [*(rule.nodes for rule in leading), *(gauss_hermite(orders[j]) for j in strong)]
+    nodes, weights = tensor([*rules, two_level(len(weak))])
+    order = np.concatenate([np.arange(len(leading)), len(leading) + np.argsort(strong + weak)])
+    nodes = nodes[:, order.astype(int)]
+    nodes.flags.writeable = weights.flags.writeable = False
+    return nodes, weights
+
+
+def _complement(unit: Array) -> Array:
+    """Orthonormal columns orthogonal to a unit vector: a reflection without its first column."""
+    normal = unit.copy()
+    normal[0] += math.copysign(1.0, unit[0])
+    reflection = np.eye(len(unit)) - np.outer(normal, normal) * (2.0 / float(normal @ normal))
+    return reflection[:, 1:]
+
+
+def _size(orders: list[int]) -> int:
+    """Nodes of a tensor rule whose axes of order two share a two-level design."""
+    weak = sum(p <= 2 for p in orders)
+    shared = 2 << max(0, math.ceil(math.log2(weak))) if weak else 1
+    return shared * math.prod(p for p in orders if p > 2)
+
+
+def _shortened(orders: list[int], most: int) -> list[int]:
+    """Orders whose tensor has at most that many nodes, the longest rules shortened first."""
+    orders = list(orders)
+    while max(orders, default=2) > 2 and _size(orders) > most:
+        longest = max(orders)
+        for j in range(len(orders) - 1, -1, -1):
+            if orders[j] == longest:
+                orders[j] -= 1
+                break
+    return orders
 
 
 def component_nodes(
     mean: Array,
-    covariance: Array,
+    root: Array,
     spread: Array,
     effort: Effort,
     label: Array | None = None,
     kinks: tuple[float, ...] = (),
     centre: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Nodes (S, r) and weights (S,) for κ ~ N(mean, covariance).
+    """Nodes (S, r) and weights (S,) for κ ~ N(mean, root²), root symmetric.
 
     spread : (r, r) second moment E[vvᵀ]/b² over neurons: what the features see of κ
     label : (r,) direction ξ along which the label varies, or None; its axis comes first, with
@@ -223,9 +275,7 @@ def component_nodes(
     centre : (r,) where the components overlap, for labels that name the component: what is
         learned changes fast there, so the strongest axis is split at it
     """
-    values, vectors = np.linalg.eigh(covariance)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    leading: list[tuple[Array, Array]] = []
+    leading: tuple[Rule, ...] = ()
     along = root @ label if label is not None else np.zeros(len(mean))
     scale = float(np.linalg.norm(along))
     seen = root @ spread @ root
@@ -237,16 +287,16 @@ def component_nodes(
         pieces = 1 + sum(abs(b) < _REACH for b in breaks)
         needed = axis_order(importance, effort)
         if pieces == 1:
-            leading.append(gauss_hermite(max(2 * effort.label_nodes, needed)))
+            leading = (Rule(max(2 * effort.label_nodes, needed)),)
         else:
-            leading.append(piecewise_gauss(breaks, max(effort.label_nodes, math.ceil(needed / 2))))
+            leading = (Rule(max(effort.label_nodes, math.ceil(needed / 2)), breaks),)
     elif centre is not None:
         first = np.linalg.eigh(seen)[1][:, -1]
         needed = axis_order(float(first @ seen @ first), effort)
         if needed > 4:
             away = float(first @ np.linalg.solve(root, centre - mean))
-            leading.append(piecewise_gauss((round(away, 12),), math.ceil(0.6 * needed)))
-    complement = np.linalg.svd(first[None, :])[2][1:].T if leading else np.eye(len(mean))
+            leading = (Rule(math.ceil(0.6 * needed), (round(away, 12),)),)
+    complement = _complement(first) if leading else np.eye(len(mean))
     inner, rotation = np.linalg.eigh(complement.T @ seen @ complement)
     axes = complement @ rotation[:, ::-1]
     if leading:

@@ -1,31 +1,39 @@
 """Training and test error at a fixed point of the conditional Gaussian theory.
 
 Equation numbers are those of docs/theory.md, section 3. No matrix of nodes × nodes is formed.
+Arrays of a stack of problems have a leading axis (fixed_point.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
-from scipy.sparse.linalg import LinearOperator, cg
+from scipy.linalg import lu_factor, lu_solve
 
 from onegrad.errors import ConvergenceError
 from onegrad.hermite import Array
 from onegrad.theory.fixed_point import (
+    Cholesky,
     Core,
     Features,
     FixedPoint,
     diagonal,
-    factor_positive,
     mean_share,
+    one_of,
+    product,
     response_kernel,
     response_table,
+    transposed,
 )
 
 _MEAN_PART_ITERATIONS = 60
 _DIFFERENCE = 1e-4  # relative change of the weights in a central difference
+_TOO_CLOSE = (
+    "the equations of the second moments did not converge; the problem is too close to "
+    "interpolation. Use a larger ridge, or a width further from the samples."
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,7 @@ class Errors:
     node_test : (S,) E[(y − f)²|κ_s] = noise + (ȳ − f)² + q
     node_train : (S,) mean squared residual of the training samples at κ_s
     readout : (T,) trained readout summed over the neurons of a type, E[f|κ] = Σ readout_i ν_i(κ)
+    train_objective, test_error, train_error : arrays of no axes (or the leading one)
     """
 
     prediction: Array
@@ -44,10 +53,14 @@ class Errors:
     node_test: Array
     node_train: Array
     readout: Array
-    train_objective: float
-    test_error: float
-    train_error: float
+    train_objective: Array
+    test_error: Array
+    train_error: Array
     response: Response
+
+    def take(self, index: int) -> Errors:
+        """One problem of a stack."""
+        return Errors(**one_of(self, index) | {"response": self.response.take(index)})
 
 
 class Response:
@@ -61,22 +74,36 @@ class Response:
         f, m = point.features, point.gain
         self.point, self.core = point, core
         kernel = response_kernel(f, core, m)
-        self.factor = factor_positive(kernel, "the response of the fixed point")
+        self.factor = Cholesky(kernel, "the response of the fixed point")
         self.pushed = (readout / (f.counts * m)) ** 2
         self.tilted: Array | None = None
         if f.tilt is not None:
-            self.tilted = core.u.T @ (f.tilt / f.bulk * readout)
-            self.pushed -= (core.u @ core.gh @ self.tilted) ** 2 / f.bulk_dim
-        self.load = np.zeros(len(f.weights))  # D t, known once the equations are solved
-        self.amplification = 1.0  # Σ ω t over Σ ω (rest + source), that is 1/(1 − df₂/m)
+            self.tilted = product(transposed(core.u), f.tilt / f.bulk * readout)
+            swayed = product(core.u @ core.gh, self.tilted)
+            self.pushed -= swayed**2 / f.bulk_dim[..., None]
+        self.load = np.zeros_like(f.weights)  # D t, known once the equations are solved
+        # Σ ω t over Σ ω (rest + source), that is 1/(1 − df₂/m)
+        self.amplification = np.ones(f.weights.shape[:-1])
         self.own = response_table(core, f.extra, core.v)
+
+    def take(self, index: int) -> Response:
+        """One problem of a stack."""
+        one = object.__new__(Response)
+        for name, value in self.__dict__.items():
+            whole = value is None
+            part = value[index] if isinstance(value, np.ndarray) else value
+            one.__dict__[name] = value if whole else part
+        one.point, one.core = self.point.take(index), self.core.take(index)
+        one.factor = self.factor.take(index)
+        return one
 
     def _carried(self, table: Array, v: Array, load: Array) -> Array:
         """J load, the rows of J at the nodes of `table`."""
-        inner = self.core.v.T @ (load[:, None] * self.core.v)
+        inner = transposed(self.core.v) @ (load[..., None] * self.core.v)
         bulk = diagonal(v @ self.core.k, inner)
-        through = cho_solve(self.factor, self.own @ load)
-        return np.asarray(table.T @ through + self.point.features.bulk_dim * bulk)
+        through = self.factor.solve(product(self.own, load))
+        dim = self.point.features.bulk_dim[..., None]
+        return np.asarray(product(transposed(table), through) + dim * bulk)
 
     def _mean_carried(self, features: Features, v: Array, load: Array) -> Array:
         """J₁ load: minus the derivative of eq. (28) along w + ε load, by central differences."""
@@ -86,7 +113,7 @@ class Response:
         if largest == 0:
             return np.zeros(len(features.weights))
         step = _DIFFERENCE / largest
-        moved = cho_solve(self.factor, self.own @ load) / f.counts
+        moved = self.factor.solve(self.own @ load) / f.counts
         shares = [
             mean_share(
                 f, gain - sign * step * moved, w + sign * step * load,
@@ -97,46 +124,36 @@ class Response:
         return np.asarray((shares[0] - shares[1]) / (2 * step))
 
     def _source(self, table: Array, v: Array) -> Array:
-        source = table.T @ cho_solve(self.factor, self.pushed)
+        source = product(transposed(table), self.factor.solve(self.pushed))
         if self.tilted is not None:
-            source -= (v @ self.core.h @ self.tilted) ** 2
+            source -= product(v @ self.core.h, self.tilted) ** 2
         return np.asarray(source)
 
     def solve(self, rest: Array) -> Array:
         """t = rest + source + (1/m) J D t, symmetrised, by conjugate gradients; returns q."""
-        f, samples = self.point.features, self.point.samples
+        f, samples = self.point.features, self.point.samples[..., None]
         half = np.sqrt(f.weights) / (1.0 + self.point.chi)
 
         def apply(x: Array) -> Array:
-            x = x.ravel()
             return np.asarray(x - half * self._carried(self.own, self.core.v, half * x) / samples)
 
-        size = len(half)
         before = rest + self._source(self.own, self.core.v)
-        operator = LinearOperator((size, size), matvec=apply, dtype=float)
-        solution, mean_part = np.zeros(size), np.zeros(size)
+        solution, mean_part = np.zeros_like(half), np.zeros_like(half)
         for _ in range(_MEAN_PART_ITERATIONS if self.point.finite_size else 1):
             previous, right = solution, half * (before + mean_part)
-            solution, failed = cg(
-                operator, right, x0=previous, rtol=1e-11, atol=0.0, maxiter=10 * size + 200
-            )
-            if failed or not np.all(np.isfinite(solution)):
-                break
+            solution = _conjugate_gradients(apply, right, previous)
             self.load = half * solution
             if self.point.finite_size:
                 mean_part = self._mean_carried(f, self.core.v, self.load) / samples
                 if np.linalg.norm(solution - previous) <= 1e-9 * np.linalg.norm(solution):
                     break
         else:
-            failed = int(self.point.finite_size)
-        if failed or not np.all(np.isfinite(solution)):
-            raise ConvergenceError(
-                "the equations of the second moments did not converge; the problem is too close "
-                "to interpolation. Use a larger ridge, or a width further from the samples."
-            )
+            if self.point.finite_size:
+                raise ConvergenceError(_TOO_CLOSE)
         variance = self.variance_at(f)
-        if f.weights @ before > 0:
-            self.amplification = float(f.weights @ (rest + variance) / (f.weights @ before))
+        alone = (f.weights * before).sum(axis=-1)
+        total = (f.weights * (rest + variance)).sum(axis=-1)
+        self.amplification = np.where(alone > 0, total / np.maximum(alone, 1e-300), 1.0)
         return variance
 
     def variance_at(self, features: Features) -> Array:
@@ -146,13 +163,14 @@ class Response:
         else:
             u = self.core.u * np.sqrt(features.counts)[:, None]
             scaled = features.slope * (np.sqrt(features.counts) * features.bulk)[:, None]
-            v = np.asarray(np.linalg.lstsq(u, scaled, rcond=1e-9)[0].T, dtype=float)
+            # the columns of u are orthogonal (`Features.factors`); those of a stack may be empty
+            v = scaled.T @ (u / np.maximum(np.einsum("ij,ij->j", u, u), 1e-300))
             table = response_table(self.core, features.extra, v)
-        carried = self._carried(table, v, self.load) / self.point.samples
-        variance = self._source(table, v) + carried
+        samples = self.point.samples[..., None]
+        variance = self._source(table, v) + self._carried(table, v, self.load) / samples
         if self.point.finite_size:
-            variance += self._mean_carried(features, v, self.load) / self.point.samples
-        size = 1.0 + float(np.abs(variance).max())
+            variance += self._mean_carried(features, v, self.load) / samples
+        size = 1.0 + np.abs(variance).max(axis=-1, keepdims=True)
         if np.any(variance < -1e-8 * size):
             raise ConvergenceError(
                 f"a variance of the theory came out negative ({float(variance.min()):.2e}): the "
@@ -167,28 +185,64 @@ def errors(point: FixedPoint) -> Errors:
     w = f.weights / (1.0 + chi)
     core = Core(f, m, w)
     # The mean part: a ridge problem in the types, penalty 1/(c_i m_i)  (eqs. (12), (24)).
-    system = (f.mean * w) @ f.mean.T + np.diag(1.0 / (f.counts * m))
+    weighted = f.mean * w[..., None, :]
+    system = weighted @ transposed(f.mean)
+    index = np.arange(m.shape[-1])
+    system[..., index, index] += 1.0 / (f.counts * m)
     if f.tilt is not None:
-        lifted = core.u * (f.tilt / f.bulk)[:, None]
-        system -= lifted @ core.gh @ lifted.T
-    readout = _solve_positive(system, (f.mean * w) @ f.labels, "the mean part")
-    prediction = readout @ f.mean
+        lifted = core.u * (f.tilt / f.bulk)[..., None]
+        system -= lifted @ core.gh @ transposed(lifted)
+    readout = _solve_positive(system, product(weighted, f.labels), "the mean part")
+    prediction = product(transposed(f.mean), readout)
     rest = f.labels - prediction
-    objective = float(w @ f.noise + f.labels @ (w * rest))
+    objective = (w * (f.noise + f.labels * rest)).sum(axis=-1)
     response = Response(point, core, readout)
     variance = response.solve(f.noise + rest**2)
     total = f.noise + rest**2 + variance
     train = total / (1.0 + chi) ** 2
     return Errors(
-        prediction, variance, total, train, readout, objective,
-        float(f.weights @ total), float(f.weights @ train), response,
+        prediction, variance, total, train, readout, np.asarray(objective),
+        np.asarray((f.weights * total).sum(axis=-1)), np.asarray((f.weights * train).sum(axis=-1)),
+        response,
     )  # fmt: skip
+
+
+def _conjugate_gradients(
+    apply: Callable[[Array], Array], right: Array, start: Array, tolerance: float = 1e-11
+) -> Array:
+    """x with apply(x) = right, apply symmetric and positive: residual below tolerance·‖right‖.
+
+    Each problem of a stack has steps of its own and stops on its own.
+    """
+
+    def dot(x: Array, y: Array) -> Array:
+        return np.asarray((x * y).sum(axis=-1, keepdims=True))
+
+    x = start.copy()
+    rest = right - apply(x) if np.any(x) else right.copy()
+    direction, square = rest.copy(), dot(rest, rest)
+    enough = tolerance**2 * dot(right, right)
+    for _ in range(10 * x.shape[-1] + 200):
+        going = square > enough
+        if not np.any(going):
+            return x
+        image = apply(direction)
+        step = np.where(going, square / np.where(going, dot(direction, image), 1.0), 0.0)
+        x += step * direction
+        rest -= step * image
+        previous, square = square, dot(rest, rest)
+        direction = rest + np.where(going, square / np.where(going, previous, 1.0), 0.0) * direction
+        if not np.all(np.isfinite(square)):
+            break
+    raise ConvergenceError(_TOO_CLOSE)
 
 
 def _solve_positive(matrix: Array, right: Array, what: str) -> Array:
     try:
-        return np.asarray(cho_solve(cho_factor(matrix, lower=True), right))
-    except np.linalg.LinAlgError:
+        return Cholesky(matrix, what).solve(right)
+    except ConvergenceError:
+        if matrix.ndim > 2:
+            raise
         solution = np.asarray(lu_solve(lu_factor(matrix), right))
         if not np.all(np.isfinite(solution)):
             raise ConvergenceError(
