@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import erf, expit, ndtr, owens_t
 
+from onegrad.backend import host, like, namespace, pieces, special
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.hermite import (
-    CACHED,
     Array,
     gaussian_mean,
     hermite_series,
@@ -52,6 +50,8 @@ class Activation:
     moments : optional closed form (s, b) -> E σ, E σ', E σ² of `function` itself
     slope_of_value : optional σ' as a function of σ (without offset), almost everywhere; it saves
         an evaluation where both are needed
+    portable : the functions take arrays of any library (`backend.namespace`); those of others
+        are moved to NumPy and back
 
     >>> cubic = Activation("cubic", lambda x: x**3, lambda x: 3 * x**2)
     >>> (cubic.coefficients(3).round(12) + 0.0).tolist()
@@ -65,25 +65,34 @@ class Activation:
     offset: float = 0.0
     moments: Callable[[Array, Array], tuple[Array, Array, Array]] | None = None
     slope_of_value: Function | None = None
+    portable: bool = False
 
-    def __call__(self, x: Array) -> Array:
-        values = self.function(x)
+    def _of(self, function: Function, x: Any) -> Any:
+        if self.portable or namespace(x) is np:
+            return function(x)
+        return like(function(host(x)), x)
+
+    def __call__(self, x: Any) -> Any:
+        values = self._of(self.function, x)
         return values - self.offset if self.offset else values
 
-    def into(self, x: Array, out: Array) -> Array:
+    def slope(self, x: Any) -> Any:
+        """σ'(x)."""
+        return self._of(self.derivative, x)
+
+    def into(self, x: Any, out: Any) -> Any:
         """σ(x) of a matrix, written to `out`, which may be x: no large temporary array."""
-        for rows in cached_rows(x.shape):
-            values = self.function(x[rows])
-            if self.offset:
-                np.subtract(values, self.offset, out=out[rows])
-            else:
-                out[rows] = values
+        for rows in pieces(x):
+            out[rows] = self(x[rows])
         return out
 
-    def value_and_slope(self, x: Array) -> tuple[Array, Array]:
+    def value_and_slope(self, x: Any) -> tuple[Any, Any]:
         """σ(x) and σ'(x), from one evaluation where that is enough."""
-        values = self.function(x)
-        slopes = self.derivative(x) if self.slope_of_value is None else self.slope_of_value(values)
+        values = self._of(self.function, x)
+        if self.slope_of_value is None:
+            slopes = self.slope(x)
+        else:
+            slopes = self._of(self.slope_of_value, values)
         return values - self.offset if self.offset else values, slopes
 
     def centred(self) -> Activation:
@@ -114,92 +123,101 @@ class Activation:
         kept = (self.projections(degree, scale) / sqrt_factorial(degree)) ** 2
         return math.sqrt(max(self.second_moment(scale) - float(kept.sum()), 0.0))
 
-    def smoothed(self, shift: ArrayLike, scale: ArrayLike) -> Smoothed:
+    def smoothed(self, shift: Any, scale: Any) -> Smoothed:
         """E σ(s+bZ), E σ'(s+bZ), Var σ(s+bZ) for s = shift, b = scale ≥ 0, broadcast; to 1e-10.
 
         Cost: a closed form for relu, erf, sin and identity; about a hundred evaluations of the
         function per element otherwise (growing with the scale).
         """
-        s, b = np.broadcast_arrays(np.asarray(shift, float), np.asarray(scale, float))
+        xp = namespace(shift)
+        if xp is not np and not (self.portable and self.moments is not None):
+            parts = self.smoothed(host(shift), host(scale))
+            return Smoothed(*(like(part, shift) for part in parts))
+        if xp is np:
+            shift, scale = np.asarray(shift, float), np.asarray(scale, float)
+        s, b = xp.broadcast_arrays(shift, scale)
         if self.moments is not None:
             value, slope, square = self.moments(s, b)
         else:
             value = gaussian_mean(self.function, s, b, self.kinks)
             slope = gaussian_mean(self.derivative, s, b, self.kinks)
             square = gaussian_mean(lambda x: self.function(x) ** 2, s, b, self.kinks)
-        return Smoothed(value - self.offset, slope, np.maximum(square - value**2, 0.0))
+        return Smoothed(value - self.offset, slope, xp.maximum(square - value**2, 0.0))
 
 
-def cached_rows(shape: tuple[int, ...]) -> Iterator[slice]:
-    """Slices of rows of a matrix that stay in the cache while they are worked on."""
-    step = max(1, CACHED // max(1, math.prod(shape[1:])))
-    for start in range(0, shape[0], step):
-        yield slice(start, start + step)
-
-
-# --- the built-in ones ------------------------------------------------------------------
+# --- the built-in ones: for arrays of any library ------------------------------------------
 
 _ROOT_2PI = math.sqrt(2 * math.pi)
 
 
-def _density(x: Array) -> Array:
-    return np.exp(-0.5 * x**2) / _ROOT_2PI
+def _density(x: Any) -> Any:
+    return namespace(x).exp(-0.5 * x**2) / _ROOT_2PI
 
 
-def _relu_moments(s: Array, b: Array) -> tuple[Array, Array, Array]:
+def _ndtr(x: Any) -> Any:
+    return special("ndtr", x)
+
+
+def _relu_moments(s: Any, b: Any) -> tuple[Any, Any, Any]:
     # At b = 0 the ratio is ±∞ (0 at the kink itself) and the formulas take their limits.
+    xp = namespace(s)
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(b > 0, s / b, np.where(s == 0, 0.0, np.sign(s) * np.inf))
-    below, density = ndtr(t), _density(t)
+        t = xp.where(b > 0, s / b, xp.where(s == 0, 0.0, xp.sign(s) * math.inf))
+    below, density = _ndtr(t), _density(t)
     return s * below + b * density, below, (s**2 + b**2) * below + s * b * density
 
 
-def _erf_moments(s: Array, b: Array) -> tuple[Array, Array, Array]:
+def _erf_moments(s: Any, b: Any) -> tuple[Any, Any, Any]:
     # erf(u) = 2Φ(√2u) − 1, and E Φ(√2(s+bZ))² = Φ(h) − 2T(h, 1/√(1+4b²)) with Owen's T.
-    width = np.sqrt(1 + 2 * b**2)
-    value = erf(s / width)
-    slope = 2 / math.sqrt(math.pi) / width * np.exp(-((s / width) ** 2))
+    xp = namespace(s)
+    width = xp.sqrt(1 + 2 * b**2)
+    value = _erf(s / width)
+    slope = 2 / math.sqrt(math.pi) / width * xp.exp(-((s / width) ** 2))
     h = math.sqrt(2.0) * s / width
-    square = 1.0 - 8.0 * owens_t(h, 1 / np.sqrt(1 + 4 * b**2))
+    square = 1.0 - 8.0 * special("owens_t", h, 1 / xp.sqrt(1 + 4 * b**2))
     return value, slope, square
 
 
-def _sin_moments(s: Array, b: Array) -> tuple[Array, Array, Array]:
-    damp = np.exp(-0.5 * b**2)
-    return damp * np.sin(s), damp * np.cos(s), (1 - np.exp(-2 * b**2) * np.cos(2 * s)) / 2
+def _sin_moments(s: Any, b: Any) -> tuple[Any, Any, Any]:
+    xp = namespace(s)
+    damp = xp.exp(-0.5 * b**2)
+    return damp * xp.sin(s), damp * xp.cos(s), (1 - xp.exp(-2 * b**2) * xp.cos(2 * s)) / 2
 
 
-def _identity_moments(s: Array, b: Array) -> tuple[Array, Array, Array]:
-    return s + 0.0 * b, np.ones(np.broadcast(s, b).shape), s**2 + b**2
+def _identity_moments(s: Any, b: Any) -> tuple[Any, Any, Any]:
+    return s + 0.0 * b, namespace(s).ones_like(s), s**2 + b**2
 
 
-def _relu(x: Array) -> Array:
-    return np.maximum(x, 0.0)
+def _relu(x: Any) -> Any:
+    return namespace(x).maximum(x, 0.0)
 
 
-def _step(x: Array) -> Array:
-    return np.heaviside(x, 0.5)
+def _step(x: Any) -> Any:
+    """1 for x > 0, 0 for x < 0, and 1/2 between."""
+    return 0.5 * (namespace(x).sign(x) + 1.0)
 
 
-def _step_of_relu(value: Array) -> Array:
-    return (value > 0).astype(float)
+def _step_of_relu(value: Any) -> Any:
+    return namespace(value).astype(value > 0, value.dtype)
 
 
-def _slope_of_tanh(value: Array) -> Array:
+def _slope_of_tanh(value: Any) -> Any:
     slopes = value * value
-    return np.subtract(1.0, slopes, out=slopes)
+    slopes *= -1.0
+    slopes += 1.0
+    return slopes
 
 
-def _slope_of_sigmoid(value: Array) -> Array:
+def _slope_of_sigmoid(value: Any) -> Any:
     slopes = 1.0 - value
     slopes *= value
     return slopes
 
 
-def _tanh(x: Array) -> Array:
-    """tanh to 2e-16 (absolute), in half the time of `np.tanh`."""
-    if np.ndim(x) == 0 or x.dtype != np.float64:
-        return np.tanh(x)
+def _tanh(x: Any) -> Any:
+    """tanh to 2e-16 (absolute), on NumPy in half the time of `np.tanh`."""
+    if not isinstance(x, np.ndarray) or x.ndim == 0 or x.dtype != np.float64:
+        return namespace(x).tanh(x)
     t = np.abs(x)
     t *= -2.0
     np.exp(t, out=t)
@@ -209,59 +227,76 @@ def _tanh(x: Array) -> Array:
     return np.copysign(t, x, out=t)
 
 
-def _tanh_slope(x: Array) -> Array:
+def _tanh_slope(x: Any) -> Any:
     return _slope_of_tanh(_tanh(x))
 
 
-def _sigmoid_slope(x: Array) -> Array:
-    p = expit(x)
-    return p * (1.0 - p)
+def _sigmoid(x: Any) -> Any:
+    return special("expit", x)
 
 
-def _erf_slope(x: Array) -> Array:
-    return 2 / math.sqrt(math.pi) * np.exp(-(x**2))
+def _sigmoid_slope(x: Any) -> Any:
+    return _slope_of_sigmoid(_sigmoid(x))
 
 
-def _gelu(x: Array) -> Array:
-    return x * ndtr(x)
+def _erf(x: Any) -> Any:
+    return special("erf", x)
 
 
-def _gelu_slope(x: Array) -> Array:
-    return ndtr(x) + x * _density(x)
+def _erf_slope(x: Any) -> Any:
+    return 2 / math.sqrt(math.pi) * namespace(x).exp(-(x**2))
 
 
-def _elu(x: Array) -> Array:
-    return np.where(x > 0, x, np.expm1(np.minimum(x, 0.0)))
+def _gelu(x: Any) -> Any:
+    return x * _ndtr(x)
 
 
-def _elu_slope(x: Array) -> Array:
-    return np.exp(np.minimum(x, 0.0))
+def _gelu_slope(x: Any) -> Any:
+    return _ndtr(x) + x * _density(x)
 
 
-def _softplus(x: Array) -> Array:
-    return np.logaddexp(0.0, x)
+def _elu(x: Any) -> Any:
+    xp = namespace(x)
+    return xp.where(x > 0, x, xp.expm1(xp.minimum(x, 0.0)))
 
 
-def _one(x: Array) -> Array:
-    return np.ones_like(x)
+def _elu_slope(x: Any) -> Any:
+    xp = namespace(x)
+    return xp.exp(xp.minimum(x, 0.0))
 
 
-def _same(x: Array) -> Array:
+def _softplus(x: Any) -> Any:
+    return namespace(x).logaddexp(x, 0.0)
+
+
+def _sin(x: Any) -> Any:
+    return namespace(x).sin(x)
+
+
+def _cos(x: Any) -> Any:
+    return namespace(x).cos(x)
+
+
+def _one(x: Any) -> Any:
+    return namespace(x).ones_like(x)
+
+
+def _same(x: Any) -> Any:
     return x + 0.0
 
 
 _BUILT_IN = {
-    a.name: a
+    a.name: replace(a, portable=True)
     for a in (
         Activation(
             "relu", _relu, _step, kinks=(0.0,), moments=_relu_moments, slope_of_value=_step_of_relu
         ),
         Activation("tanh", _tanh, _tanh_slope, slope_of_value=_slope_of_tanh),
-        Activation("sigmoid", expit, _sigmoid_slope, slope_of_value=_slope_of_sigmoid),
-        Activation("erf", erf, _erf_slope, moments=_erf_moments),
+        Activation("sigmoid", _sigmoid, _sigmoid_slope, slope_of_value=_slope_of_sigmoid),
+        Activation("erf", _erf, _erf_slope, moments=_erf_moments),
         Activation("gelu", _gelu, _gelu_slope),
-        Activation("softplus", _softplus, expit),
-        Activation("sin", np.sin, np.cos, moments=_sin_moments),
+        Activation("softplus", _softplus, _sigmoid),
+        Activation("sin", _sin, _cos, moments=_sin_moments),
         Activation("elu", _elu, _elu_slope, kinks=(0.0,)),
         Activation("identity", _same, _one, moments=_identity_moments),
     )
@@ -287,7 +322,7 @@ def hermite_activation(*coefficients: float) -> Activation:
     """Σ_j coefficients[j]·H_j as an activation or link; named `hermite(c0, c1, …)` in specs."""
     slopes = tuple(j * c for j, c in enumerate(coefficients))[1:] or (0.0,)
     name = "hermite(" + ", ".join(f"{c:.12g}" for c in coefficients) + ")"
-    return Activation(name, _Polynomial(tuple(coefficients)), _Polynomial(slopes))
+    return Activation(name, _Polynomial(tuple(coefficients)), _Polynomial(slopes), portable=True)
 
 
 def register(activation: Activation) -> Activation:

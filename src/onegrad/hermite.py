@@ -9,11 +9,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, roots_hermitenorm, roots_legendre
 
+from onegrad.backend import CACHED, namespace
 from onegrad.errors import ConvergenceError
 
 Array = NDArray[np.float64]
@@ -21,7 +23,6 @@ Array = NDArray[np.float64]
 _REACH = 9.0  # φ(9)·9⁴ < 1e-14: what lies beyond does not count for functions of slow growth
 _PANEL_ORDER = 16
 _TOLERANCE = 2e-12
-CACHED = 1 << 14  # numbers worked on at once where many elementwise steps follow each other
 _HORNER = 7  # coefficients up to which powers of x lose no digits that count
 _CHUNK = 1 << 22  # function values held at once while smoothing
 
@@ -67,7 +68,7 @@ def sqrt_factorial(order: int) -> Array:
     return np.exp(0.5 * gammaln(np.arange(order + 1) + 1.0))
 
 
-def hermite_series(coefficients: ArrayLike, x: ArrayLike, out: Array | None = None) -> Array:
+def hermite_series(coefficients: ArrayLike, x: Any, out: Any = None) -> Any:
     """Σ_j coefficients[j]·H_j(x), by Horner's rule up to degree 6 and by Clenshaw's
     recurrence beyond, where powers would cancel; `out` may be x itself.
 
@@ -77,13 +78,21 @@ def hermite_series(coefficients: ArrayLike, x: ArrayLike, out: Array | None = No
     >>> float(hermite_series([1.0, 0.0, 2.0], 3.0))   # 1 + 2·(9 − 1)
     17.0
     """
-    values = np.asarray(x, dtype=float)
-    weights = np.atleast_1d(np.asarray(coefficients, dtype=float))
-    evaluate: Callable[[Array, Array], Array] = _clenshaw
-    if len(weights) <= _HORNER:
-        evaluate, weights = _horner, weights @ hermite_to_power(len(weights) - 1)
+    table = np.atleast_1d(np.asarray(coefficients, dtype=float))
+    evaluate: Callable[[list[float], Any], Any] = _clenshaw
+    if len(table) <= _HORNER:
+        evaluate, table = _horner, table @ hermite_to_power(len(table) - 1)
+    weights: list[float] = table.tolist()  # Python's numbers leave the precision of x as it is
+    if namespace(x) is not np:
+        if out is None:
+            return evaluate(weights, x)
+        out[...] = evaluate(weights, x)
+        return out
+    values = np.asarray(x)
+    if values.dtype.kind != "f":
+        values = values.astype(float)
     if out is None:
-        out = np.empty(values.shape)
+        out = np.empty_like(values)
     if not (values.flags.c_contiguous and out.flags.c_contiguous):
         out[...] = evaluate(weights, values)
         return out
@@ -94,10 +103,10 @@ def hermite_series(coefficients: ArrayLike, x: ArrayLike, out: Array | None = No
     return out
 
 
-def _horner(powers: Array, x: Array) -> Array:
+def _horner(powers: list[float], x: Any) -> Any:
     """Σ_p powers[p]·x^p."""
     if len(powers) == 1:
-        return np.full(x.shape, powers[0])
+        return namespace(x).full_like(x, powers[0])
     total = x * powers[-1]
     total += powers[-2]
     for power in powers[-3::-1]:
@@ -106,9 +115,10 @@ def _horner(powers: Array, x: Array) -> Array:
     return total
 
 
-def _clenshaw(weights: Array, x: Array) -> Array:
+def _clenshaw(weights: list[float], x: Any) -> Any:
     """b_j = c_j + x·b_{j+1} − (j+1)·b_{j+2}; the sum is b_0."""
-    last, before = np.full(x.shape, weights[-1]), np.zeros(x.shape)
+    xp = namespace(x)
+    last, before = xp.full_like(x, weights[-1]), xp.zeros_like(x)
     for j in range(len(weights) - 2, -1, -1):
         before *= -(j + 1)
         before += weights[j]

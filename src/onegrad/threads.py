@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from onegrad.backend import NUMPY, Backend
 from onegrad.problem import Problem
 
 # Operations per product from which one repetition takes seconds (n = m = k = 2500). Below, many
@@ -27,6 +28,17 @@ def threads_for(problem: Problem) -> int:
 
 
 @contextmanager
-def blas_threads(threads: int) -> Iterator[None]:
+def blas_threads(threads: int, backend: Backend = NUMPY) -> Iterator[None]:
+    """So many threads; torch on the CPU has its own, which are limited in the same way."""
     with threadpool_limits(limits=threads, user_api="blas"):
-        yield
+        if backend.device != "torch":
+            yield
+            return
+        import torch
+
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)

@@ -10,7 +10,7 @@ import onegrad
 ROOT = Path(onegrad.__file__).parent
 # From the ground up: a module may import its own layer and those before it.
 LAYERS = [
-    "errors", "hermite", "activation", "pair_moments", "sections", "randomness", "data",
+    "errors", "backend", "hermite", "activation", "pair_moments", "sections", "randomness", "data",
     "problem", "threads", "network", "equivalents", "theory", "experiments", "figures", "tables",
     "bench", "estimators", "report", "explorer", "cli", "__main__",
 ]  # fmt: skip

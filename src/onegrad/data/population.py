@@ -22,7 +22,7 @@ class Batch:
     component: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.y)
+        return int(self.y.shape[0])
 
 
 @dataclass(frozen=True)

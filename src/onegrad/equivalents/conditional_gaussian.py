@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,6 +10,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from onegrad.activation import Activation
+from onegrad.backend import host, like, namespace
 from onegrad.errors import AssumptionError
 from onegrad.hermite import Array
 from onegrad.network.model import Fitted, fit_features
@@ -41,11 +43,12 @@ class ConditionalFeatures:
         change = weights - trial.weights if trial.problem.rate else None
         directions = [*population.spikes, population.means.T]
         if change is not None:
-            directions.append(leading_direction(change)[:, None])
-        basis = _basis(np.hstack(directions))
+            directions.append(host(leading_direction(change))[:, None])
+        basis = trial.draw.backend.move(_basis(np.hstack(directions)))
         along = weights @ basis
-        squares = np.einsum("ij,ij->i", weights, weights) - np.einsum("ij,ij->i", along, along)
-        return cls(trial.problem.activation, weights, basis, along, np.sqrt(squares))
+        xp = namespace(weights)
+        scales = xp.sqrt(xp.vecdot(weights, weights) - xp.vecdot(along, along))
+        return cls(trial.problem.activation, weights, basis, along, scales)
 
     @cached_property
     def smooth(self) -> SmoothTable:
@@ -60,7 +63,10 @@ class ConditionalFeatures:
         slope *= self.scales
         slope *= slope
         variance -= slope
-        return rest, np.maximum(variance, 0.0, out=variance)
+        # what is below the rounding of the difference is none: a linear activation leaves nothing
+        eps = float(namespace(variance).finfo(variance.dtype).eps)
+        variance[variance < 32 * eps * slope] = 0
+        return rest, variance
 
 
 def fit_conditional_gaussian(trial: Trial) -> Fitted:
@@ -74,14 +80,16 @@ def fit_conditional_gaussian(trial: Trial) -> Fitted:
 
 def leading_direction(matrix: Array, iterations: int = 40) -> Array:
     """The leading right singular vector, by power iteration (4·k·n operations each)."""
-    vector = matrix.T @ matrix.sum(axis=1)
+    xp = namespace(matrix)
+    vector: Array = matrix.T @ xp.sum(matrix, axis=1)
     for _ in range(iterations):
-        norm = np.linalg.norm(vector)
+        norm = math.sqrt(float(vector @ vector))
         if norm == 0:
-            return np.zeros(matrix.shape[1])
+            return vector
         vector /= norm
         vector = matrix.T @ (matrix @ vector)
-    return np.asarray(vector / np.linalg.norm(vector))
+    vector /= math.sqrt(float(vector @ vector))
+    return vector
 
 
 def _basis(columns: Array) -> Array:
@@ -107,17 +115,18 @@ class SmoothTable:
     def __call__(self, shift: Array) -> tuple[Array, Array, Array]:
         if self.activation.moments is not None:
             return self.activation.smoothed(shift, self.scales)
-        low, high = float(shift.min()), float(shift.max())
+        xp = namespace(shift)
+        low, high = float(xp.min(shift)), float(xp.max(shift))
         if not self._curves or low < self.low or high > self.high:
             self._tabulate(min(low, self.low), max(high, self.high))
         position = (shift - self.low) * ((_TABLE - 1) / (self.high - self.low))
-        index = np.minimum(position.astype(np.intp), _TABLE - 2)
-        position -= index
-        index += np.arange(shift.shape[1]) * _TABLE
+        index = xp.clip(xp.astype(position, xp.int64), 0, _TABLE - 2)
+        position -= xp.astype(index, position.dtype)
+        index += xp.arange(shift.shape[1], dtype=index.dtype, device=index.device) * _TABLE
         results = []
         for curves in self._curves:
-            left = curves.take(index)
-            right = curves[1:].take(index)
+            left = _taken(curves, index)
+            right = _taken(curves[1:], index)
             right -= left
             right *= position
             right += left
@@ -127,14 +136,23 @@ class SmoothTable:
     def _tabulate(self, low: float, high: float) -> None:
         margin = 0.25 * (high - low) + 1e-3
         self.low, self.high = low - margin, high + margin
-        nodes, mix = _chebyshev(self.scales)
+        nodes, mix = _chebyshev(host(self.scales))
         # smooth functions: 24 points per scale b and a cubic spline between them are exact to 1e-7
         count = int(min(_TABLE, max(64, 24 * (self.high - self.low) / float(nodes.min()))))
         coarse = np.linspace(self.low, self.high, count)
         fine = np.linspace(self.low, self.high, _TABLE)
         tables = self.activation.smoothed(coarse, nodes[:, None])
         curves = [CubicSpline(coarse, table, axis=1)(fine) for table in tables]
-        self._curves = [(mix @ curve).ravel() for curve in curves]
+        self._curves = [like((mix @ curve).ravel(), self.scales) for curve in curves]
+
+
+def _taken(curves: Array, index: np.ndarray) -> Array:
+    """curves[index] for a matrix of positions."""
+    if isinstance(curves, np.ndarray):
+        return curves.take(index)
+    xp = namespace(curves)
+    flat: Array = xp.take(curves, xp.reshape(index, (-1,)))
+    return xp.reshape(flat, index.shape)
 
 
 def _chebyshev(scales: Array) -> tuple[Array, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from onegrad.activation import Activation, hermite_activation
+from onegrad.backend import host
 from onegrad.equivalents.conditional_gaussian import ConditionalFeatures
 from onegrad.equivalents.hermite import HermiteFeatures
 from onegrad.equivalents.linear import LinearFeatures
@@ -35,7 +36,7 @@ def describe(trial: Trial, fitted: Fitted) -> Predictor:
             "the exact risk is known for models that are linear in their features; for the kernel "
             "model use a test set"
         )
-    features, a = fitted.features, fitted.readout.coefficients
+    features, a = fitted.features, host(fitted.readout.coefficients)
     activation = trial.problem.activation
     if isinstance(features, NetworkFeatures):
         return Predictor(Neurons(activation, features.weights, a))
@@ -44,15 +45,16 @@ def describe(trial: Trial, fitted: Fitted) -> Predictor:
         neurons = Neurons(polynomial, features.weights, a, features.scale)
         return Predictor(neurons, noise=features.remainder**2 * float(a @ a))
     if isinstance(features, ConditionalFeatures):
-        _check_slope(features.activation, float(np.median(features.scales)))
+        _check_slope(features.activation, float(np.median(host(features.scales))))
         # its noise has exactly the variance that its mean lacks of σ's
-        return Predictor(Neurons(features.activation, features.weights, a, basis=features.basis))
+        basis = host(features.basis)
+        return Predictor(Neurons(features.activation, features.weights, a, basis=basis))
     if isinstance(features, SpikedFeatures):
         j = np.arange(len(features.factors))
-        powers = features.factors * (trial.readout[:, None] ** j).T.dot(a)
+        powers = features.factors * (host(trial.readout)[:, None] ** j).T.dot(a)
         powers[0] = 0.0
         learned = hermite_activation(*(powers @ power_to_hermite(len(powers) - 1)).tolist())
-        single = Single(learned, features.learned, 1.0)
+        single = Single(learned, host(features.learned), 1.0)
         return Predictor(Neurons(activation, trial.weights, a), (single,))
     if isinstance(features, LinearFeatures):
         return Predictor(singles=(Single(IDENTITY, a[1:], 1.0),), constant=float(a[0]))

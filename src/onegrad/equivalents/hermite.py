@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from onegrad.activation import Activation, cached_rows
+from onegrad.activation import Activation
+from onegrad.backend import pieces
 from onegrad.hermite import Array, hermite_series, sqrt_factorial
 from onegrad.network.model import Fitted, fit_features
 from onegrad.network.trial import Inputs, Trial
@@ -32,7 +33,7 @@ class HermiteFeatures:
 
     def moments(self, inputs: Inputs) -> tuple[Array, float]:
         product, out = inputs.workspace(self.weights)
-        for rows in cached_rows(product.shape):
+        for rows in pieces(product):
             hermite_series(self.coefficients, product[rows] / self.scale, out=out[rows])
         return out, self.remainder**2
 

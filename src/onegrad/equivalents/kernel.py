@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onegrad.backend import host, namespace
 from onegrad.hermite import Array
 from onegrad.network.model import Fitted
 from onegrad.network.readout import Readout, fit_dual
@@ -21,8 +22,7 @@ class KernelModel:
     readout: Readout
 
     def at_ridge(self, ridge: float) -> Fitted:
-        x, y = self.trial.train.batch.x, self.trial.train.batch.y
-        return KernelModel(self.trial, fit_dual(_kernel(self.trial, x, x), y, ridge))
+        return _fit(self.trial, ridge)
 
     def predict(self, inputs: Inputs) -> tuple[Array, float]:
         gram = _kernel(self.trial, inputs.batch.x, self.trial.train.batch.x)
@@ -30,19 +30,32 @@ class KernelModel:
 
 
 def _kernel(trial: Trial, left: Array, right: Array) -> Array:
-    """k·E_w σ(wᵀx)σ(wᵀx'): what ΦΦᵀ of k random features concentrates on."""
+    """k·E_w σ(wᵀx)σ(wᵀx'): what ΦΦᵀ of k random features concentrates on.
+
+    Computed by NumPy in double precision whatever the device: the moments need more than the
+    standard has.
+    """
     variance = trial.problem.weight_variance
+    same = left is right
+    left = host(left)
+    right = left if same else host(right)
     covariance = left @ right.T
     covariance *= variance
     q = variance * np.einsum("ij,ij->i", left, left)
-    p = q if left is right else variance * np.einsum("ij,ij->i", right, right)
+    p = q if same else variance * np.einsum("ij,ij->i", right, right)
     gram = pair_moments(trial.problem.activation, q, p, covariance)
     gram *= trial.problem.width
-    return gram
+    moved: Array = trial.draw.backend.double.move(gram)
+    return moved
 
 
 def fit_kernel(trial: Trial) -> Fitted:
     """The network of infinite width without a step, at the same λ_eff per neuron."""
+    return _fit(trial, trial.problem.effective_ridge)
+
+
+def _fit(trial: Trial, ridge: float) -> Fitted:
     x, y = trial.train.batch.x, trial.train.batch.y
     gram = _kernel(trial, x, x)
-    return KernelModel(trial, fit_dual(gram, y, trial.problem.effective_ridge))
+    y = namespace(y).astype(y, gram.dtype, copy=False)
+    return KernelModel(trial, fit_dual(gram, y, ridge))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onegrad.backend import namespace
 from onegrad.hermite import Array
 from onegrad.network.model import Fitted, LinearInFeatures
 from onegrad.network.readout import Spectrum
@@ -17,7 +18,10 @@ class LinearFeatures:
     """A constant and the inputs."""
 
     def moments(self, inputs: Inputs) -> tuple[Array, float]:
-        return np.hstack([np.ones((len(inputs.batch), 1)), inputs.batch.x]), 0.0
+        x = inputs.batch.x
+        xp = namespace(x)
+        x = xp.astype(x, xp.float64, copy=False)
+        return xp.concat([xp.ones_like(x[:, :1]), x], axis=1), 0.0
 
 
 def fit_linear(trial: Trial) -> Fitted:
@@ -27,8 +31,8 @@ def fit_linear(trial: Trial) -> Fitted:
     """
     features = LinearFeatures()
     design, _ = features.moments(trial.train)
-    size = float(np.mean(design**2)) * trial.problem.dim
-    ridges = np.geomspace(1e-7, 1e3, 41) * size / len(design)
-    spectrum = Spectrum(design, trial.train.batch.y)
+    size = float(namespace(design).mean(design**2)) * trial.problem.dim
+    ridges = (np.geomspace(1e-7, 1e3, 41) * size / len(trial.train.batch)).tolist()
+    spectrum = Spectrum(design, namespace(design).astype(trial.train.batch.y, design.dtype))
     best = min(ridges, key=spectrum.leave_one_out)
-    return LinearInFeatures(features, spectrum.fit(float(best)))
+    return LinearInFeatures(features, spectrum.fit(best))

@@ -37,7 +37,7 @@ class SpikedFeatures:
         features = trial.problem.activation(inputs.preactivation(trial.weights))
         projection = inputs.batch.x @ self.learned
         for j, factor in enumerate(self.factors[1:], start=1):
-            features += np.outer(factor * projection**j, trial.readout**j)
+            features += (float(factor) * projection**j)[:, None] * trial.readout**j
         return features, 0.0
 
 

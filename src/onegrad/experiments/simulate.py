@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from onegrad.backend import get_backend
 from onegrad.equivalents import MODELS
 from onegrad.equivalents.exact_risk import exact_risk
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
@@ -26,7 +27,9 @@ def group_points(points: Sequence[Point]) -> list[list[Point]]:
     """Points that share their draws, in the order of their first member."""
     groups: dict[str, list[Point]] = {}
     for point in points:
-        groups.setdefault(draw_key(point.problem), []).append(point)
+        c = point.compare
+        key = f"{draw_key(point.problem)} {c.seed} {c.device} {c.dtype}"
+        groups.setdefault(key, []).append(point)
     return list(groups.values())
 
 
@@ -40,13 +43,15 @@ def run_group(
     assumptions do not hold, or whose numbers do not settle, gives a failed row; the others go on.
     threads : of the linear algebra library, `threads_for` the problem by default
     """
-    streams = Streams(points[0].compare.seed, seed)
+    problem, compare = points[0].problem, points[0].compare
+    streams = Streams(compare.seed, seed)
+    backend = get_backend(compare.device, compare.dtype)
     rows = []
     layers = by_layer(points).values()
     reuse = reuse_of(models, len(layers), ridges=max(len(members) for members in layers))
-    check_memory(points[0].problem, models, reuse)
-    with blas_threads(threads or threads_for(points[0].problem)):
-        draw = Draw(points[0].problem, streams, reuse)
+    check_memory(problem, models, reuse, backend)
+    with blas_threads(threads or threads_for(problem), backend):
+        draw = Draw(problem, streams, reuse, backend)
         for members in layers:
             first = members[0]
             trial = Trial(first.problem, streams, first.degree, draw, len(members) > 1)
@@ -195,12 +200,15 @@ def simulate(
     degree: int | None = None,
     risk: str = "auto",
     test_samples: int | None = None,
+    device: str = "cpu",
+    dtype: str = "float64",
 ) -> Simulation:
     """Repeat a problem `seeds` times and estimate the errors of each model.
 
     Raises if a model cannot be computed. The models share all random numbers, so that their
     differences are paired. risk : "exact" (no test set), "sampled" (on `test_samples` samples,
-    5·m by default), or "auto": exact where it is known.
+    5·m by default), or "auto": exact where it is known. device, dtype : where the large arrays
+    live and in which precision, as `compare.device` and `compare.dtype` of a spec.
     """
     for name in models:
         if name not in MODELS:
@@ -213,6 +221,7 @@ def simulate(
     compare = Compare(
         models=tuple(models), seeds=seeds, seed=root,
         degree="auto" if degree is None else degree, risk=risk, test_samples=test_samples,
+        device=device, dtype=dtype,
     )  # fmt: skip
     results = Results("simulation")
     for seed in range(seeds):

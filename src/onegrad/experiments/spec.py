@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
+from onegrad.backend import check_device
 from onegrad.data.arrays import File
 from onegrad.data.digits import Digits
 from onegrad.data.fashion_mnist import FashionMnist
@@ -83,6 +84,15 @@ class Compare(Section):
     test_samples: Count | None = Field(
         default=None, description="size of a sampled test set (default: 5·samples, at least 5000)",
         examples=[5000],
+    )  # fmt: skip
+    device: Annotated[str, AfterValidator(check_device)] = Field(
+        default="cpu", description='where the large arrays live: "cpu" (NumPy), "torch" (torch on '
+        'the CPU), "cuda" or "cuda:1" (torch on a GPU); the random numbers are the same',
+        examples=["cpu"],
+    )  # fmt: skip
+    dtype: Literal["float64", "float32"] = Field(
+        default="float64", description="precision of the large arrays; float32 is faster and has "
+        "an error of its own (docs/devices.md)", examples=["float64"],
     )  # fmt: skip
 
     @property

@@ -64,6 +64,8 @@ def point_spec(point: Point) -> dict[str, Any]:
     spec["compute"] = {"seed": compare.seed, "degree": compare.degree, "risk": compare.risk}
     if compare.risk == "sampled":
         spec["compute"]["test_samples"] = point.test_samples
+    if compare.dtype != "float64":  # the device changes no number beyond rounding
+        spec["compute"]["dtype"] = compare.dtype
     return spec
 
 

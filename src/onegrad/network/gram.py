@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from onegrad.backend import namespace, read_only
 from onegrad.hermite import Array
 
 _ROWS = 256
@@ -24,24 +26,22 @@ class Grams:
     """
 
     def __init__(self) -> None:
-        self._known: list[tuple[Array, np.dtype, list[np.ndarray]]] = []
+        self._known: list[tuple[Array, np.dtype, list[Any]]] = []
 
-    def blocks(
-        self, weights: Array, dtype: np.dtype | None = None
-    ) -> Iterator[tuple[int, np.ndarray]]:
+    def blocks(self, weights: Array, dtype: np.dtype | None = None) -> Iterator[tuple[int, Any]]:
         """(start, block) for each block of rows; the caller must not change the blocks."""
-        k = len(weights)
+        k = weights.shape[0]
         dtype = np.dtype(dtype or precision(k))
         for known, kind, blocks in self._known:
             if known is weights and kind == dtype:
                 yield from zip(range(0, k, _ROWS), blocks, strict=True)
                 return
-        w = np.ascontiguousarray(weights, dtype=dtype)
+        xp = namespace(weights)
+        w = xp.astype(weights, getattr(xp, dtype.name), copy=False)
         keep = k * (k + _ROWS) // 2 * dtype.itemsize <= _KEEP
-        made: list[np.ndarray] = []
+        made: list[Any] = []
         for start in range(0, k, _ROWS):
-            block = w[start : start + _ROWS] @ w[start:].T
-            block.setflags(write=False)
+            block = read_only(w[start : min(start + _ROWS, k), :] @ w[start:, :].T)
             if keep:
                 made.append(block)
             yield start, block

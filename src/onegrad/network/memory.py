@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from onegrad.backend import NUMPY, Backend
 from onegrad.errors import SpecError
 from onegrad.network.trial import KEEP, Reuse
 from onegrad.problem import Problem
@@ -74,12 +75,15 @@ def available_bytes() -> int | None:
         return None
 
 
-def check_memory(problem: Problem, models: Sequence[str], reuse: Reuse) -> None:
+def check_memory(
+    problem: Problem, models: Sequence[str], reuse: Reuse, backend: Backend = NUMPY
+) -> None:
     """Refuse a repetition that would not fit, instead of being killed in the middle of it."""
     needed = peak_bytes(problem, models, reuse)
     if needed < _SMALL:
         return
-    available = available_bytes()
+    free = backend.free_bytes
+    available = available_bytes() if free is None else free
     if available is None or needed <= available:
         return
     factor = (available / needed) ** 0.5
@@ -87,7 +91,7 @@ def check_memory(problem: Problem, models: Sequence[str], reuse: Reuse) -> None:
         "problem size",
         f"n = {problem.dim}, k = {problem.width}, m = {problem.samples}",
         f"needs about {needed / 1e9:.1f} GB for one repetition, and {available / 1e9:.1f} GB are "
-        "available",
+        f"available{'' if free is None else f' on {backend.device}'}",
         f"Multiply data.dim, network.width and training.samples by {0.9 * factor:.2f}, or compare "
         "fewer models and activations in one run (one network alone takes the least)",
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
+from onegrad.backend import namespace
 from onegrad.hermite import Array
 from onegrad.network.readout import Readout, RidgeSolver
 from onegrad.network.trial import Inputs, Trial
@@ -52,8 +52,8 @@ class LinearInFeatures:
         return LinearInFeatures(self.features, self.solver.fit(ridge), self.solver)
 
     def predict(self, inputs: Inputs) -> tuple[Array, Array | float]:
-        a = self.readout.coefficients
         mean, variance = self.features.moments(inputs)
+        a = namespace(mean).astype(self.readout.coefficients, mean.dtype, copy=False)
         extra = variance * float(a @ a) if isinstance(variance, float) else variance @ a**2
         return mean @ a, extra
 
@@ -65,9 +65,11 @@ def fit_features(trial: Trial, features: FeatureMap, noise: str | None = None) -
     """
     phi, variance = features.moments(trial.train)
     if noise is not None:
-        scale = np.sqrt(variance)
-        for rows, piece in trial.draw.noise(noise, phi.shape):
-            phi[rows] += piece * (scale if np.ndim(scale) == 0 else scale[rows])
+        for rows, piece in trial.draw.noise(noise, phi):
+            if isinstance(variance, float):
+                phi[rows] += piece * math.sqrt(variance)
+            else:
+                phi[rows] += piece * namespace(phi).sqrt(variance[rows])
     solver = RidgeSolver(phi, trial.train.batch.y)
     if trial.many_ridges:
         readout = solver.fit(trial.problem.effective_ridge)

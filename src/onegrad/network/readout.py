@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
-from scipy.linalg.blas import dsyrk
+from numpy.linalg import LinAlgError
 
+from onegrad.backend import lower_gram, namespace, positive_solver, shift_diagonal
 from onegrad.errors import ConvergenceError
 from onegrad.hermite import Array
+from onegrad.network.refine import refined, times, transposed_times
+
+Multiply = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -28,19 +31,22 @@ class RidgeSolver:
     In the primal (k ≤ m) or the dual (k > m) form. The first two ridges are solved by Cholesky
     (min(m, k)³/3 operations each); from the third on one eigendecomposition serves all. Cost of
     the Gram matrix: mk·min(m, k), a symmetric product. Memory beside the features: 8·min(m, k)²
-    bytes, and as much again while ridges are still to come.
+    bytes, and as much again while ridges are still to come. Features of single precision are
+    solved by Cholesky at every ridge, refined in double precision.
     """
 
     def __init__(self, features: Array, y: Array) -> None:
+        xp = namespace(features)
         self.features = features
-        self.y = y
+        self.single = features.dtype != xp.float64
+        self.y = xp.astype(y, xp.float64, copy=False)
         self._gram: Array | None = None
         self._solved = 0
         self._spectrum: Spectrum | None = None
 
     def fit(self, ridge: float, last: bool = False) -> Readout:
         """`last`: no other ridge will be asked for, so that the Gram matrix may be overwritten."""
-        if self._spectrum is None and self._solved < 2:
+        if self.single or (self._spectrum is None and self._solved < 2):
             self._solved += 1
             return self._cholesky(ridge, last)
         if self._spectrum is None:
@@ -53,26 +59,30 @@ class RidgeSolver:
         m, k = features.shape
         if self._gram is None:
             self._gram = lower_gram(features, dual=k > m)
-        gram = self._gram if last else self._gram.copy(order="F")
+        gram = self._gram if last else namespace(self._gram).asarray(self._gram, copy=True)
         if last:
             self._gram = None
         if k > m:
-            dual = fit_dual(gram, y, ridge)
-            a = features.T @ dual.coefficients
+            twice = (lambda v: self._times(self._back(v))) if self.single else None
+            dual = fit_dual(gram, y, ridge, twice)
+            a = self._back(dual.coefficients)
             return Readout(ridge, a, dual.train_error, dual.train_objective)
-        a = _solve(gram, features.T @ y, m * ridge)
-        error = float(np.mean((y - features @ a) ** 2))
+        twice = (lambda v: self._back(self._times(v))) if self.single else None
+        a = _solve(gram, self._back(y), m * ridge, twice)
+        error = _mean_square(y - self._times(a))
         return Readout(ridge, a, error, error + ridge * float(a @ a))
 
+    def _times(self, v: Array) -> Array:
+        """Φv."""
+        return times(self.features, v) if self.single else self.features @ v
 
-def lower_gram(features: Array, dual: bool) -> Array:
-    """The lower triangle of ΦᵀΦ, or of ΦΦᵀ (dual), in the order in which LAPACK works in place.
+    def _back(self, v: Array) -> Array:
+        """Φᵀv."""
+        return transposed_times(self.features, v) if self.single else self.features.T @ v
 
-    Half the operations of a general product; the upper triangle is zero.
-    """
-    if features.flags.c_contiguous:
-        return np.asarray(dsyrk(1.0, features.T, trans=int(dual), lower=1))
-    return np.asarray(dsyrk(1.0, features, trans=int(not dual), lower=1))
+
+def _mean_square(x: Array) -> float:
+    return float(x @ x) / x.shape[0]
 
 
 def fit_readout(features: Array, y: Array, ridge: float) -> Readout:
@@ -80,56 +90,57 @@ def fit_readout(features: Array, y: Array, ridge: float) -> Readout:
     return RidgeSolver(features, y).fit(ridge, last=True)
 
 
-def fit_dual(gram: Array, y: Array, ridge: float) -> Readout:
+def fit_dual(gram: Array, y: Array, ridge: float, multiply: Multiply | None = None) -> Readout:
     """The dual coefficients α = (K + mλ)⁻¹y for a kernel matrix K = ΦΦᵀ, which is overwritten.
 
-    Only the lower triangle of K is read.
+    Only the lower triangle of K is read. `multiply` is v ↦ Kv where K is of single precision.
     The residual is mλ·α, without cancellation; ‖a‖² = αᵀKα.
     """
-    m = len(y)
-    alpha = _solve(gram, y, m * ridge)
-    error = float(np.mean((m * ridge * alpha) ** 2))
+    m = y.shape[0]
+    alpha = _solve(gram, y, m * ridge, multiply)
+    error = _mean_square(m * ridge * alpha)
     # y'α = (mλ)‖α‖² + α'Kα, so objective = mλ²‖α‖² + λα'Kα = λ·y'α
     return Readout(ridge, alpha, error, ridge * float(y @ alpha))
 
 
-def _solve(gram: Array, right: Array, shift: float) -> Array:
-    diagonal = np.einsum("ii->i", gram)
-    diagonal += shift
+def _solve(gram: Array, right: Array, shift: float, multiply: Multiply | None = None) -> Array:
+    xp = namespace(gram)
+    shift_diagonal(gram, shift)
+    # a feature that is not finite makes its own entry of the diagonal so
+    if not xp.all(xp.isfinite(xp.linalg.diagonal(gram))):
+        raise ConvergenceError(
+            "the features overflowed: a polynomial model of high degree under a large step or "
+            "spread. Lower compare.degree, or use the conditional-gaussian model"
+        )
     try:
-        # a feature that is not finite makes its own entry of the diagonal so
-        if not np.isfinite(diagonal).all():
-            raise ValueError
-        factor = cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
+        if multiply is not None:
+            return refined(gram, multiply, right, shift)
+        solution: Array = positive_solver(gram)(right)
+        return solution
     except LinAlgError:
         raise ConvergenceError(
             f"the ridge system is singular to working precision (ridge·m = {shift:.3g}). "
             "Use a larger ridge, 1e-9 of the mean squared feature or more"
         ) from None
-    except ValueError:
-        raise ConvergenceError(
-            "the features overflowed: a polynomial model of high degree under a large step or "
-            "spread. Lower compare.degree, or use the conditional-gaussian model"
-        ) from None
-    return np.asarray(cho_solve(factor, right, check_finite=False))
 
 
 class Spectrum:
     """The singular value decomposition of the features, through the smaller Gram matrix."""
 
     def __init__(self, features: Array, y: Array) -> None:
+        xp = namespace(features)
         m, k = features.shape
         if k <= m:
-            values, right = eigh(features.T @ features)
+            values, right = xp.linalg.eigh(features.T @ features)
             left, right_t = features @ right, right.T
         else:
-            values, left = eigh(features @ features.T)
+            values, left = xp.linalg.eigh(features @ features.T)
             right_t = left.T @ features
         # directions of zero singular value carry nothing; rounding there must not be amplified
-        kept = values > values[-1] * 1e-14
-        self.values = values[kept]
-        self._scale = np.sqrt(self.values)
-        self._left, self._right_t = left[:, kept], right_t[kept]
+        dropped = int(xp.count_nonzero(values <= values[-1] * 1e-14))
+        self.values = values[dropped:]
+        self._scale = xp.sqrt(self.values)
+        self._left, self._right_t = left[:, dropped:], right_t[dropped:, :]
         if k <= m:
             self._left /= self._scale
         else:
@@ -140,17 +151,19 @@ class Spectrum:
     def fit(self, ridge: float) -> Readout:
         shrink = self._shrink(ridge)
         a = self._right_t.T @ (shrink / self._scale * self._projected)
-        error = float(np.mean(self._residual(shrink) ** 2))
+        error = _mean_square(self._residual(shrink))
         return Readout(ridge, a, error, error + ridge * float(a @ a))
 
     def leave_one_out(self, ridge: float) -> float:
         """Mean of (r_i/(1 − H_ii))², H = Φ(ΦᵀΦ + mλ)⁻¹Φᵀ: exact, without refitting."""
         shrink = self._shrink(ridge)
         leverage = (self._left**2) @ shrink
-        return float(np.mean((self._residual(shrink) / np.maximum(1 - leverage, 1e-12)) ** 2))
+        left = namespace(leverage).maximum(1 - leverage, 1e-12)
+        return _mean_square(self._residual(shrink) / left)
 
     def _shrink(self, ridge: float) -> Array:
-        return self.values / (self.values + len(self.y) * ridge)
+        return self.values / (self.values + self.y.shape[0] * ridge)
 
     def _residual(self, shrink: Array) -> Array:
-        return np.asarray(self.y - self._left @ (shrink * self._projected))
+        residual: Array = self.y - self._left @ (shrink * self._projected)
+        return residual

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import TypeVar
 
-import numpy as np
-
+from onegrad.backend import namespace
 from onegrad.network.model import Fitted
 from onegrad.network.trial import Inputs, Trial
 
@@ -25,6 +24,11 @@ def sampled_risk(trial: Trial, models: Mapping[Key, Fitted], count: int) -> dict
         inputs = Inputs(batch)
         for name, model in models.items():
             prediction, extra = model.predict(inputs)
-            totals[name] += float(np.sum((batch.y - prediction) ** 2 + extra))
+            error = batch.y - prediction
+            totals[name] += float(error @ error)
+            if isinstance(extra, float):
+                totals[name] += extra * len(batch)
+            else:
+                totals[name] += float(namespace(extra).sum(extra))
         seen += len(batch)
     return {name: total / seen + trial.label_noise_variance for name, total in totals.items()}

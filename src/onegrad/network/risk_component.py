@@ -27,7 +27,7 @@ class Single:
 
 @dataclass(frozen=True)
 class Neurons:
-    """Σ_i readout_i·σ(w_iᵀx/scale).
+    """Σ_i readout_i·σ(w_iᵀx/scale). The weights stay on their device, the rest is NumPy's.
 
     With an orthonormal `basis` V, the features are Gaussian given Vᵀx: the conditional model.
     """

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from onegrad.backend import clear_diagonal, host, like, namespace, rows_at_once
 from onegrad.hermite import Array
 from onegrad.network.gram import precision
 from onegrad.network.risk_series import ORDERS, Closed, Series, Sum
@@ -42,12 +44,12 @@ class PairSum:
         k = len(readout)
         self.series, self.readout, self.known = series, readout, known
         self.dtype = dtype = np.dtype(dtype or precision(k))
-        scale = np.divide(1.0, np.sqrt(variance), out=np.zeros(k), where=variance > 0)
-        self._scale = scale.astype(dtype)
-        self._structure = _padded(structure, dtype)
-        self._along = None if along is None else _padded(along, dtype)
+        # these four move to the device of the blocks with the first of them
+        self._scale: Any = np.divide(1.0, np.sqrt(variance), out=np.zeros(k), where=variance > 0)
+        self._structure: Any = _padded(structure)
+        self._along: Any = None if along is None else _padded(along)
+        self._outer: Any = None  # a_i·ĉ_ri, or the amplitudes of the closed form
         self._closed: Closed | None = None
-        self._outer = np.zeros((0, k), dtype)  # a_i·ĉ_ri, or the amplitudes of the closed form
         self._active = np.zeros(0, bool)  # orders that are not zero by symmetry
         self._terms = np.zeros(0)
         self._row_sums = np.zeros(k)
@@ -57,68 +59,74 @@ class PairSum:
         """Whether there is anything beyond order 1."""
         return not self.series.linear
 
-    def add(self, start: int, gram: np.ndarray) -> None:
+    def add(self, start: int, gram: Any) -> None:
         """Rows start… of the upper triangle: gram = (ŴŴᵀ)[start:stop, start:]."""
-        step = max(16, _CACHED // gram.shape[1])
-        for i in range(0, len(gram), step):
-            piece = gram[i : i + step, i:]
-            rows = slice(start + i, start + i + len(piece))
-            if not len(self._outer):
+        step = max(16, rows_at_once(gram, _CACHED))
+        for i in range(0, gram.shape[0], step):
+            piece = gram[i : min(i + step, gram.shape[0]), i:]
+            rows = slice(start + i, start + i + piece.shape[0])
+            if self._outer is None:
+                self._place(gram)
                 self._choose(*self._arguments(rows, piece))
             x, rest = self._arguments(rows, piece)
             right = 2 * self._outer[:, rows.start :]
-            right[:, : len(x)] /= 2
+            right[:, : x.shape[0]] /= 2
             if self._closed is not None:
-                term = self._closed(x, rest) @ right[0]
-                self._terms[0] += float(self._outer[0, rows].astype(float) @ term)
+                self._add_term(0, rows, self._closed(x, rest) @ right[0, :])
             else:
                 self._add_series(rows, x, rest, right)
 
-    def _arguments(self, rows: slice, gram: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def _place(self, gram: Any) -> None:
+        self._scale = like(self._scale, gram)
+        self._structure = like(self._structure, gram)
+        self._along = None if self._along is None else like(self._along, gram)
+
+    def _add_term(self, r: int, rows: slice, term: Any) -> None:
+        self._terms[r] += float(host(self._outer[r, rows]) @ host(term))
+
+    def _arguments(self, rows: slice, gram: Any) -> tuple[Any, Any]:
         """ρ of these rows with themselves and all later neurons, without the diagonal."""
         columns = slice(rows.start, None)
-        x = self._structure[rows] @ self._structure[columns].T
+        x = self._structure[rows, :] @ self._structure[columns, :].T
         x += gram
-        self._normalise(x, rows, columns)
+        x = self._normalised(x, rows, columns)
         if self._along is None:
             return x, None
-        near = self._along[rows] @ self._along[columns].T
-        self._normalise(near, rows, columns)
+        near = self._along[rows, :] @ self._along[columns, :].T
+        near = self._normalised(near, rows, columns)
         x -= near
         return near, x
 
-    def _normalise(self, block: np.ndarray, rows: slice, columns: slice) -> None:
+    def _normalised(self, block: Any, rows: slice, columns: slice) -> Any:
         block *= self._scale[columns]
         block *= self._scale[rows, None]
-        block.flat[:: block.shape[1] + 1] = 0
-        if self._closed is not None:
-            np.clip(block, -1, 1, out=block)
+        clear_diagonal(block)
+        return block if self._closed is None else namespace(block).clip(block, -1, 1)
 
-    def _add_series(
-        self, rows: slice, x: np.ndarray, rest: np.ndarray | None, right: np.ndarray
-    ) -> None:
-        order, kernels = len(self._outer) - 1, _kernels(x, rest)
+    def _add_series(self, rows: slice, x: Any, rest: Any, right: Any) -> None:
+        order, kernels = self._outer.shape[0] - 1, _kernels(x, rest)
         for r in range(2, order + 1):
             kernel = next(kernels)
             if self._active[r]:
-                term = kernel @ right[r]
-                self._terms[r] += float(self._outer[r, rows].astype(float) @ term)
-        last = np.abs(next(kernels))
-        self._row_sums[rows] += last @ np.ones(last.shape[1], last.dtype)
-        self._row_sums[rows.stop :] += np.ones(len(x), last.dtype) @ last[:, len(x) :]
+                self._add_term(r, rows, kernel @ right[r, :])
+        last = abs(next(kernels))
+        ones = namespace(last).ones_like(last[0, :])
+        height = x.shape[0]
+        self._row_sums[rows] += host(last @ ones)
+        self._row_sums[rows.stop :] += host(ones[:height] @ last[:, height:])
 
-    def _choose(self, x: np.ndarray, rest: np.ndarray | None) -> None:
+    def _choose(self, x: Any, rest: Any) -> None:
         """The order, from the first rows; or the closed form."""
         squares = self.readout**2
         sums = [math.inf, math.inf]  # of |ρ|^r over a row
-        kernels = _kernels(x, rest)
+        xp, kernels = namespace(x), _kernels(x, rest)
         for most in ORDERS:
             expansion = self.series.upto(most)
             kept = np.cumsum(expansion.coefficients**2 @ squares)
             left = np.maximum(float(squares @ expansion.energy) - kept, 0.0)  # beyond order r
             goal = _TOLERANCE * (self.known + float(left[1]))
             while len(sums) <= most:
-                sums.append(1.5 * float(np.abs(next(kernels)).sum(axis=1).max()))
+                sums.append(1.5 * float(xp.max(xp.sum(abs(next(kernels)), axis=1))))
                 if sums[-1] * left[len(sums) - 2] <= goal:
                     break
             if sums[-1] * left[len(sums) - 2] <= goal:
@@ -127,21 +135,21 @@ class PairSum:
         closed = self.series.closed
         if closed is not None and order > _CLOSED_FROM:
             self._closed = closed
-            self._scale = closed.scale.astype(self.dtype)
-            self._outer = (self.readout * closed.amplitude)[None].astype(self.dtype)
+            self._scale = like(closed.scale, x)
+            outer = (self.readout * closed.amplitude)[None]
         else:
             outer = self.readout * expansion.coefficients[: order + 1]
-            self._outer = outer.astype(self.dtype)
             self._active = np.abs(outer).max(axis=1) > 1e-10 * np.abs(outer).max()
-        self._terms = np.zeros(len(self._outer))
+        self._outer = like(outer, x)
+        self._terms = np.zeros(len(outer))
 
     def result(self) -> Sum:
         """The sum over all rows that were added."""
         value = float(self._terms.sum())
         # each pair is rounded by itself: the errors add up like the squares of a_i·ĉ_ri
-        squares = float(np.sum(self._outer.astype(float) ** 2))
+        squares = 0.0 if self._outer is None else float(np.sum(host(self._outer) ** 2))
         rounding = float(np.finfo(self.dtype).eps) * (float(np.abs(self._terms).sum()) + squares)
-        if self._closed is not None or not len(self._outer):
+        if self._closed is not None or self._outer is None:
             return Sum(value, rounding, 0)
         order = len(self._terms) - 1
         tail = self.series.upto(order).tail(order)
@@ -151,25 +159,23 @@ class PairSum:
         return Sum(value, min(bound, last) + rounding, order)
 
 
-def _padded(columns: Array, dtype: np.dtype) -> np.ndarray:
+def _padded(columns: Array) -> Array:
     """With two columns at least: products over a single one leave BLAS and are slow."""
     missing = max(0, 2 - columns.shape[1])
-    return np.pad(columns, ((0, 0), (0, missing))).astype(dtype)
+    return np.pad(columns, ((0, 0), (0, missing)))
 
 
-def _kernels(x: np.ndarray, rest: np.ndarray | None) -> Iterator[np.ndarray]:
+def _kernels(x: Any, rest: Any) -> Iterator[Any]:
     """ρ^r for r = 2, 3, …; or x^r + r·x^{r−1}·rest. The next one overwrites the last."""
-    if rest is None:
-        power = kernel = x * x
-    else:
-        power, kernel = x.copy(), np.empty_like(x)
-    small = np.finfo(x.dtype).tiny ** 0.5
+    xp = namespace(x)
+    power = kernel = x * x if rest is None else xp.asarray(x, copy=True)
+    small = float(xp.finfo(x.dtype).smallest_normal) ** 0.5
     for r in itertools.count(2):
         if rest is not None:
-            np.multiply(rest, r, out=kernel)
+            kernel = rest * r
             kernel += x
             kernel *= power
         yield kernel
         power *= x
         if r % 8 == 0:  # numbers on their way to underflow count for nothing and are slow
-            power[np.abs(power) < small] = 0
+            power[abs(power) < small] = 0

@@ -14,12 +14,13 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import roots_legendre
 
 from onegrad.activation import Activation
+from onegrad.backend import namespace
 from onegrad.hermite import Array, gaussian_mean
 from onegrad.pair_moments import ERF, RELU, Expansion, expand
 
@@ -75,42 +76,41 @@ class Closed:
 
     scale: Array
     amplitude: Array
-    beyond: Callable[[np.ndarray], np.ndarray]
-    slope: Callable[[np.ndarray], np.ndarray]
+    beyond: Callable[[Any], Any]
+    slope: Callable[[Any], Any]
 
-    def __call__(self, x: np.ndarray, rest: np.ndarray | None) -> np.ndarray:
+    def __call__(self, x: Any, rest: Any) -> Any:
         value = self.beyond(x)
         if rest is not None:
             value += self.slope(x) * rest
         return value
 
 
-def _relu_beyond(x: np.ndarray) -> np.ndarray:
+def _relu_beyond(x: Any) -> Any:
     """√(1−x²) + x·asin x − 1  [cho2009]."""
-    value = np.arcsin(x)
+    xp = namespace(x)
+    value = xp.asin(x)
     value *= x
-    root = x * x
-    np.subtract(1, root, out=root)
-    np.sqrt(root, out=root)
-    root -= 1
-    value += root
+    value += xp.sqrt(1 - x * x)
+    value -= 1
     return value
 
 
-def _relu_slope(x: np.ndarray) -> np.ndarray:
-    return np.arcsin(x)
+def _relu_slope(x: Any) -> Any:
+    return namespace(x).asin(x)
 
 
-def _erf_beyond(x: np.ndarray) -> np.ndarray:
+def _erf_beyond(x: Any) -> Any:
     """asin x − x  [williams1998]."""
-    value = np.arcsin(x)
+    value = namespace(x).asin(x)
     value -= x
     return value
 
 
-def _erf_slope(x: np.ndarray) -> np.ndarray:
-    gap = np.maximum(1 - x * x, np.finfo(x.dtype).eps)
-    return np.asarray(1 / np.sqrt(gap) - 1)
+def _erf_slope(x: Any) -> Any:
+    xp = namespace(x)
+    gap = xp.maximum(1 - x * x, float(xp.finfo(x.dtype).eps))
+    return 1 / xp.sqrt(gap) - 1
 
 
 def cross_sum(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from onegrad.activation import Activation, cached_rows
+from onegrad.activation import Activation
+from onegrad.backend import namespace, pieces
 from onegrad.hermite import Array
 
 
 def residual(activation: Activation, preactivation: Array, readout: Array, y: Array) -> Array:
     """y − f₀, with the initial output f₀ = σ(XWᵀ)a."""
-    error = y.copy()
-    for rows in cached_rows(preactivation.shape):
+    error = namespace(y).asarray(y, copy=True)
+    for rows in pieces(preactivation):
         error[rows] -= activation(preactivation[rows]) @ readout
     return error
 
@@ -25,10 +24,10 @@ def descent_direction(
     The step is Ŵ = W + η·G  [demir2025, eq. 5]. Cost: one product of 2kmn operations, beside the
     one that made `preactivation` = XWᵀ (m × k).
     """
-    slopes = activation.derivative(preactivation)
-    slopes *= (error / len(error))[:, None]
+    slopes = activation.slope(preactivation) * (error / error.shape[0])[:, None]
     slopes *= readout
-    return slopes.T @ x
+    change: Array = slopes.T @ x
+    return change
 
 
 def slopes_and_error(
@@ -45,15 +44,16 @@ def slopes_and_error(
     `residual` and the factor of `descent_direction` in one pass over the preactivations, each
     row read once; `out` may be `preactivation` itself.
     """
-    m = len(y)
-    error = y.copy()
-    for rows in cached_rows(preactivation.shape):
+    m = y.shape[0]
+    error = namespace(y).asarray(y, copy=True)
+    for rows in pieces(preactivation):
         if labels_only:
-            slopes = activation.derivative(preactivation[rows])
+            slopes = activation.slope(preactivation[rows])
         else:
             values, slopes = activation.value_and_slope(preactivation[rows])
             error[rows] -= values @ readout
         # not in place: a derivative may hand back its own argument
         slopes = slopes * (factor / m * error[rows])[:, None]
-        np.multiply(slopes, readout, out=out[rows])
+        slopes *= readout
+        out[rows] = slopes
     return error

@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from onegrad.activation import cached_rows
+from onegrad.backend import NUMPY, Backend, namespace, pieces, read_only
 from onegrad.data.arrays import Arrays, File
 from onegrad.data.images import Images
 from onegrad.data.population import Batch
@@ -51,13 +52,14 @@ class Scratch:
 
     def __init__(self, active: bool) -> None:
         self._active = active
-        self._array = np.empty((0, 0))
+        self._array: Any = None
 
-    def __call__(self, shape: tuple[int, ...]) -> Array:
-        if not self._active or 8 * math.prod(shape) > KEEP:
-            return np.empty(shape)
-        if self._array.shape != shape:
-            self._array = np.empty(shape)
+    def __call__(self, model: Any) -> Any:
+        """Room for as much as `model` holds, on its device."""
+        if not self._active or 8 * math.prod(model.shape) > KEEP:
+            return namespace(model).empty_like(model)
+        if self._array is None or self._array.shape != model.shape:
+            self._array = namespace(model).empty_like(model)
         return self._array
 
 
@@ -80,8 +82,7 @@ class Inputs:
             if known is weights:
                 self._products.append(self._products.pop(i))
                 return product
-        product = self.batch.x @ weights.T
-        product.setflags(write=False)
+        product = read_only(self.batch.x @ weights.T)
         self._products = [*self._products[-1:], (weights, product)]
         return product
 
@@ -93,7 +94,7 @@ class Inputs:
         """XWᵀ to read, and an array of its shape to write to: the same one unless shared."""
         if self.shared:
             product = self.preactivation(weights)
-            return product, self._scratch(product.shape)
+            return product, self._scratch(product)
         product = self.batch.x @ weights.T
         return product, product
 
@@ -105,13 +106,20 @@ class Draw:
     8·(m̃n + mn + kn + m̃k) once everything is used, less what need not be reused.
     """
 
-    def __init__(self, problem: Problem, streams: Streams, reuse: Reuse | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        streams: Streams,
+        reuse: Reuse | None = None,
+        backend: Backend = NUMPY,
+    ) -> None:
         self.problem = problem
         self.streams = streams
         self.reuse = reuse or Reuse()
+        self.backend = backend
         # features of one model at a time, and before them the slopes of the step
         self.scratch = Scratch(reuse is not None and reuse.layers and not reuse.features)
-        self._noise: dict[str, Array] = {}
+        self._noise: dict[str, list[Array]] = {}
 
     @cached_property
     def world(self) -> World:
@@ -144,12 +152,12 @@ class Draw:
             x, y = self.problem.data.load()
             for start in range(0, len(rest), _BLOCK):
                 rows = rest[start : start + _BLOCK]
-                yield Batch(x[rows], y[rows], np.zeros(len(rows), dtype=int))
+                yield self._moved(x[rows], y[rows], np.zeros(len(rows), dtype=int))
             return
         population, teacher = self.world.population, self.world.teacher
         rng = self.streams.rng("test-data")
         for x, component in population.sample(count, rng, block=_BLOCK):
-            yield Batch(x, teacher.mean(x, component), component)
+            yield self._moved(x, teacher.mean(x, component), component)
 
     @cached_property
     def _rows(self) -> np.ndarray:
@@ -180,21 +188,26 @@ class Draw:
         if isinstance(data, Arrays | File):
             rows = self._rows[start : start + count]
             x, y = data.load()
-            return Batch(x[rows], y[rows], np.zeros(count, dtype=int))
+            return self._moved(x[rows], y[rows], np.zeros(count, dtype=int))
         rng = self.streams.rng(purpose)
         ((x, component),) = self.world.population.sample(count, rng, data.fixed_counts)
         noise = rng.standard_normal(count)
-        return Batch(x, self.world.teacher.labels(x, component, noise), component)
+        return self._moved(x, self.world.teacher.labels(x, component, noise), component)
+
+    def _moved(self, x: Array, y: Array, component: np.ndarray) -> Batch:
+        return Batch(self.backend.move(x), self.backend.move(y), component)
 
     @cached_property
     def weights(self) -> Array:
         """W₀ (k × n)."""
-        return draw_weights(self.problem, self.streams)
+        weights: Array = self.backend.move(draw_weights(self.problem, self.streams))
+        return weights
 
     @cached_property
     def readout(self) -> Array:
         """a₀ (k)."""
-        return draw_readout(self.problem, self.streams)
+        readout: Array = self.backend.move(draw_readout(self.problem, self.streams))
+        return readout
 
     @cached_property
     def step_preactivation(self) -> Array:
@@ -206,23 +219,22 @@ class Draw:
         for name in names:
             self.__dict__.pop(name, None)
 
-    def noise(self, purpose: str, shape: tuple[int, int]) -> Iterator[tuple[slice, Array]]:
+    def noise(self, purpose: str, features: Array) -> Iterator[tuple[Any, Array]]:
         """Standard Gaussian rows of the model's own stream, in pieces; not to be changed.
 
-        Kept for the next layer where there is one and it is not too large.
+        As many as the features (m × k) have. Kept for the next layer where there is one and they
+        are not too large.
         """
         if purpose in self._noise:
-            for rows in cached_rows(shape):
-                yield rows, self._noise[purpose][rows]
+            yield from zip(pieces(features), self._noise[purpose], strict=True)
             return
         rng = self.streams.rng(purpose)
-        keep = self.reuse.layers and 8 * shape[0] * shape[1] <= KEEP
-        kept = np.empty(shape if keep else (0, 0))
-        for rows in cached_rows(shape):
+        keep = self.reuse.layers and 8 * math.prod(features.shape) <= KEEP
+        kept: list[Array] = []
+        for rows in pieces(features):
+            piece = self.backend.move(rng.standard_normal(features[rows].shape))
             if keep:
-                piece = rng.standard_normal(out=kept[rows])
-            else:
-                piece = rng.standard_normal((len(range(*rows.indices(shape[0]))), shape[1]))
+                kept.append(piece)
             yield rows, piece
         if keep:
             self._noise[purpose] = kept
@@ -319,7 +331,7 @@ class Trial:
             return self.weights
         batch, z = draw.step_batch, draw.step_preactivation
         if draw.reuse.layers:
-            slopes = draw.scratch(z.shape)
+            slopes = draw.scratch(z)
         else:
             slopes = z
             draw.forget("step_preactivation")
