@@ -15,7 +15,8 @@ from onegrad.backend import NUMPY, Backend, get_backend, host
 from onegrad.equivalents import MODELS
 from onegrad.equivalents.exact_risk import exact_risk
 from onegrad.errors import ConvergenceError, SpecError
-from onegrad.experiments.simulate import group_points, run_group, simulate_experiment
+from onegrad.experiments.run import simulate_experiment
+from onegrad.experiments.simulate import group_points, run_group
 from onegrad.experiments.spec import Experiment
 from onegrad.experiments.store import point_hash
 from onegrad.network import readout
@@ -206,9 +207,11 @@ def test_unknown_devices_are_refused():
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_a_missing_gpu_is_refused_and_not_replaced():
-    points = experiment(device="cuda").points  # a spec may be read where it is not run
+    wanted = experiment(device="cuda")  # a spec may be read where it is not run
     with pytest.raises(SpecError, match=r"compare\.device = 'cuda'.*no GPU.*\"torch\""):
-        run_group(points[:1], ["network"], 0)
+        run_group(wanted.points[:1], ["network"], 0)
+    with pytest.raises(SpecError, match="no GPU"):
+        simulate_experiment(wanted)  # no rows that failed: it does not start
 
 
 def test_a_missing_torch_is_refused_with_advice(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from onegrad.backend import get_backend
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.experiments.engines.base import Engine, EngineError
 from onegrad.experiments.engines.local import Local
@@ -41,6 +42,9 @@ def open_engine(
             "workers", workers, "cannot be chosen for a scheduler that runs already",
             "Start as many workers there as you need: dask worker ADDRESS --nthreads 1",
         )  # fmt: skip
+    if scheduler is None and experiment.compare.simulated:
+        for device in {point.compare.device for point in experiment.points}:
+            get_backend(device)  # a device that is missing is refused before anything starts
     if engine == "local":
         return Local(experiment, workers)
     from onegrad.experiments.engines.cluster import Cluster
