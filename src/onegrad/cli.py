@@ -237,6 +237,22 @@ def bench(
 
 
 @app.command()
+def explore(
+    folder: Annotated[
+        Path | None, typer.Argument(help="the --out folder of a run, to look at it")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="port on 127.0.0.1", min=1, max=65535)] = None,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="print the address, open nothing")
+    ] = False,
+) -> None:
+    """The page: move a slider, see the theory; let simulated points arrive on it."""
+    from onegrad.explorer.server import explore as serve
+
+    serve(folder, port, browser=not no_browser)
+
+
+@app.command()
 def cite(
     spec: Annotated[str | None, typer.Argument(help="only what this spec or preset uses")] = None,
 ) -> None:

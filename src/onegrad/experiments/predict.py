@@ -63,6 +63,11 @@ class Prediction:
             )
         return learned_function(*self._parts, self.solution, direction, component, degree=degree)
 
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """The directions that `learned` knows here; none without the conditional theory."""
+        return () if self._parts is None else tuple(self._parts[0].directions)
+
     def by_projection(self) -> dict[str, Array]:
         """Errors node by node over the projections κ of a sample on the few directions.
 

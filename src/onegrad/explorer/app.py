@@ -1,0 +1,115 @@
+"""The application behind the page: its files, and a WebSocket for each open page."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI, Response, WebSocket, WebSocketDisconnect
+
+from onegrad.explorer.bounds import PAGES
+from onegrad.explorer.controls import about
+from onegrad.explorer.guard import Guard
+from onegrad.explorer.pool import Lane, cores
+from onegrad.explorer.session import Cache, Session
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+_LINGER = 2.0  # seconds without a page before the workers are ended: a reload takes less
+_BACKLOG = 100  # unsent notes of a page after which nothing more is read from it
+_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+
+class Hub:
+    """The pages that are open, and the workers that they share; without pages no workers."""
+
+    def __init__(self) -> None:
+        self.theory = Lane(max(2, min(4, cores())))
+        self.simulation = Lane(max(1, min(4, cores() - 1)), niceness=10)
+        self.cache = Cache()
+        self.pages = 0
+        self._ending: asyncio.Task[None] | None = None
+
+    def join(self) -> None:
+        self.pages += 1
+        if self._ending is not None:
+            self._ending.cancel()
+            self._ending = None
+        self.theory.warm()
+
+    def leave(self) -> None:
+        self.pages -= 1
+        if self.pages == 0:
+            self._ending = asyncio.get_running_loop().create_task(self._end())
+
+    async def _end(self) -> None:
+        await asyncio.sleep(_LINGER)
+        await asyncio.to_thread(self.stop)
+
+    def stop(self) -> None:
+        self.theory.stop()
+        self.simulation.stop()
+
+
+def make_app(port: int, stored: dict[str, Any] | None = None) -> ASGIApp:
+    """The guarded application; the page's files are read once and no other file ever is."""
+    hub = Hub()
+    files = _page_files(resources.files("onegrad.explorer") / "static")
+    hello = json.dumps(about() | {"stored": stored}, ensure_ascii=False)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        hub.theory.warm()
+        yield
+        await asyncio.to_thread(hub.stop)
+
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    app.state.hub = hub
+
+    @app.get("/{path:path}")
+    async def page(path: str) -> Response:
+        name = path or "index.html"
+        if name not in files:
+            return Response("There is no such page.\n", 404, media_type="text/plain")
+        kind = _TYPES.get(name.rpartition(".")[2], "text/plain")
+        return Response(files[name], media_type=f"{kind}; charset=utf-8")
+
+    @app.websocket("/socket")
+    async def socket_of_page(websocket: WebSocket) -> None:
+        if hub.pages >= PAGES:
+            await websocket.close(1013)
+            return
+        await websocket.accept()
+        hub.join()
+        session = Session(hub.theory, hub.simulation, hub.cache, websocket.send_text)
+        answering = asyncio.create_task(session.answer())
+        try:
+            await websocket.send_text(hello)
+            while True:
+                session.receive(await websocket.receive_text())
+                while session.backlog > _BACKLOG:
+                    await asyncio.sleep(0.05)
+        except (WebSocketDisconnect, RuntimeError, KeyError):
+            pass  # closed, or a binary message, which no page of ours sends
+        finally:
+            answering.cancel()
+            session.close()
+            hub.leave()
+
+    return Guard(app, port)
+
+
+def _page_files(folder: Traversable, prefix: str = "") -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            files |= _page_files(entry, f"{prefix}{entry.name}/")
+        else:
+            files[prefix + entry.name] = entry.read_bytes()
+    return files

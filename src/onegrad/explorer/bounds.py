@@ -1,0 +1,69 @@
+"""How much one page may ask for: sizes, counts and seconds."""
+
+from __future__ import annotations
+
+from onegrad.data.mixture import Mixture
+from onegrad.errors import SpecError
+from onegrad.problem import Problem
+
+MESSAGE_BYTES = 32_000  # of one message from a page
+PAGES = 100  # open at the same time
+POINTS = 500  # of one theory request: a map of 21 × 21 and some room
+RUNS = 2000  # points times seeds of one simulation
+DRAW_SIZE = 1500  # n, m and k of a drawn spectrum, whose singular values are all computed
+
+THEORY_SECONDS = 30.0  # of one point
+SIMULATION_SECONDS = 60.0  # of one repetition of one point
+REQUEST_SECONDS = 600.0  # of one request: what has not begun by then is dropped
+WORKER_BYTES = 4 << 30  # address space of a worker process
+
+_PRODUCT = 6e9  # n·m·k of a simulated point: seconds on one core
+_MATRIX = 3e7  # entries of the largest matrix of a simulated point
+_DIRECTIONS = 24  # spikes of all components together
+_SIZE = 1_000_000  # n, m and k where only theory is asked for
+
+
+def check_theory(problem: Problem) -> None:
+    """Refuse what no page should ask of the theory."""
+    sizes = {
+        "data.dim": problem.dim,
+        "training.samples": problem.samples,
+        "network.width": problem.width,
+    }
+    for key, value in sizes.items():
+        if value > _SIZE:
+            raise SpecError.of(
+                key, value, f"must be at most {_SIZE} on the page", "Use `onegrad predict`"
+            )
+    if isinstance(problem.data, Mixture):
+        spikes = len(problem.data.weights) * max(problem.data.rank, 1)
+        if spikes > _DIRECTIONS:
+            raise SpecError.of(
+                "data.rank", problem.data.rank,
+                f"makes {spikes} spikes; the page takes {_DIRECTIONS}", "Use `onegrad predict`",
+            )  # fmt: skip
+
+
+def check_simulation(problem: Problem) -> None:
+    """Refuse a point that would keep a worker for more than some seconds."""
+    n, m, k = problem.dim, problem.samples, problem.width
+    matrix = max(n * m, n * k, m * k, n * problem.step_samples, k * problem.step_samples)
+    if n * m * k > _PRODUCT or matrix > _MATRIX:
+        raise SpecError.of(
+            "data.dim", n,
+            f"with {m} samples and {k} neurons is too large to simulate on the page "
+            f"(n·m·k up to {_PRODUCT:.0e})",
+            'Take fewer inputs or neurons, or use "copy as spec" and `onegrad run`',
+        )  # fmt: skip
+
+
+def check_draw(problem: Problem) -> None:
+    """Refuse a drawn spectrum whose singular values would take too long."""
+    largest = max(problem.dim, problem.samples, problem.width, problem.step_samples)
+    if largest > DRAW_SIZE:
+        raise SpecError.of(
+            "data.dim", problem.dim,
+            f"with {problem.samples} samples and {problem.width} neurons is too large to draw on "
+            f"the page: each may be at most {DRAW_SIZE}",
+            "Take fewer inputs, or use `onegrad spectrum`",
+        )  # fmt: skip

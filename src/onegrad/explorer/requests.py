@@ -1,0 +1,152 @@
+"""A page's message: read by the spec's own rules, within the page's bounds, or refused."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import Field
+
+from onegrad.errors import SpecError
+from onegrad.experiments.spec import Experiment
+from onegrad.explorer.bounds import (
+    MESSAGE_BYTES,
+    POINTS,
+    RUNS,
+    check_draw,
+    check_simulation,
+    check_theory,
+)
+from onegrad.sections import Section, Whole, override
+
+Kind = Literal["curve", "map", "spectrum", "features", "simulate", "draw", "spec", "stop"]
+SIMULATIONS = ("simulate", "draw")
+_DATA = ("isotropic", "mixture")  # other models name a file, which a page must not do
+
+
+class Message(Section):
+    """What a page may send; `spec` is checked separately."""
+
+    type: Kind = Field(description="what is asked for", examples=["curve"])
+    id: Whole = Field(ge=0, le=2**53, description="number of the request", examples=[1])
+    spec: dict[str, Any] = Field(default_factory=dict, description="the tables of a spec")
+    coarse: bool = Field(default=False, description="few nodes, fast", examples=[True])
+    gain: bool = Field(default=False, description="random features beside it", examples=[True])
+    direction: str = Field(
+        default="teacher", max_length=40, description="a direction's name", examples=["teacher"]
+    )
+    component: Whole = Field(default=0, ge=0, le=99, description="a component", examples=[0])
+
+
+@dataclass(frozen=True)
+class Request:
+    """A valid message: its experiment, and the tables of each of its points."""
+
+    message: Message
+    tables: dict[str, Any]
+    experiment: Experiment | None
+    points: tuple[dict[str, Any], ...]
+
+
+def request_number(text: str) -> int | None:
+    """The id of a message that may be wrong otherwise, so that the page knows which one it was."""
+    try:
+        number = json.loads(text)["id"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return number if type(number) is int else None
+
+
+def read_request(text: str) -> Request:
+    """The request, or a SpecError that says what is wrong with it."""
+    if len(text) > MESSAGE_BYTES:
+        raise SpecError.of(
+            "message", f"{len(text)} characters", f"must have at most {MESSAGE_BYTES}",
+            "Send one request at a time",
+        )  # fmt: skip
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError):
+        raise SpecError.of(
+            "message", text[:40], "must be a JSON object", 'For example {"type": "curve", "id": 1}'
+        ) from None
+    if not isinstance(raw, dict):
+        raise SpecError.of("message", raw, "must be a JSON object", 'For example {"type": "stop"}')
+    message = Message(**raw)
+    if message.type == "stop":
+        return Request(message, {}, None, ())
+    tables = dict(message.spec)
+    sweep = _sweep_of(tables)
+    _refuse_files(tables, sweep)
+    experiment = Experiment.from_tables(tables)
+    for point in experiment.points:
+        if message.type == "simulate":
+            check_simulation(point.problem)
+        elif message.type == "draw":
+            check_draw(point.problem)
+        elif message.type != "spec":
+            check_theory(point.problem)
+    _check_counts(message, experiment)
+    points = tuple(_tables_at(tables, p.settings) for p in experiment.points)
+    return Request(message, tables, experiment, points)
+
+
+def _sweep_of(tables: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The swept keys, their number of points checked before any of them is built."""
+    sweep = tables.get("sweep", {})
+    if not isinstance(sweep, Mapping):
+        raise SpecError.of("sweep", sweep, "must be a table of lists", "Write [sweep]")
+    for key, values in sweep.items():
+        if not isinstance(values, list):
+            raise SpecError.of(
+                f"sweep.{key}", values, "must be a list of values", f'For example "{key}" = [1]'
+            )
+    count = math.prod(len(values) for values in sweep.values())
+    if count > POINTS:
+        raise SpecError.of(
+            "sweep", f"{count} points", f"must have at most {POINTS} on the page",
+            "Use `onegrad run`",
+        )  # fmt: skip
+    return sweep
+
+
+def _refuse_files(tables: Mapping[str, Any], sweep: Mapping[str, Any]) -> None:
+    """A page never names a file: only data that are drawn, and no sweep over what they are."""
+    data = tables.get("data")
+    model = data.get("model") if isinstance(data, Mapping) else None
+    if model not in _DATA:
+        raise SpecError.of(
+            "data.model", model, f"must be one of {', '.join(_DATA)} on the page",
+            "Use `onegrad run` for data of your own",
+        )  # fmt: skip
+    for key in ("data.model", "data.path"):
+        if key in sweep:
+            raise SpecError.of(f"sweep.{key}", sweep[key], "cannot be swept on the page")
+
+
+def _check_counts(message: Message, experiment: Experiment) -> None:
+    if message.type != "simulate":
+        return
+    if not experiment.compare.simulated:
+        raise SpecError.of(
+            "compare.models", list(experiment.compare.models), "must name a simulated model",
+            'For example ["network"]',
+        )  # fmt: skip
+    runs = len(experiment.points) * experiment.compare.seeds
+    if runs > RUNS:
+        raise SpecError.of(
+            "compare.seeds", experiment.compare.seeds,
+            f"times {len(experiment.points)} points must be at most {RUNS} on the page",
+            f"For example {max(1, RUNS // len(experiment.points))}",
+        )  # fmt: skip
+
+
+def _tables_at(tables: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec of one point: the swept keys set, no sweep left."""
+    changed: dict[str, Any] = {k: v for k, v in tables.items() if k != "sweep"}
+    for key, value in settings.items():
+        changed = override(changed, key, value)
+    return changed

@@ -1,0 +1,224 @@
+"""One open page: its requests become tasks, their answers go back in the order they come."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from onegrad.errors import SpecError
+from onegrad.explorer.bounds import SIMULATION_SECONDS, THEORY_SECONDS
+from onegrad.explorer.pool import Lane, Task
+from onegrad.explorer.requests import SIMULATIONS, Request, read_request, request_number
+from onegrad.explorer.toml_text import to_toml
+
+_numbers = itertools.count(1)
+_SHARED = ("theory", "map", "spikes")  # kinds of which one task may hold several
+_CURVE = 20  # points of a curve
+_FINE = 4  # accurate points in one task: a cancelled one ends soon
+
+
+class Cache:
+    """The latest answers of the theory, shared by all pages; old ones are forgotten."""
+
+    def __init__(self, size: int = 20_000) -> None:
+        self._size = size
+        self._answers: OrderedDict[str, Any] = OrderedDict()
+
+    def get(self, key: str) -> Any:
+        if key in self._answers:
+            self._answers.move_to_end(key)
+        return self._answers.get(key)
+
+    def put(self, key: str, answer: Any) -> None:
+        self._answers[key] = answer
+        while len(self._answers) > self._size:
+            self._answers.popitem(last=False)
+
+
+class Session:
+    """Reads a page's messages and answers them.
+
+    A request of theory replaces the one before, and so does a simulation; what was not sent of
+    the old one never is.
+    """
+
+    def __init__(
+        self, theory: Lane, simulation: Lane, cache: Cache, send: Callable[[str], Awaitable[None]]
+    ) -> None:
+        self._page = next(_numbers)
+        self._lanes = {"theory": theory, "simulation": simulation}
+        self._cache = cache
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._tasks: dict[str, list[Task]] = {"theory": [], "simulation": []}
+        self._current: dict[str, int] = {"theory": 0, "simulation": 0}
+        self._ready: dict[str, list[tuple[int, Any]]] = {"theory": [], "simulation": []}
+        self._left: dict[str, int] = {"theory": 0, "simulation": 0}
+        self._wake = asyncio.Event()
+        self._notes: list[dict[str, Any]] = []  # one per message of the page, so bounded by them
+
+    def receive(self, text: str) -> None:
+        """Take one message; never raises on what the page wrote."""
+        try:
+            request = read_request(text)
+        except SpecError as error:
+            self._note({"type": "error", "id": request_number(text), "text": str(error)})
+            return
+        message = request.message
+        if message.type == "spec":
+            self._note({"type": "spec", "id": message.id, "text": to_toml(request.tables)})
+        elif message.type == "stop":
+            self._cancel("simulation")
+        else:
+            self._start(request)
+
+    async def answer(self) -> None:
+        """Send whatever is ready, for as long as the page is open."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            notes, self._notes = self._notes, []
+            for note in notes:
+                await self._send(json.dumps(note, ensure_ascii=False))
+            for channel, parts in self._ready.items():
+                if parts:
+                    self._ready[channel] = []
+                    done = self._left[channel] == 0
+                    reply = {"type": "parts", "id": self._current[channel], "parts": parts}
+                    await self._send(json.dumps(reply | {"done": done}, ensure_ascii=False))
+
+    @property
+    def backlog(self) -> int:
+        """Notes that the page has not taken yet."""
+        return len(self._notes)
+
+    def close(self) -> None:
+        """The page is gone: so is its work."""
+        for channel in self._tasks:
+            self._cancel(channel)
+
+    def _note(self, note: dict[str, Any]) -> None:
+        self._notes.append(note)
+        self._wake.set()
+
+    def _cancel(self, channel: str) -> None:
+        for task in self._tasks[channel]:
+            task.cancelled = True
+        self._tasks[channel] = []
+        self._ready[channel] = []
+
+    def _start(self, request: Request) -> None:
+        channel = "simulation" if request.message.type in SIMULATIONS else "theory"
+        self._cancel(channel)
+        number = self._current[channel] = request.message.id
+        pieces = pieces_of(request)
+        self._left[channel] = len(pieces)
+        missing = []
+        for piece in pieces:
+            known = self._cache.get(piece.key) if channel == "theory" else None
+            if known is None:
+                missing.append(piece)
+            else:
+                self._take(channel, number, piece.index, known)
+        lane = self._lanes[channel]
+        tasks = [self._task(channel, number, some) for some in chunks(missing, lane.size)]
+        self._tasks[channel] = tasks
+        if tasks:
+            lane.submit(tasks)
+
+    def _task(self, channel: str, number: int, pieces: list[Piece]) -> Task:
+        def deliver(answers: Any) -> None:  # called in a thread of the lane
+            self._loop.call_soon_threadsafe(come, answers)
+
+        def come(answers: Any) -> None:
+            failed = answers if isinstance(answers, dict) else None  # the whole task
+            for i, piece in enumerate(pieces):
+                answer = answers[i] if failed is None else failed
+                if channel == "theory" and "error" not in answer:
+                    self._cache.put(piece.key, answer)
+                if not task.cancelled:
+                    self._take(channel, number, piece.index, answer)
+
+        theory = channel == "theory"
+        seconds = THEORY_SECONDS * len(pieces) if theory else SIMULATION_SECONDS
+        tables = [piece.tables for piece in pieces]
+        kind, options = pieces[0].kind, pieces[0].options
+        task = Task(
+            self._page, kind, tables, options, seconds, deliver, bool(options.get("coarse"))
+        )
+        return task
+
+    def _take(self, channel: str, number: int, index: int, answer: Any) -> None:
+        if number != self._current[channel]:
+            return
+        self._left[channel] -= 1
+        self._ready[channel].append((index, answer))
+        self._wake.set()
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One answer that a request waits for."""
+
+    index: int
+    kind: str
+    tables: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """What the answer depends on, for the cache."""
+        problem = {k: v for k, v in self.tables.items() if k not in ("name", "figure")}
+        return json.dumps([self.kind, problem, dict(self.options)], sort_keys=True)
+
+
+def chunks(pieces: list[Piece], workers: int) -> list[list[Piece]]:
+    """Pieces that are cheaper together: points of theory, a curve's worth for all workers."""
+    together: list[list[Piece]] = []
+    most = -(-_CURVE // workers)
+    for piece in pieces:
+        last = together[-1][-1] if together else None
+        if (
+            last is None
+            or piece.kind not in _SHARED
+            or (last.kind, last.options) != (piece.kind, piece.options)
+            or len(together[-1]) >= (most if piece.options.get("coarse") else _FINE)
+        ):
+            together.append([])
+        together[-1].append(piece)
+    return together
+
+
+def pieces_of(request: Request) -> list[Piece]:
+    """The pieces of a request, in the order in which the page counts them."""
+    return [Piece(index, *piece) for index, piece in enumerate(_listed(request))]
+
+
+def _listed(request: Request) -> list[tuple[str, Mapping[str, Any], dict[str, Any]]]:
+    message = request.message
+    coarse = {"coarse": message.coarse}
+    if message.type == "curve":
+        return [("theory", tables, coarse) for tables in request.points]
+    if message.type == "map":
+        return [("map", tables, coarse | {"gain": message.gain}) for tables in request.points]
+    alone = {key: value for key, value in request.tables.items() if key != "sweep"}
+    if message.type == "features":
+        where = {"direction": message.direction, "component": message.component}
+        return [("features", alone, coarse | where | {"step": step}) for step in (True, False)]
+    if message.type == "spectrum":
+        path = request.points if "sweep" in request.tables else ()
+        return [("spectrum", alone, {}), *(("spikes", tables, {}) for tables in path)]
+    assert request.experiment is not None
+    if message.type == "draw":
+        return [("draw", alone, {"seed": request.experiment.compare.seed})]
+    # seed by seed, so that the first dots of every curve arrive early
+    return [
+        ("repetition", tables, {"seed": seed})
+        for seed in range(request.experiment.compare.seeds)
+        for tables in request.points
+    ]

@@ -1,0 +1,234 @@
+// The page: holds the state, the connection and the view, and lets them hear of each other.
+
+import * as curve from "./curve.js";
+import * as features from "./features.js";
+import * as map from "./map.js";
+import * as spectrum from "./spectrum.js";
+import { buildControls, buildRun, refreshControls } from "./controls.js";
+import { $, el, show } from "./dom.js";
+import { copyText, saveCsv, savePng, showText } from "./download.js";
+import { FORMULAS } from "./formulas.js";
+import { Link } from "./link.js";
+import { VIEWS, changeTask, copy, fromHash, fromTables, sliderOf, startState, taskOf, toHash } from "./state.js";
+
+const KINDS = { curve: [curve, curve.Curve], map: [map, map.Map2D], spectrum: [spectrum, spectrum.Spectrum], features: [features, features.Features] };
+const REST = 180; // ms without a move before the accurate numbers are asked for
+
+const page = {
+  runs: { dots: new Map(), setting: null }, // what was simulated, whichever view is looked at
+  options: $("options"), legend: $("legend"), panels: $("panels"),
+  slider: (key) => sliderOf(page.about, key, taskOf(page.state.tables)),
+  sliders: () => page.about.sliders.filter((slider) => slider.tasks.includes(taskOf(page.state.tables))),
+  say: (text) => ($("readout").textContent = text),
+
+  /** The state has changed: show it, ask for it, put it into the URL. */
+  changed(kind) {
+    const started = performance.now();
+    page.pressed(null);
+    clearTimeout(page.resting);
+    $("alert").hidden = true;
+    page.writeUrl();
+    if (kind === "curves" || kind === "task") return page.rebuild(started);
+    refreshControls($("controls"), page.about, page.state);
+    if (kind !== "models") page.view.refresh(started);
+  },
+
+  /** Build the view anew: another view, axis or set of curves. */
+  rebuild(started = performance.now()) {
+    clearTimeout(page.resting);
+    page.view?.destroy();
+    page.panels.replaceChildren();
+    const [module, View] = KINDS[page.state.view];
+    $("sentence").textContent = module.sentence(page);
+    for (const tab of $("tabs").children) {
+      const mine = tab.id === `tab-${page.state.view}`;
+      tab.setAttribute("aria-selected", mine);
+      tab.tabIndex = mine ? 0 : -1;
+    }
+    page.panels.setAttribute("aria-labelledby", `tab-${page.state.view}`);
+    showFormula(page.state.view);
+    page.view = new View(page);
+    $("run").hidden = !page.view.simulate;
+    page.writeUrl();
+    page.view.refresh(started);
+  },
+
+  task(name) {
+    page.state = changeTask(page.about, page.state, name);
+    page.fill();
+    page.changed("task");
+  },
+
+  fill() {
+    buildControls($("controls"), page.about, page.state, page);
+    buildRun($("run"), page.state, {
+      changed: page.changed,
+      simulate: () => { $("alert").hidden = true; page.view.simulate?.(); },
+      stop: page.stop,
+    });
+  },
+
+  stop() {
+    page.link.stop();
+    page.progress(null);
+  },
+
+  later(ask) { page.resting = setTimeout(ask, REST); },
+
+  measure(name, started) {
+    performance.measure(`onegrad: ${name}`, { start: started, end: performance.now() });
+    page.took = performance.now() - started;
+  },
+
+  /** What stands below the plot once the numbers are there. */
+  settled(quality, { methods = [], worst = 0, failed } = {}) {
+    const took = page.took ? `, ${Math.round(page.took)} ms` : "";
+    const how = quality === "coarse" ? "coarse nodes, refining…" : worst ? `numerics to ${show(100 * worst, 1)} %` : "";
+    $("status").textContent = [methods.join(" and "), how].filter(Boolean).join(": ") + (quality ? took : "");
+    document.body.dataset.quality = quality;
+    if (failed) page.refuse(failed);
+  },
+
+  refuse(text) {
+    $("alert").textContent = text;
+    $("alert").hidden = false;
+    document.body.dataset.quality = "refused";
+  },
+
+  progress(come, total) {
+    const bar = $("progress");
+    bar.hidden = come === null;
+    $("stop").disabled = come === null;
+    document.body.dataset.simulating = come !== null;
+    if (come !== null) { bar.value = come; bar.max = total; bar.title = `${come} of ${total}`; }
+  },
+
+  storedDots() {
+    const { stored } = page.about;
+    if (!stored) return [];
+    const { compare, ...now } = page.state.tables;
+    const { compare: _, ...then } = page.storedState.tables;
+    const faded = JSON.stringify(now) !== JSON.stringify(then);
+    return curve.storedDots(page.about, stored, page.state).map((dot) => ({ ...dot, faded }));
+  },
+
+  writeUrl() { history.replaceState(null, "", toHash(page.state)); },
+
+  open(state, name = null) {
+    page.state = state;
+    page.fill();
+    page.stop();
+    $("alert").hidden = true;
+    page.rebuild();
+    page.pressed(name);
+  },
+
+  /** Mark the preset that is shown, if it still is. */
+  pressed(name) {
+    for (const button of $("presets").querySelectorAll("button")) button.setAttribute("aria-pressed", button.dataset.name === name);
+  },
+};
+
+function showFormula(view) {
+  const { html, more, cite } = FORMULAS[view];
+  $("formula-body").innerHTML = html; // our own MathML, no text from outside
+  $("formula-body").append(el("p", {}, more), ...cite.map((key) => el("p", { class: "cite" }, page.about.citations[key])));
+}
+
+function fillPresets() {
+  const nodes = [];
+  if (page.about.stored) {
+    nodes.push(el("button", { "data-name": "stored", onclick: () => page.open(copy(page.storedState), "stored") }, `stored run: ${page.about.stored.name}`));
+  }
+  for (const group of page.about.presets) {
+    nodes.push(el("span", { class: "source" }, group.source.replace(/^.*\((.*)\)$/, "$1")));
+    for (const preset of group.presets) {
+      nodes.push(el("button", { "data-name": preset.name, title: `${preset.title} (${group.source})`, onclick: () => page.open(fromTables(page.about, preset.tables), preset.name) }, preset.name));
+    }
+  }
+  $("presets").replaceChildren(...nodes);
+}
+
+function fillTabs() {
+  $("tabs").replaceChildren(...VIEWS.map((name) => el("button", {
+    id: `tab-${name}`, role: "tab", "aria-controls": "panels",
+    onclick: () => { page.state.view = name; $("alert").hidden = true; page.rebuild(); },
+    onkeydown: (event) => {
+      const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!move) return;
+      const next = VIEWS[(VIEWS.indexOf(name) + move + VIEWS.length) % VIEWS.length];
+      $(`tab-${next}`).click();
+      $(`tab-${next}`).focus();
+    },
+  }, KINDS[name][0].title)));
+}
+
+// --- light and dark -------------------------------------------------------------------------
+
+const THEMES = ["auto", "light", "dark"];
+const system = matchMedia("(prefers-color-scheme: dark)");
+let theme = THEMES.includes(localStorage.getItem("theme")) ? localStorage.getItem("theme") : "auto";
+function applyTheme() {
+  document.documentElement.dataset.theme = theme === "auto" ? (system.matches ? "dark" : "light") : theme;
+  $("theme").textContent = `Theme: ${theme}`;
+  if (page.view) page.rebuild();
+}
+system.addEventListener("change", applyTheme);
+$("theme").onclick = () => {
+  theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
+  localStorage.setItem("theme", theme);
+  applyTheme();
+};
+
+// --- what one takes home --------------------------------------------------------------------
+
+$("share").onclick = async () => {
+  const done = await copyText(location.href);
+  if (!done) return showText("Share link", "Copy this address.", location.href);
+  $("share").textContent = "Link copied";
+  setTimeout(() => ($("share").textContent = "Share link"), 1500);
+};
+$("copy-spec").onclick = () => {
+  const spec = page.view.spec?.() ?? curve.curveSpec(page).spec;
+  page.link.ask("spec", { type: "spec", spec }, {
+    done: (text) => showText("This as a spec", "Save it as experiment.toml; onegrad run experiment.toml computes, stores and draws it.", text),
+    error: (text) => page.refuse(text),
+  });
+};
+const fileName = () => `onegrad-${page.state.view}`;
+$("download-csv").onclick = () => saveCsv(`${fileName()}.csv`, page.view.table());
+$("download-png").onclick = () => savePng(`${fileName()}.png`, {
+  title: $("panels").querySelector("h3")?.textContent ?? "onegrad", caption: caption(), panels: page.panels, legend: page.legend,
+});
+
+/** The settings in one line, for pictures. */
+function caption() {
+  const { tables } = page.state;
+  const parts = page.sliders().map((slider) => [slider.symbol, slider.key.split(".")]).map(([symbol, [table, name]]) => [symbol, tables[table]?.[name]]);
+  const shown = parts.filter(([, value]) => value !== undefined).map(([symbol, value]) => `${symbol.replace("m/n", "m")} = ${Array.isArray(value) ? value.map((v) => show(v)).join("/") : show(value)}`);
+  return `${page.about.tasks[taskOf(tables)].title}, ${tables.network.activation}; ${shown.join(", ")}. ${$("status").textContent} onegrad ${page.about.version}.`;
+}
+
+// --- start ------------------------------------------------------------------------------------
+
+applyTheme();
+page.link = new Link({
+  hello(about) {
+    const first = !page.about;
+    page.about = about;
+    $("status").textContent = "";
+    if (!first) return page.view.refresh(performance.now());
+    if (about.stored) page.storedState = fromTables(about, about.stored.tables);
+    fillTabs();
+    fillPresets();
+    page.open(fromHash(about, location.hash) ?? (about.stored ? copy(page.storedState) : startState(about)));
+  },
+  lost() {
+    $("status").textContent = "The server has gone. Start `onegrad explore` again; this page will find it.";
+    if (page.about) page.progress(null);
+  },
+});
+addEventListener("hashchange", () => {
+  const state = page.about && fromHash(page.about, location.hash);
+  if (state && toHash(state) !== toHash(page.state)) page.open(state);
+});

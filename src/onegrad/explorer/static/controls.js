@@ -1,0 +1,156 @@
+// The settings beside the plot, built from what the server says about each key.
+
+import { el, show } from "./dom.js";
+import { setKey, sliderOf, taskOf, valueOf, written } from "./state.js";
+
+const GROUPS = [
+  ["the step", ["scaling."]],
+  ["network and training", ["network.", "training."]],
+  ["data and labels", ["data.", "labels."]],
+];
+const MODELS = {
+  regression: ["network", "hermite", "conditional-gaussian", "random-features", "linear"],
+  classification: ["network", "hermite", "conditional-gaussian", "random-features", "linear"],
+  isotropic: ["network", "spiked", "hermite", "random-features", "linear"],
+};
+
+/**
+ * Fill the panel. `changed(kind)` is called with "value" while a slider moves, "task" when
+ * another task is picked.
+ */
+export function buildControls(panel, about, state, { changed, task }) {
+  const current = taskOf(state.tables);
+  const tasks = el("select", { id: "task", onchange: (event) => task(event.target.value) });
+  for (const [name, info] of Object.entries(about.tasks)) {
+    tasks.append(el("option", { value: name, selected: name === current }, info.title));
+  }
+  const groups = [
+    el("fieldset", {}, el("legend", {}, "task"),
+      el("div", { class: "control wide" }, el("label", { htmlFor: "task" }, "task"), tasks),
+      el("p", { class: "help" }, about.tasks[current].about)),
+  ];
+  for (const [title, prefixes] of GROUPS) {
+    const mine = (item) => item.tasks.includes(current) && prefixes.some((prefix) => item.key.startsWith(prefix));
+    const rows = [
+      ...about.pickers.filter(mine).map((picker) => pickerRow(about, state, picker, changed)),
+      ...about.sliders.filter(mine).map((slider) => sliderRow(about, state, slider, changed)),
+    ];
+    groups.push(el("fieldset", {}, el("legend", {}, title), ...rows));
+  }
+  panel.replaceChildren(...groups);
+}
+
+function pickerRow(about, state, picker, changed) {
+  if (picker.key === "network.activation") return activationRow(state, picker, changed);
+  const id = `pick-${picker.key.replace(".", "-")}`;
+  const [table, name] = picker.key.split(".");
+  const value = state.tables[table]?.[name] ?? picker.options[0];
+  const options = picker.options.includes(value) || Array.isArray(value) ? picker.options : [value, ...picker.options];
+  const select = el("select", { id, title: picker.help, onchange: (event) => {
+    setKey(state.tables, picker.key, event.target.value);
+    changed("value");
+  } });
+  for (const option of options) select.append(el("option", { value: option, selected: option === value }, option));
+  return el("div", { class: "control wide" }, el("label", { htmlFor: id, title: picker.help }, picker.title), select);
+}
+
+/** Activations are boxes: each one ticked is a curve. */
+function activationRow(state, picker, changed) {
+  const chips = el("div", { class: "chips", role: "group", "aria-label": "activations, one curve each" });
+  const chosen = state.curves.key === picker.key ? state.curves.values : [state.tables.network.activation];
+  const options = [...new Set([...chosen, ...picker.options])].sort();
+  for (const option of options) {
+    const box = el("input", { type: "checkbox", value: option, checked: chosen.includes(option), onchange: () => {
+      const ticked = [...chips.querySelectorAll("input:checked")].map((input) => input.value);
+      if (!ticked.length) { box.checked = true; return; }
+      // the one ticked last leads only if nothing else is left
+      const kept = chosen.filter((name) => ticked.includes(name));
+      const values = [...kept, ...ticked.filter((name) => !kept.includes(name))];
+      state.curves = { key: picker.key, values };
+      state.tables.network.activation = values[0];
+      changed("curves");
+    } });
+    chips.append(el("label", { title: picker.help }, box, option));
+  }
+  return el("div", {}, el("p", { class: "help" }, "activation σ: one curve for each that is ticked"), chips);
+}
+
+/** Position 0…1000 of the range input for a value, and back. */
+const place = (slider, x) => {
+  const { low, high } = slider;
+  const u = slider.kind === "log" ? Math.log(x / low) / Math.log(high / low) : (x - low) / (high - low);
+  return Math.round(1000 * Math.min(1, Math.max(0, u)));
+};
+const value = (slider, position) => {
+  const u = position / 1000;
+  const { low, high } = slider;
+  return slider.kind === "log" ? low * (high / low) ** u : low + (high - low) * u;
+};
+
+function sliderRow(about, state, slider, changed) {
+  const id = `slide-${slider.key.replace(".", "-")}`;
+  const whole = slider.kind === "whole";
+  const now = valueOf(slider, state.tables);
+  const help = `${slider.help} (${slider.key} ${slider.allowed})`;
+  const number = el("input", { type: "number", step: "any", "aria-label": `${slider.title}, typed`, value: now === null ? "" : show(now) });
+  const range = el("input", {
+    type: "range", id, title: help, "aria-valuetext": now === null ? "not set" : show(now),
+    min: whole ? slider.low : 0, max: whole ? slider.high : 1000, step: whole ? 1 : 5,
+  });
+  range.value = now === null ? range.min : whole ? now : place(slider, now);
+  const set = (x) => {
+    setKey(state.tables, slider.key, written(slider, x, state.tables));
+    if (state.curves.key === slider.key) state.curves = { key: "network.activation", values: [state.tables.network.activation] };
+    range.setAttribute("aria-valuetext", show(valueOf(slider, state.tables)));
+    changed("value", slider.key);
+  };
+  range.addEventListener("input", () => {
+    const x = whole ? Number(range.value) : value(slider, Number(range.value));
+    const clean = whole ? x : Number(x.toPrecision(slider.kind === "log" ? 2 : 3));
+    number.value = show(clean);
+    set(clean);
+  });
+  number.addEventListener("change", () => {
+    const x = Number(number.value);
+    if (number.value === "" || !Number.isFinite(x)) return;
+    range.value = whole ? x : place(slider, x);
+    set(x);
+  });
+  return el("div", { class: "control", "data-key": slider.key },
+    el("label", { htmlFor: id, title: help }, el("i", {}, slider.symbol), slider.title), number, range);
+}
+
+/** Show what the state says again, without building the panel anew (the size of m follows n). */
+export function refreshControls(panel, about, state) {
+  for (const row of panel.querySelectorAll("[data-key]")) {
+    const slider = sliderOf(about, row.dataset.key, taskOf(state.tables));
+    const now = valueOf(slider, state.tables);
+    const [number, range] = row.querySelectorAll("input");
+    if (now === null || document.activeElement === number || document.activeElement === range) continue;
+    number.value = show(now);
+    range.value = slider.kind === "whole" ? now : place(slider, now);
+  }
+}
+
+/** The bar above the plot: simulate, stop, how often, which models. */
+export function buildRun(bar, state, { changed, simulate, stop }) {
+  const { compare } = state.tables;
+  const task = taskOf(state.tables);
+  const chips = el("div", { class: "chips", role: "group", "aria-label": "models to simulate" });
+  for (const model of MODELS[task]) {
+    chips.append(el("label", {}, el("input", { type: "checkbox", value: model, checked: compare.models.includes(model), onchange: () => {
+      const ticked = [...chips.querySelectorAll("input:checked")].map((input) => input.value);
+      compare.models = [...ticked, ...compare.models.filter((name) => name.startsWith("theory"))];
+      changed("models");
+    } }), model));
+  }
+  const seeds = el("input", { type: "number", id: "seeds", min: 1, max: 100, value: compare.seeds, onchange: () => {
+    compare.seeds = Math.max(1, Math.round(Number(seeds.value) || 1));
+    changed("models");
+  } });
+  bar.replaceChildren(
+    el("button", { class: "primary", id: "simulate", onclick: simulate }, "▶ Simulate"),
+    el("button", { id: "stop", onclick: stop, disabled: true }, "Stop"),
+    el("label", {}, "seeds", seeds), chips,
+    el("progress", { id: "progress", value: 0, max: 1, hidden: true, "aria-label": "simulated rows" }));
+}

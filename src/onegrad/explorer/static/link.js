@@ -1,0 +1,119 @@
+// The WebSocket to the server: numbered requests, answers part by part, and what was seen before.
+
+const HOLD = 400; // ms that a new coarse request waits for the one before, so that lines keep moving
+const SEEN = 400; // remembered requests
+
+export class Link {
+  constructor({ hello, lost }) {
+    this.number = 0;
+    this.open = new Map(); // request number -> what to do with its answers
+    this.seen = new Map(); // request as text -> its parts
+    this.hello = hello;
+    this.lost = lost;
+    this.connect();
+  }
+
+  connect() {
+    this.socket = new WebSocket(`ws://${location.host}/socket`);
+    this.socket.onmessage = (event) => this.receive(JSON.parse(event.data));
+    this.socket.onclose = () => {
+      this.open.clear();
+      this.busy = null;
+      this.lost();
+      setTimeout(() => this.connect(), 1500);
+    };
+  }
+
+  /**
+   * Ask for something. `part(index, value)` is called for each piece, `done(parts)` at the end,
+   * `error(text)` if the server refuses. A new request of a channel replaces the one before.
+   */
+  ask(channel, message, handlers) {
+    const key = JSON.stringify(message);
+    if (channel === "theory") {
+      clearTimeout(this.later);
+      this.drop(channel);
+      if (this.seen.has(key)) {
+        const parts = this.seen.get(key);
+        this.seen.delete(key);
+        this.seen.set(key, parts);
+        parts.forEach((value, index) => handlers.part?.(index, value));
+        handlers.done?.(parts);
+        return;
+      }
+      const wait = this.busy ? this.busy + HOLD - performance.now() : 0;
+      if (message.coarse && wait > 0) {
+        this.held = () => this.send(channel, key, message, handlers);
+        this.later = setTimeout(() => this.release(), wait);
+        return;
+      }
+    } else if (channel === "simulation") {
+      this.drop(channel);
+    }
+    this.send(channel, key, message, handlers);
+  }
+
+  /** Send what waited for the request before it. */
+  release() {
+    clearTimeout(this.later);
+    const { held } = this;
+    this.held = null;
+    this.busy = null;
+    held?.();
+  }
+
+  drop(channel) {
+    this.held = null;
+    for (const [number, request] of this.open) {
+      // a coarse request that still runs answers to nobody, but its end lets the next one go
+      if (request.channel === channel) this.open.set(number, { ...request, handlers: {} });
+    }
+  }
+
+  stop() {
+    this.drop("simulation");
+    this.transmit({ type: "stop", id: ++this.number });
+  }
+
+  send(channel, key, message, handlers) {
+    for (const [number, request] of this.open) if (request.channel === channel) this.open.delete(number);
+    const id = ++this.number;
+    this.open.set(id, { channel, key, handlers, parts: [], coarse: message.coarse });
+    if (channel === "theory") this.busy = message.coarse ? performance.now() : null;
+    this.transmit({ ...message, id });
+  }
+
+  transmit(message) {
+    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
+  }
+
+  receive(message) {
+    if (message.type === "hello") return this.hello(message);
+    const request = this.open.get(message.id);
+    if (!request) return;
+    if (message.type === "error") {
+      this.open.delete(message.id);
+      request.handlers.error?.(message.text);
+    } else if (message.type === "spec") {
+      this.open.delete(message.id);
+      request.handlers.done?.(message.text);
+    } else {
+      for (const [index, value] of message.parts) {
+        request.parts[index] = value;
+        request.handlers.part?.(index, value);
+      }
+      if (message.done) {
+        this.open.delete(message.id);
+        if (request.channel === "theory") this.remember(request);
+        request.handlers.done?.(request.parts);
+      }
+    }
+    if (request.coarse && !this.open.has(message.id)) this.release();
+  }
+
+  remember(request) {
+    if (request.parts.some((part) => part?.error)) return;
+    this.seen.set(request.key, request.parts);
+    if (this.seen.size > SEEN) this.seen.delete(this.seen.keys().next().value);
+  }
+}

@@ -1,0 +1,316 @@
+// View "map": one number over a plane of two settings, usually weighting α and strength β.
+
+import { css, el, rem, show } from "./dom.js";
+import { axisValues, copy, setKey, taskOf, valueOf, withSweep, written } from "./state.js";
+
+export const title = "Map";
+const LAYERS = { test_error: "test error", train_error: "training error", degree: "polynomial degree", gain: "gain over random features" };
+export const sentence = (page) => ({
+  test_error: "Every cell is a network at another balance of data spread and learning rate: dark cells err less.",
+  train_error: "Every cell is a network at another balance of data spread and learning rate: dark cells fit their training data better.",
+  degree: "The higher the strength β, the higher the degree of the polynomial that behaves exactly like the network: the degree rises in steps.",
+  gain: "How much of the error of untrained random features one gradient step removes: where it is zero, the step taught nothing.",
+})[page.state.layer];
+
+// Cividis: even in lightness, and the same for colour-blind eyes.
+const CIVIDIS = ["#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838"];
+const BELOW = ["#D55E00", "#f4d9c6", "#f5f5f2"]; // a loss by the step, up to none
+const SIZES = [9, 17]; // the finer grid contains the coarser
+
+export class Map2D {
+  constructor(page) {
+    this.page = page;
+    this.cells = new Map();
+    this.build();
+  }
+
+  axes() {
+    const { page } = this;
+    const keys = taskOf(page.state.tables) === "isotropic" ? ["scaling.exponent", "network.width_ratio"] : ["scaling.weighting", "scaling.strength"];
+    return keys.map((key) => page.slider(key));
+  }
+
+  build() {
+    const { page } = this;
+    const pick = el("select", { id: "layer", onchange: (event) => { page.state.layer = event.target.value; page.rebuild(); } });
+    for (const [name, text] of Object.entries(LAYERS)) pick.append(el("option", { value: name, selected: name === page.state.layer }, text));
+    page.options.replaceChildren(el("label", {}, "show", pick), el("span", {}, `activation: ${page.state.tables.network.activation}. Click a cell to go there.`));
+    page.legend.replaceChildren();
+    this.canvas = el("canvas", { class: "map", tabIndex: 0, role: "img", "aria-label": `Map of the ${LAYERS[page.state.layer]}; arrow keys move, Enter goes there` });
+    this.tip = el("div", { class: "tip", hidden: true });
+    const plot = el("div", { class: "plot" }, this.canvas);
+    this.node = el("div", { class: "panel wide" }, el("h3", {}, LAYERS[page.state.layer]), plot, this.tip);
+    page.panels.append(this.node);
+    this.canvas.addEventListener("mousemove", (event) => this.point(this.cellAt(event)));
+    this.canvas.addEventListener("mouseleave", () => this.point(null));
+    this.canvas.addEventListener("click", (event) => this.go(this.cellAt(event)));
+    this.canvas.addEventListener("keydown", (event) => this.key(event));
+    this.watch = new ResizeObserver(() => this.paint());
+    this.watch.observe(plot);
+  }
+
+  refresh(started) {
+    const { page } = this;
+    const [ax, ay] = this.axes();
+    const setting = JSON.stringify([page.state.tables, page.state.layer === "gain"], (key, value) => ([ax.key, ay.key].some((k) => k.endsWith("." + key)) ? undefined : value));
+    if (setting !== this.setting) this.cells.clear();
+    this.setting = setting;
+    const ask = (size, coarse) => {
+      const xs = axisValues(ax, null, size, page.state.tables);
+      const ys = axisValues(ay, null, size, page.state.tables);
+      const { compare, ...problem } = page.state.tables;
+      const spec = withSweep(copy({ ...problem, compare: { models: ["theory"] } }), { [ax.key]: xs.map((x) => written(ax, x, problem)), [ay.key]: ys.map((y) => written(ay, y, problem)) });
+      Object.assign(this, { xs, ys });
+      page.link.ask("theory", { type: "map", spec, coarse, gain: page.state.layer === "gain" }, {
+        part: (index, value) => {
+          this.cells.set(`${xs[Math.floor(index / ys.length)]} ${ys[index % ys.length]}`, { ...value, coarse });
+          this.soon ??= requestAnimationFrame(() => { this.soon = null; this.paint(); });
+        },
+        done: (parts) => {
+          if (size === SIZES[0]) page.measure("first map", started);
+          const good = parts.filter((part) => !part.error);
+          const failed = parts.find((part) => part.error);
+          page.settled(coarse ? "coarse" : "accurate", { methods: [...new Set(good.map((p) => p.method))], worst: Math.max(0, ...good.map((p) => p.error_estimate ?? 0)), failed: failed?.error });
+          if (size === SIZES[0]) ask(SIZES[1], true);
+          else if (coarse) page.later(() => ask(size, false));
+        },
+        error: (text) => page.refuse(text),
+      });
+    };
+    ask(SIZES[0], true);
+    this.paint();
+  }
+
+  value(i, j) {
+    const { xs, ys, cells } = this;
+    // until a cell of the finer grid comes, its neighbour of the coarser one stands in
+    const cell = cells.get(`${xs[i]} ${ys[j]}`) ?? cells.get(`${xs[i - (i % 2)]} ${ys[j - (j % 2)]}`);
+    return cell?.[this.page.state.layer] ?? null;
+  }
+
+  layout() {
+    const box = this.canvas.parentElement.getBoundingClientRect();
+    const unit = rem();
+    const plot = { left: unit * 4.4, top: unit * 0.6, width: box.width - unit * 11, height: box.height - unit * 4.6 };
+    return { box, unit, plot };
+  }
+
+  paint() {
+    if (!this.xs) return;
+    const { box, unit, plot } = this.layout();
+    const ratio = devicePixelRatio;
+    this.canvas.width = box.width * ratio;
+    this.canvas.height = box.height * ratio;
+    const ctx = this.canvas.getContext("2d");
+    ctx.scale(ratio, ratio);
+    const { layer } = this.page.state;
+    const values = this.xs.flatMap((_, i) => this.ys.map((__, j) => this.value(i, j)));
+    const seen = values.filter((v) => v !== null);
+    const scale = colours(layer, seen);
+    const [nx, ny] = [this.xs.length, this.ys.length];
+    const [dx, dy] = [plot.width / nx, plot.height / ny];
+    for (let i = 0; i < nx; i++) {
+      for (let j = 0; j < ny; j++) {
+        const v = this.value(i, j);
+        ctx.fillStyle = v === null ? css("--grid") : scale.of(v);
+        ctx.fillRect(plot.left + i * dx, plot.top + plot.height - (j + 1) * dy, dx + 0.6, dy + 0.6);
+      }
+    }
+    this.steps(ctx, plot, unit);
+    this.here(ctx, plot, unit);
+    const font = `${unit * 0.82}px ${getComputedStyle(document.body).fontFamily}`;
+    this.labels(ctx, plot, unit, font);
+    this.bar(ctx, plot, unit, scale, seen);
+  }
+
+  /** Position 0…1 of a value on an axis whose cells are centred on their values. */
+  along(slider, values, v) {
+    const log = slider.kind === "log";
+    const f = log ? Math.log : (x) => x;
+    const [a, b] = [f(values[0]), f(values[values.length - 1])];
+    const u = (f(v) - a) / (b - a);
+    return (0.5 + u * (values.length - 1)) / values.length;
+  }
+
+  /** Lines where the degree changes: β = 1/2, 2/3, 3/4, … */
+  steps(ctx, plot, unit) {
+    const [ax, ay] = this.axes();
+    const isotropic = ax.key === "scaling.exponent";
+    if (!isotropic && (this.page.state.tables.data.rank ?? 1) === 0) return;
+    ctx.setLineDash([5, 4]);
+    ctx.strokeStyle = "rgb(255 255 255 / 75%)";
+    ctx.lineWidth = 1.4;
+    ctx.font = `600 ${unit * 0.78}px ${getComputedStyle(document.body).fontFamily}`;
+    for (let degree = 1; degree <= 4; degree++) {
+      const beta = degree / (degree + 1);
+      ctx.beginPath();
+      if (isotropic) {
+        const x = plot.left + plot.width * this.along(ax, this.xs, beta / 2);
+        ctx.moveTo(x, plot.top); ctx.lineTo(x, plot.top + plot.height);
+      } else {
+        const y = plot.top + plot.height * (1 - this.along(ay, this.ys, beta));
+        ctx.moveTo(plot.left, y); ctx.lineTo(plot.left + plot.width, y);
+        ctx.fillStyle = "#fff";
+        ctx.shadowColor = "#000";
+        ctx.shadowBlur = 3;
+        ctx.fillText(`degree ${degree} below`, plot.left + 6, y + unit * 0.85);
+        ctx.shadowBlur = 0;
+      }
+      ctx.stroke();
+    }
+    ctx.setLineDash([]);
+  }
+
+  /** A ring at the current setting. */
+  here(ctx, plot, unit) {
+    const [ax, ay] = this.axes();
+    const [x, y] = [valueOf(ax, this.page.state.tables), valueOf(ay, this.page.state.tables)];
+    if (x === null || y === null) return;
+    const px = plot.left + plot.width * this.along(ax, this.xs, x);
+    const py = plot.top + plot.height * (1 - this.along(ay, this.ys, y));
+    for (const [colour, width] of [["#000", 4], ["#fff", 2]]) {
+      ctx.strokeStyle = colour;
+      ctx.lineWidth = width;
+      ctx.beginPath();
+      ctx.arc(px, py, unit * 0.45, 0, 7);
+      ctx.stroke();
+    }
+  }
+
+  labels(ctx, plot, unit, font) {
+    const [ax, ay] = this.axes();
+    ctx.fillStyle = css("--soft");
+    ctx.font = font;
+    ctx.textAlign = "center";
+    const ticks = (slider) => (slider.kind === "log" ? [0.1, 0.3, 1, 3, 10] : slider.high === 1 ? [0, 0.2, 0.4, 0.6, 0.8, 1] : [-0.2, 0, 0.2, 0.4]);
+    for (const v of ticks(ax)) ctx.fillText(show(v), plot.left + plot.width * this.along(ax, this.xs, v), plot.top + plot.height + unit * 1.2);
+    ctx.fillText(this.page.about.labels[ax.key] ?? ax.title, plot.left + plot.width / 2, plot.top + plot.height + unit * 2.8);
+    ctx.textAlign = "right";
+    for (const v of ticks(ay)) ctx.fillText(show(v), plot.left - unit * 0.4, plot.top + plot.height * (1 - this.along(ay, this.ys, v)) + unit * 0.3);
+    ctx.save();
+    ctx.translate(unit, plot.top + plot.height / 2);
+    ctx.rotate(-Math.PI / 2);
+    ctx.textAlign = "center";
+    ctx.fillText(this.page.about.labels[ay.key] ?? ay.title, 0, 0);
+    ctx.restore();
+  }
+
+  bar(ctx, plot, unit, scale, seen) {
+    if (!seen.length) return;
+    const left = plot.left + plot.width + unit * 1.2;
+    const steps = scale.levels ?? 64;
+    ctx.textAlign = "left";
+    for (let i = 0; i < steps; i++) {
+      ctx.fillStyle = scale.of(scale.at((i + 0.5) / steps));
+      ctx.fillRect(left, plot.top + plot.height * (1 - (i + 1) / steps), unit, plot.height / steps + 0.6);
+    }
+    ctx.fillStyle = css("--soft");
+    const marks = scale.levels ? Array.from({ length: steps }, (_, i) => (i + 0.5) / steps) : [0, 0.25, 0.5, 0.75, 1];
+    for (const u of marks) {
+      const v = scale.at(u);
+      const text = this.page.state.layer === "gain" ? `${Math.round(100 * v)} %` : scale.levels ? String(Math.round(v)) : show(v, 2);
+      ctx.fillText(text, left + unit * 1.4, plot.top + plot.height * (1 - u) + unit * 0.3);
+    }
+  }
+
+  // --- pointing -----------------------------------------------------------------------------
+
+  cellAt(event) {
+    const { plot } = this.layout();
+    const box = this.canvas.getBoundingClientRect();
+    const i = Math.floor(((event.clientX - box.left - plot.left) / plot.width) * this.xs.length);
+    const j = Math.floor((1 - (event.clientY - box.top - plot.top) / plot.height) * this.ys.length);
+    return i >= 0 && j >= 0 && i < this.xs.length && j < this.ys.length ? [i, j] : null;
+  }
+
+  point(where) {
+    this.where = where;
+    const cell = where && this.cells.get(`${this.xs[where[0]]} ${this.ys[where[1]]}`);
+    this.tip.hidden = !cell;
+    if (!cell) return;
+    const { plot, unit } = this.layout();
+    const [ax, ay] = this.axes();
+    const lines = [`${ax.symbol} = ${show(this.xs[where[0]])}, ${ay.symbol} = ${show(this.ys[where[1]])}`];
+    if (cell.error) lines.push("no theory here");
+    else {
+      lines.push(`test error ${show(cell.test_error)}${cell.coarse ? " (coarse)" : ""}`, `training error ${show(cell.train_error)}`);
+      if (cell.degree !== undefined) lines.push(cell.degree === null ? "no finite degree" : `degree ${cell.degree}`);
+      if (cell.gain !== undefined) lines.push(`gain ${show(100 * cell.gain, 3)} %`);
+    }
+    this.tip.replaceChildren(...lines.map((text, i) => el("div", {}, i ? text : el("b", {}, text))));
+    const x = plot.left + ((where[0] + 1) * plot.width) / this.xs.length;
+    const right = x > plot.left + plot.width / 2;
+    this.tip.style.left = right ? "" : `${x + 8}px`;
+    this.tip.style.right = right ? `${this.canvas.clientWidth - x + plot.width / this.xs.length + 8}px` : "";
+    this.tip.style.top = `${plot.top + plot.height * (1 - (where[1] + 1) / this.ys.length) + unit}px`;
+    this.page.say(lines.join("; "));
+  }
+
+  go(where) {
+    if (!where) return;
+    const [ax, ay] = this.axes();
+    const { tables } = this.page.state;
+    setKey(tables, ax.key, written(ax, this.xs[where[0]], tables));
+    setKey(tables, ay.key, written(ay, this.ys[where[1]], tables));
+    this.page.changed("value");
+  }
+
+  key(event) {
+    const move = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+    if (event.key === "Enter") this.go(this.where);
+    if (!move || !this.xs) return;
+    event.preventDefault();
+    const [i, j] = this.where ?? [Math.floor(this.xs.length / 2), Math.floor(this.ys.length / 2)];
+    const clamp = (v, n) => Math.min(n - 1, Math.max(0, v));
+    this.point([clamp(i + move[0], this.xs.length), clamp(j + move[1], this.ys.length)]);
+  }
+
+  /** Theory over the plane, as `onegrad run` takes it. */
+  spec() {
+    const [ax, ay] = this.axes();
+    const { tables } = this.page.state;
+    const values = (slider) => axisValues(slider, null, 9, tables).map((v) => written(slider, v, tables));
+    const compare = { ...tables.compare, models: ["theory"] };
+    const name = `map of the ${LAYERS.test_error}: ${ax.title} and ${ay.title}`;
+    return { name, ...withSweep(copy({ ...tables, compare }), { [ax.key]: values(ax), [ay.key]: values(ay) }) };
+  }
+
+  table() {
+    const [ax, ay] = this.axes();
+    const rows = [[ax.key, ay.key, ...Object.keys(LAYERS), "nodes"]];
+    for (const x of this.xs) {
+      for (const y of this.ys) {
+        const cell = this.cells.get(`${x} ${y}`) ?? {};
+        rows.push([x, y, ...Object.keys(LAYERS).map((layer) => cell[layer] ?? ""), cell.coarse ? "coarse" : "accurate"]);
+      }
+    }
+    return rows;
+  }
+
+  destroy() { this.watch.disconnect(); this.node.remove(); }
+}
+
+/** A colour for a value, and the value at a height 0…1 of the colour bar. */
+function colours(layer, seen) {
+  const low = Math.min(...seen), high = Math.max(...seen);
+  if (layer === "degree") {
+    const levels = Math.max(1, high - low + 1);
+    return { levels, of: (v) => blend(CIVIDIS, levels > 1 ? (v - low) / (levels - 1) : 0.5), at: (u) => low + Math.floor(u * levels) };
+  }
+  if (layer === "gain") {
+    const top = Math.max(high, 0.02), bottom = Math.min(low, 0);
+    return { of: (v) => (v < 0 ? blend(BELOW, 1 - v / Math.min(bottom, -0.02)) : blend(["#f5f5f2", "#8dbfe0", "#0072B2", "#00304b"], v / top)), at: (u) => bottom + u * (top - bottom) };
+  }
+  const log = low > 0 && high / low > 8;
+  const f = log ? Math.log : (x) => x, g = log ? Math.exp : (x) => x;
+  const span = f(high) - f(low) || 1;
+  return { of: (v) => blend(CIVIDIS, (f(v) - f(low)) / span), at: (u) => g(f(low) + u * span) };
+}
+
+function blend(stops, u) {
+  const t = Math.min(1, Math.max(0, u)) * (stops.length - 1);
+  const i = Math.min(stops.length - 2, Math.floor(t));
+  const rgb = (hex) => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16));
+  const [a, b] = [rgb(stops[i]), rgb(stops[i + 1])];
+  return `rgb(${a.map((v, k) => Math.round(v + (b[k] - v) * (t - i))).join(" ")})`;
+}

@@ -1,0 +1,204 @@
+// What the page shows: the tables of a spec, and how to look at it. All of it is in the URL.
+
+export const VIEWS = ["curve", "map", "spectrum", "features"];
+const TABLES = ["data", "labels", "network", "training", "scaling", "compare"];
+const SIZES = { curve: 20, dots: 7 };
+
+export const copy = (value) => JSON.parse(JSON.stringify(value));
+
+export function startState(about) {
+  return withTask(about, "regression");
+}
+
+/** A fresh state of a task, at its own settings. */
+export function withTask(about, name) {
+  const task = about.tasks[name];
+  return {
+    view: "curve", tables: copy(task.tables), axis: task.axis, range: null, dots: null,
+    curves: { key: "network.activation", values: [task.tables.network.activation] },
+    quantities: ["test_error", "train_error"], layer: "test_error", direction: "teacher",
+    component: 0,
+  };
+}
+
+/** Another task with the same sizes, activation and ridge where they make sense. */
+export function changeTask(about, state, name) {
+  const next = withTask(about, name);
+  next.view = state.view;
+  const activation = state.tables.network.activation;
+  next.tables.network.activation = activation;
+  next.curves.values = state.curves.key === "network.activation" ? [...state.curves.values] : [activation];
+  if (name !== "isotropic" && taskOf(state.tables) !== "isotropic") {
+    for (const table of ["data", "training", "scaling"]) next.tables[table] = copy(state.tables[table]);
+    next.tables.network = copy(state.tables.network);
+    next.axis = state.axis;
+    if (name === "classification") next.tables.data.rank = Math.min(Math.max(next.tables.data.rank ?? 1, 1), 2);
+  }
+  return next;
+}
+
+export function taskOf(tables) {
+  if (tables.data.model === "isotropic") return "isotropic";
+  return tables.labels?.model === "component" ? "classification" : "regression";
+}
+
+/** A preset, or a stored run, as a state: the longest numeric list is the axis. */
+export function fromTables(about, tables) {
+  const state = withTask(about, taskOf(tables));
+  for (const table of TABLES) if (tables[table]) state.tables[table] = copy(tables[table]);
+  if (!tables.labels) state.tables.labels = { model: "single-index", link: "relu" };
+  if (!tables.scaling) delete state.tables.scaling;
+  if (!state.tables.compare.models) state.tables.compare.models = ["network", "theory"];
+  if (typeof state.tables.compare.seeds !== "number") state.tables.compare.seeds = 10;
+  const sweep = tables.sweep ?? {};
+  const numeric = Object.keys(sweep).filter((key) => key === "data.weights" || typeof sweep[key][0] === "number");
+  numeric.sort((a, b) => sweep[b].length - sweep[a].length);
+  const axis = numeric.find((key) => sliderOf(about, key, taskOf(tables)));
+  if (axis) {
+    state.axis = axis === "network.width" ? "network.width_ratio" : axis;
+    const slider = sliderOf(about, axis, taskOf(tables));
+    const seen = sweep[axis].map((value) => shown(slider, value, state.tables));
+    state.dots = seen;
+    if (seen.length > 1) state.range = [Math.min(...seen), Math.max(...seen)];
+  }
+  const other = Object.keys(sweep).find((key) => key !== axis);
+  state.curves = other
+    ? { key: other, values: copy(sweep[other]) }
+    : { key: "network.activation", values: [state.tables.network.activation ?? "relu"] };
+  if (tables.figure?.quantities) state.quantities = [...tables.figure.quantities];
+  if (tables.figure?.kind?.endsWith("spectrum")) state.view = "spectrum";
+  if (tables.figure?.kind?.includes("map")) state.view = "map";
+  return state;
+}
+
+export function sliderOf(about, key, task) {
+  if (key === "network.width") key = "network.width_ratio";
+  const all = about.sliders.filter((slider) => slider.key === key);
+  return all.find((slider) => slider.tasks.includes(task)) ?? all[0];
+}
+
+// --- one setting --------------------------------------------------------------------------
+
+/** A spec's value in the units of its slider. */
+export function shown(slider, value, tables) {
+  if (slider.first) return Array.isArray(value) ? value[0] : value;
+  if (slider.over) return value / at(tables, slider.over);
+  return value;
+}
+
+/** The other way round: what stands in the spec for a slider at x. */
+export function written(slider, x, tables) {
+  if (slider.over) return Math.max(1, Math.round(x * at(tables, slider.over)));
+  if (slider.first) {
+    const old = at(tables, slider.key) ?? [0.5, 0.5];
+    const others = old.slice(1).reduce((sum, w) => sum + w, 0);
+    return [tidy(x), ...old.slice(1).map((w) => (others > 0 ? (w / others) * (1 - tidy(x)) : (1 - tidy(x)) / (old.length - 1)))];
+  }
+  if (slider.kind === "whole" || slider.key === "data.dim") return Math.round(x);
+  return tidy(x);
+}
+
+export const at = (tables, key) => key.split(".").reduce((table, name) => table?.[name], tables);
+export const tidy = (x) => Number(x.toPrecision(4));
+
+/** The value that a slider shows, or null where the spec does not have it. */
+export function valueOf(slider, tables) {
+  if (slider.key === "network.width_ratio" && tables.network.width) {
+    return tables.network.width / tables.training.samples;
+  }
+  const value = at(tables, slider.key);
+  if (value === undefined || value === null) return DEFAULTS[slider.key] ?? null;
+  return shown(slider, value, tables);
+}
+const DEFAULTS = { "data.rank": 1, "data.alignment": 0, "data.mean": 0, "labels.noise": 0, "data.weights": 0.5, "training.ridge": 1e-4, "scaling.constant": 1 };
+
+/** Set a key; whatever says the same thing in another way goes. */
+export function setKey(tables, key, value) {
+  const [table, name] = key.split(".");
+  const before = tables.data?.dim;
+  tables[table] = { ...(tables[table] ?? {}), [name]: value };
+  if (key === "network.width_ratio") delete tables.network.width;
+  if (table === "scaling") {
+    delete tables.training.rate;
+    delete tables.data.spread;
+    if (name === "strength") tables.scaling.weighting ??= 0.5;
+    if (name === "weighting") tables.scaling.strength ??= 0.74;
+    if (name === "constant") tables.scaling.exponent ??= 0.3;
+  }
+  if (key === "data.rank") delete tables.data.strengths;
+  if (key === "data.dim" && before) {
+    for (const size of ["samples", "step_samples"]) {
+      if (tables.training[size]) tables.training[size] = Math.max(1, Math.round((tables.training[size] * value) / before));
+    }
+  }
+}
+
+// --- axes ---------------------------------------------------------------------------------
+
+/** Values of an axis between two ends, in the slider's units: 20 for a line, 7 for dots. */
+export function axisValues(slider, range, kind, tables) {
+  const [low, high] = range ?? [slider.low, slider.high];
+  if (slider.kind === "whole") {
+    const values = [];
+    for (let v = Math.ceil(low); v <= high; v++) values.push(v);
+    return values;
+  }
+  const count = typeof kind === "number" ? kind : SIZES[kind];
+  const log = slider.kind === "log" && low > 0;
+  const values = [];
+  for (let i = 0; i < count; i++) {
+    const u = i / (count - 1);
+    values.push(tidy(log ? low * (high / low) ** u : low + (high - low) * u));
+  }
+  const specs = values.map((v) => JSON.stringify(written(slider, v, tables)));
+  return values.filter((v, i) => specs.indexOf(specs[i]) === i);
+}
+
+/** The spec with its sweep: curves first, then the axis. */
+export function sweepSpec(state, slider, values, extra = {}) {
+  const spec = { ...copy(state.tables), ...extra };
+  const sweep = { [state.curves.key]: [...state.curves.values] };
+  sweep[slider.key] = values.map((v) => written(slider, v, state.tables));
+  return withSweep(spec, sweep);
+}
+
+/** The spec with a sweep, of which the first point is also its own; what contradicts it goes. */
+export function withSweep(spec, sweep) {
+  for (const [key, values] of Object.entries(sweep)) setKey(spec, key, values[0]);
+  return { ...spec, sweep };
+}
+
+// --- the URL ------------------------------------------------------------------------------
+
+export function toHash(state) {
+  const fields = new URLSearchParams();
+  for (const [name, value] of Object.entries(state)) {
+    if (name !== "tables" && value !== null) fields.set(name, typeof value === "string" ? value : JSON.stringify(value));
+  }
+  for (const table of TABLES) {
+    for (const [key, value] of Object.entries(state.tables[table] ?? {})) fields.set(`${table}.${key}`, JSON.stringify(value));
+  }
+  return "#" + fields.toString();
+}
+
+/** The state of a link, or null if there is none or it cannot be read. */
+export function fromHash(about, hash) {
+  if (hash.length < 2 || hash.length > 8000) return null;
+  try {
+    const state = startState(about);
+    const tables = {};
+    for (const [name, text] of new URLSearchParams(hash.slice(1))) {
+      const [table, key] = name.split(".");
+      if (key && TABLES.includes(table)) (tables[table] ??= {})[key] = JSON.parse(text);
+      else if (typeof state[name] === "string") state[name] = text;
+      else if (name in state && name !== "tables") state[name] = JSON.parse(text);
+    }
+    if (!tables.data || !tables.network || !tables.training || !VIEWS.includes(state.view)) return null;
+    if (!Array.isArray(state.curves?.values) || !Array.isArray(state.quantities)) return null;
+    if (!sliderOf(about, state.axis, taskOf(tables))) return null;
+    state.tables = tables;
+    return state;
+  } catch {
+    return null;
+  }
+}

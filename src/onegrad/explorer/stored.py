@@ -1,0 +1,97 @@
+"""A finished run, opened for looking at: its rows, and the spec that they belong to."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from onegrad.errors import SpecError
+from onegrad.experiments.results import Results, Row
+from onegrad.experiments.store import MODEL_VERSIONS, StoreError
+from onegrad.explorer.work import finite
+
+
+def open_stored(folder: Path) -> dict[str, Any]:
+    """The rows of `folder`/results.sqlite for the page; the file is only read.
+
+    A store keeps points, not sweeps: what differs between the points are the swept keys.
+    """
+    path = folder / "results.sqlite"
+    if not path.is_file():
+        raise SpecError.of(
+            "folder", str(folder), "holds no results.sqlite",
+            "Give the --out folder of an `onegrad run`",
+        )  # fmt: skip
+    specs, rows = _read(path)
+    if not rows:
+        raise SpecError.of(
+            "folder", str(folder), "has no rows yet", "Run `onegrad run` with this --out first"
+        )
+    flat = {key: _flat(spec) for key, spec in specs.items()}
+    swept = _differing(list(flat.values()))
+    results = Results(_name(folder))
+    for key, row in rows:
+        point = {name: flat[key].get(name) for name in swept}
+        results.rows.append(Row(point, *row))
+    first = specs[rows[0][0]]
+    tables = {k: v for k, v in first.items() if k != "compute"}
+    compute = first.get("compute", {})
+    models = list(dict.fromkeys(row[0] for _, row in rows))
+    tables["compare"] = {
+        "models": models,
+        "seeds": 1 + max(row[1] for _, row in rows),
+        "seed": compute.get("seed", 0),
+        "degree": compute.get("degree", "auto"),
+    }
+    tables["sweep"] = {name: _values(flat, name) for name in swept}
+    summaries = [summary.as_json() for summary in results.summaries()]
+    return {"name": results.name, "tables": tables, "rows": finite(summaries)}
+
+
+def _read(path: Path) -> tuple[dict[str, Any], list[tuple[str, tuple[Any, ...]]]]:
+    uri = f"file:{quote(str(path.resolve()))}?mode=ro"
+    try:
+        db = sqlite3.connect(uri, uri=True, timeout=10)
+        try:
+            specs = {k: json.loads(text) for k, text in db.execute("SELECT * FROM points")}
+            found = db.execute(
+                "SELECT point, model, seed, test_error, train_error, train_objective, seconds, "
+                "status, error, model_version FROM rows ORDER BY point, model, seed"
+            ).fetchall()
+        finally:
+            db.close()
+    except sqlite3.DatabaseError as error:
+        raise StoreError(f"{path} cannot be read as results of onegrad ({error})") from None
+    nan = float("nan")
+    rows = [
+        (key, (model, seed, *(nan if v is None else v for v in numbers), seconds, status, error))
+        for key, model, seed, *numbers, seconds, status, error, version in found
+        if version == MODEL_VERSIONS.get(model, 1)
+    ]
+    return specs, rows
+
+
+def _flat(spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{t}.{k}": v for t, table in spec.items() if t != "compute" for k, v in table.items()}
+
+
+def _differing(points: list[dict[str, Any]]) -> list[str]:
+    keys = dict.fromkeys(key for point in points for key in point)
+    return [key for key in keys if len({json.dumps(p.get(key)) for p in points}) > 1]
+
+
+def _values(flat: Mapping[str, Mapping[str, Any]], key: str) -> list[Any]:
+    seen = {json.dumps(point.get(key)): point.get(key) for point in flat.values()}
+    return sorted((v for v in seen.values() if v is not None), key=lambda v: (str(type(v)), v))
+
+
+def _name(folder: Path) -> str:
+    try:
+        name = json.loads((folder / "results.json").read_text(encoding="utf-8"))["name"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return folder.resolve().name
+    return str(name)

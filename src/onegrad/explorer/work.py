@@ -1,0 +1,195 @@
+"""What the worker processes compute for a page: one point, one view, numbers ready for JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from onegrad.data.mixture import Mixture
+from onegrad.errors import AssumptionError, OnegradError
+from onegrad.experiments.predict import Prediction, predict
+from onegrad.experiments.simulate import run_group
+from onegrad.experiments.spec import Experiment
+from onegrad.experiments.spectrum import limiting_spectrum, spectrum_report
+from onegrad.hermite import Array, sqrt_factorial
+from onegrad.problem import Problem
+from onegrad.theory.bulk import Bulk
+
+_DEGREES = 7
+_GRID = 240
+_BINS = 60
+_BEYOND = 1.3  # histograms end here, in units of the bulk's edge
+
+
+def perform(
+    kind: str, tables: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
+) -> list[Any]:
+    """One answer for each of the tables; what onegrad refuses is {"error": advice}."""
+    return [_one(kind, t, options) for t in tables]
+
+
+def _one(kind: str, tables: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
+    try:
+        return finite(_TASKS[kind](tables, **options))
+    except OnegradError as error:
+        return {"error": str(error)}
+    except MemoryError:
+        return {"error": "this is too large for the memory of one worker of the page"}
+
+
+def finite(value: Any) -> Any:
+    """Arrays as lists, and NaN and infinity, which JSON does not know, as null."""
+    if isinstance(value, Mapping):
+        return {key: finite(v) for key, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return finite(value.tolist())
+    if isinstance(value, list | tuple):
+        return [finite(v) for v in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value
+
+
+def theory(tables: Mapping[str, Any], coarse: bool) -> dict[str, Any]:
+    """Errors of one point, as `onegrad predict` gives them."""
+    said = _predicted(Problem.from_spec(tables), coarse)
+    return {
+        "test_error": said.test_error,
+        "train_error": said.train_error,
+        "train_objective": said.train_objective,
+        "method": said.method,
+        "error_estimate": said.error_estimate,
+    }
+
+
+def map_cell(tables: Mapping[str, Any], coarse: bool, gain: bool) -> dict[str, Any]:
+    """A point of the map: errors, the degree of the equivalent polynomial, the gain by the step.
+
+    The gain is 1 − (test error)/(test error of the same network without the step).
+    """
+    problem = Problem.from_spec(tables)
+    cell = theory(tables, coarse)
+    try:
+        cell["degree"] = problem.degree
+    except AssumptionError:
+        cell["degree"] = None
+    if gain:
+        before = _predicted(without_step(problem), coarse).test_error
+        cell["gain"] = 1 - cell["test_error"] / before
+    return cell
+
+
+def features(
+    tables: Mapping[str, Any], coarse: bool, direction: str, component: int, step: bool
+) -> dict[str, Any]:
+    """E[f|t] along one direction, and its coefficients c_j√j!, with or without the step."""
+    problem = Problem.from_spec(tables)
+    said = _predicted(problem if step else without_step(problem), coarse, "conditional")
+    known = said.directions
+    if direction not in known and known:
+        direction = known[0]
+    count = len(problem.data.weights) if isinstance(problem.data, Mixture) else 1
+    found = said.learned(direction, min(component, count - 1), _DEGREES)
+    scale = sqrt_factorial(_DEGREES)
+    return {
+        "directions": list(known),
+        "direction": direction,
+        "components": count,
+        "t": found.t,
+        "learned": found.learned,
+        "target": found.target,
+        "learned_coefficients": found.learned_coefficients * scale,
+        "target_coefficients": found.target_coefficients * scale,
+        "test_error": said.test_error,
+    }
+
+
+def spectrum(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Limiting densities of the singular values, and the spikes, of weights and features."""
+    limit = limiting_spectrum(Problem.from_spec(tables))
+    spike = limit.weight_spike
+    return {
+        "degree": limit.degree,
+        "rate": Problem.from_spec(tables).rate,
+        "weights": _density(limit.weight_bulk)
+        | {"spikes": [spike.singular_value] if spike.present else []}
+        | {"teacher_cosine": spike.teacher_cosine},
+        "features": _density(limit.feature_bulk)
+        | {
+            "spikes": limit.feature_spikes.singular_values,
+            "cosines": limit.feature_spikes.hermite_cosines[:, : _DEGREES + 1],
+            "norm_outlier": limit.norm_outlier,
+        },
+    }
+
+
+def spikes(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Only where the spikes stand: for their path as the step grows."""
+    limit = limiting_spectrum(Problem.from_spec(tables))
+    spike = limit.weight_spike
+    return {
+        "weights": [spike.singular_value] if spike.present else [],
+        "features": limit.feature_spikes.singular_values,
+    }
+
+
+def draw(tables: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Histograms of one trained network, and the spikes counted in it."""
+    report = spectrum_report(Problem.from_spec(tables), seed)
+    return {
+        "weights": _histogram(report.weight_values[1], report.weight_bulk)
+        | {"spikes": report.weights.singular_values[: report.weights.spikes]},
+        "features": _histogram(report.feature_values[1], report.feature_bulk)
+        | {"spikes": report.features.singular_values[: report.features.spikes]},
+    }
+
+
+def repetition(tables: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
+    """Every simulated model on one seed of one point: the rows that `onegrad run` stores."""
+    point = Experiment.from_tables(tables).points[0]
+    return [asdict(row) for row in run_group([point], point.compare.simulated, seed)]
+
+
+def without_step(problem: Problem) -> Problem:
+    """The same network on the same data with learning rate 0: random features."""
+    tables = problem.model_dump(mode="json", exclude_none=True)
+    tables["training"]["rate"] = 0.0
+    tables["scaling"] = {}
+    if isinstance(problem.data, Mixture):
+        tables["data"]["spread"] = problem.spread
+    return Problem.from_spec(tables)
+
+
+def _predicted(problem: Problem, coarse: bool, method: str = "auto") -> Prediction:
+    return predict(problem, method, accuracy=0.5 if coarse else 0.01)
+
+
+def _density(bulk: Bulk) -> dict[str, Any]:
+    """The density of singular values s, from that of eigenvalues s², without the atom at 0."""
+    edge = math.sqrt(bulk.edge)
+    values = np.linspace(1e-4, 1.02 * edge, _GRID)
+    density = 2 * values * bulk.density(values**2) / (1 - bulk.atom)
+    return {"edge": edge, "values": values, "density": density}
+
+
+def _histogram(values: Array, bulk: Bulk) -> dict[str, Any]:
+    """Bins over the bulk; normalised like the density, by all singular values."""
+    top = _BEYOND * math.sqrt(bulk.edge)
+    counts, edges = np.histogram(values, bins=_BINS, range=(0.0, top))
+    height = counts * (_BINS / top) / max(values.size, 1)
+    return {"bins": edges, "heights": height}
+
+
+_TASKS: dict[str, Callable[..., Any]] = {
+    "theory": theory,
+    "map": map_cell,
+    "features": features,
+    "spectrum": spectrum,
+    "spikes": spikes,
+    "draw": draw,
+    "repetition": repetition,
+}
