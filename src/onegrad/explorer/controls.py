@@ -52,7 +52,7 @@ class Slider:
 SLIDERS = (
     Slider("scaling.strength", "β", "strength", 0.0, 1.0, tasks=_MIXED),
     Slider("scaling.weighting", "α", "weighting", 0.0, 1.0, tasks=_MIXED),
-    Slider("scaling.exponent", "α", "step exponent", -0.3, 0.48, tasks=_ALONE),
+    Slider("scaling.exponent", "α", "step exponent", -0.3, 0.47, tasks=_ALONE),
     Slider("scaling.constant", "c", "step factor", 0.1, 10.0, "log", tasks=_ALONE),
     Slider("network.width_ratio", "k/m", "width over samples", 0.1, 10.0, "log"),
     Slider("training.samples", "m/n", "samples over inputs", 0.2, 10.0, "log", over="data.dim"),

@@ -135,10 +135,13 @@ def _check_counts(message: Message, experiment: Experiment) -> None:
             "compare.models", list(experiment.compare.models), "must name a simulated model",
             'For example ["network"]',
         )  # fmt: skip
-    runs = len(experiment.points) * experiment.compare.seeds
+    seeds = experiment.compare.seeds
+    if seeds == "auto":
+        raise SpecError.of("compare.seeds", seeds, "must be a number on the page", "For example 10")
+    runs = len(experiment.points) * seeds
     if runs > RUNS:
         raise SpecError.of(
-            "compare.seeds", experiment.compare.seeds,
+            "compare.seeds", seeds,
             f"times {len(experiment.points)} points must be at most {RUNS} on the page",
             f"For example {max(1, RUNS // len(experiment.points))}",
         )  # fmt: skip

@@ -26,6 +26,7 @@ def listen(port: int | None) -> socket.socket:
             opened.close()
             reason = error
         else:
+            opened.listen(128)  # who comes before the server is up waits for it
             return opened
     raise OnegradError(
         f"port {port} cannot be used ({reason.strerror}). Leave out --port, and a free one is taken"

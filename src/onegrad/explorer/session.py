@@ -219,6 +219,6 @@ def _listed(request: Request) -> list[tuple[str, Mapping[str, Any], dict[str, An
     # seed by seed, so that the first dots of every curve arrive early
     return [
         ("repetition", tables, {"seed": seed})
-        for seed in range(request.experiment.compare.seeds)
+        for seed in range(request.experiment.compare.largest_count)
         for tables in request.points
     ]

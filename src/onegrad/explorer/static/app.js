@@ -47,8 +47,12 @@ const page = {
     }
     page.panels.setAttribute("aria-labelledby", `tab-${page.state.view}`);
     showFormula(page.state.view);
+    buildRun($("run"), page.state, {
+      changed: page.changed, stop: page.stop,
+      simulate: () => { $("alert").hidden = true; page.view.simulate(); },
+    });
+    page.progress(page.running?.come ?? null, page.running?.total);
     page.view = new View(page);
-    $("run").hidden = !page.view.simulate;
     page.writeUrl();
     page.view.refresh(started);
   },
@@ -61,11 +65,6 @@ const page = {
 
   fill() {
     buildControls($("controls"), page.about, page.state, page);
-    buildRun($("run"), page.state, {
-      changed: page.changed,
-      simulate: () => { $("alert").hidden = true; page.view.simulate?.(); },
-      stop: page.stop,
-    });
   },
 
   stop() {
@@ -96,10 +95,12 @@ const page = {
   },
 
   progress(come, total) {
+    page.running = come === null ? null : { come, total };
+    document.body.dataset.simulating = come !== null;
     const bar = $("progress");
+    if (!bar) return; // this view has none
     bar.hidden = come === null;
     $("stop").disabled = come === null;
-    document.body.dataset.simulating = come !== null;
     if (come !== null) { bar.value = come; bar.max = total; bar.title = `${come} of ${total}`; }
   },
 

@@ -134,6 +134,8 @@ export function refreshControls(panel, about, state) {
 
 /** The bar above the plot: simulate, stop, how often, which models. */
 export function buildRun(bar, state, { changed, simulate, stop }) {
+  if (state.view === "map" || state.view === "features") return bar.replaceChildren();
+  const once = state.view === "spectrum";
   const { compare } = state.tables;
   const task = taskOf(state.tables);
   const chips = el("div", { class: "chips", role: "group", "aria-label": "models to simulate" });
@@ -148,9 +150,10 @@ export function buildRun(bar, state, { changed, simulate, stop }) {
     compare.seeds = Math.max(1, Math.round(Number(seeds.value) || 1));
     changed("models");
   } });
-  bar.replaceChildren(
-    el("button", { class: "primary", id: "simulate", onclick: simulate }, "▶ Simulate"),
+  bar.replaceChildren(...[
+    el("button", { class: "primary", id: "simulate", onclick: simulate }, once ? "▶ Draw one network" : "▶ Simulate"),
     el("button", { id: "stop", onclick: stop, disabled: true }, "Stop"),
-    el("label", {}, "seeds", seeds), chips,
-    el("progress", { id: "progress", value: 0, max: 1, hidden: true, "aria-label": "simulated rows" }));
+    once ? null : el("label", {}, "seeds", seeds), once ? null : chips,
+    el("progress", { id: "progress", value: 0, max: 1, hidden: true, "aria-label": "simulated rows" }),
+  ].filter(Boolean));
 }

@@ -137,28 +137,33 @@ export class Map2D {
     const [ax, ay] = this.axes();
     const isotropic = ax.key === "scaling.exponent";
     if (!isotropic && (this.page.state.tables.data.rank ?? 1) === 0) return;
-    ctx.setLineDash([5, 4]);
-    ctx.strokeStyle = "rgb(255 255 255 / 75%)";
-    ctx.lineWidth = 1.4;
-    ctx.font = `600 ${unit * 0.78}px ${getComputedStyle(document.body).fontFamily}`;
-    for (let degree = 1; degree <= 4; degree++) {
-      const beta = degree / (degree + 1);
-      ctx.beginPath();
-      if (isotropic) {
-        const x = plot.left + plot.width * this.along(ax, this.xs, beta / 2);
-        ctx.moveTo(x, plot.top); ctx.lineTo(x, plot.top + plot.height);
-      } else {
-        const y = plot.top + plot.height * (1 - this.along(ay, this.ys, beta));
-        ctx.moveTo(plot.left, y); ctx.lineTo(plot.left + plot.width, y);
-        ctx.fillStyle = "#fff";
-        ctx.shadowColor = "#000";
-        ctx.shadowBlur = 3;
-        ctx.fillText(`degree ${degree} below`, plot.left + 6, y + unit * 0.85);
-        ctx.shadowBlur = 0;
+    ctx.font = `600 ${unit * 0.74}px ${getComputedStyle(document.body).fontFamily}`;
+    const line = (...ends) => {
+      for (const [ink, width] of [["rgb(0 0 0 / 45%)", 3], ["#fff", 1.4]]) {
+        ctx.strokeStyle = ink;
+        ctx.lineWidth = width;
+        ctx.setLineDash([5, 4]);
+        ctx.beginPath();
+        ctx.moveTo(ends[0], ends[1]);
+        ctx.lineTo(ends[2], ends[3]);
+        ctx.stroke();
       }
-      ctx.stroke();
+      ctx.setLineDash([]);
+    };
+    for (let degree = 1; degree <= 4; degree++) {
+      const [from, to] = [(degree - 1) / degree, degree / (degree + 1)];
+      if (isotropic) {
+        const x = plot.left + plot.width * this.along(ax, this.xs, to / 2);
+        line(x, plot.top, x, plot.top + plot.height);
+        continue;
+      }
+      const y = (beta) => plot.top + plot.height * (1 - this.along(ay, this.ys, beta));
+      line(plot.left, y(to), plot.left + plot.width, y(to));
+      ctx.lineWidth = 3;
+      ctx.strokeStyle = "rgb(0 0 0 / 60%)";
+      ctx.fillStyle = "#fff";
+      for (const paint of ["strokeText", "fillText"]) ctx[paint](`degree ${degree}`, plot.left + 6, (y(from) + y(to)) / 2 + unit * 0.27);
     }
-    ctx.setLineDash([]);
   }
 
   /** A ring at the current setting. */

@@ -32,7 +32,7 @@ export class Spectrum {
     this.play = el("button", { id: "play", onclick: () => this.animate() }, "▶ grow the step");
     page.options.append(this.play, el("span", { id: "spectrum-facts" }));
     this.panels = Object.fromEntries(Object.entries(MATRICES).map(([name, text]) => [name, new Panel(page.panels, {
-      title: `singular values of the ${text}`, xLabel: "singular value", yLabel: "density", xAsinh: 3,
+      title: `singular values of the ${text}`, xLabel: "singular value", yLabel: "density", xAsinh: 3, xAxis: { splits: () => this.ticks(name), filter: (u, s) => s },
       under: (u, pen) => this.drawHistogram(pen, name),
       draw: (u, pen) => this.drawSpikes(pen, name),
       tip: (index, x) => this.tip(name, x), say: page.say,
@@ -104,6 +104,17 @@ export class Spectrum {
       ...(this.drawn ? [legendBlock("one trained network", colour(page.about, 0), 0.35), legendMark("spike found in it", "o", colour(page.about, 0), true)] : []));
   }
 
+  /** Even steps over the bulk, 1-2-5 beyond: the axis is linear here and logarithmic there. */
+  ticks(name) {
+    const [, high] = this.panels[name].x;
+    const edge = this.now[name].edge;
+    const step = edge > 4 ? 2 : edge > 1.6 ? 1 : 0.5;
+    const ticks = [];
+    for (let v = 0; v < Math.min(high, edge * 1.2); v += step) ticks.push(v);
+    for (const v of [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000]) if (v > 1.25 * Math.max(...ticks) && v < high) ticks.push(v);
+    return ticks;
+  }
+
   paintPath() {
     const most = Math.max(1, ...this.steps.map((step) => step.features?.length ?? 0));
     const lines = Array.from({ length: most }, (_, j) => this.steps.map((step) => step.features?.[j] ?? null));
@@ -115,24 +126,25 @@ export class Spectrum {
   drawSpikes(pen, name) {
     const part = this.now[name];
     const { ctx, box, scale } = pen;
-    const stem = (x, ink, dash, text) => {
+    const stem = (x, ink, dash, text, j = 0) => {
+      const top = box.top + (0.25 + 0.17 * j) * box.height; // labels of near spikes stand below each other
       const px = pen.x(x);
       ctx.strokeStyle = ctx.fillStyle = ink;
       ctx.lineWidth = 2.4 * scale;
       ctx.setLineDash(dash);
       ctx.beginPath();
       ctx.moveTo(px, box.top + box.height);
-      ctx.lineTo(px, box.top + 0.42 * box.height);
+      ctx.lineTo(px, top);
       ctx.stroke();
       ctx.setLineDash([]);
       ctx.font = `${12.5 * scale}px ${getComputedStyle(document.body).fontFamily}`;
       const right = px > box.left + 0.8 * box.width;
       ctx.textAlign = right ? "right" : "left";
-      text.forEach((line, i) => ctx.fillText(line, px + (right ? -6 : 6) * scale, box.top + 0.42 * box.height + (i + 1) * 15 * scale));
+      text.forEach((line, i) => ctx.fillText(line, px + (right ? -6 : 6) * scale, top + (i + 1) * 15 * scale));
     };
     if (part.norm_outlier) stem(part.norm_outlier, css("--soft"), [4 * scale, 4 * scale], []);
     part.spikes.forEach((value, j) => {
-      stem(value, colour(this.page.about, 1), [], [show(value, 3), ...(part.cosines ? [learned(part.cosines[j])] : [])].slice(0, j > 1 ? 1 : 2));
+      stem(value, colour(this.page.about, 1), [], [show(value, 3), ...(part.cosines ? [learned(part.cosines[j])] : [])], Math.min(j, 3));
     });
     for (const value of this.drawn?.[name].spikes ?? []) pen.mark("o", pen.x(value), box.top + 0.96 * box.height, colour(this.page.about, 0), true);
   }
@@ -204,7 +216,7 @@ export class Spectrum {
       part: (index, value) => {
         if (value.error) return page.refuse(value.error);
         this.drawn = value;
-        this.paint();
+        if (page.view === this) this.paint();
       },
       done: () => page.progress(null),
       error: (text) => { page.progress(null); page.refuse(text); },

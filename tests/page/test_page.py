@@ -1,0 +1,337 @@
+"""The page in a browser: every view, what arrives, what can be taken away."""
+
+import csv
+import json
+import re
+import statistics
+import tomllib
+
+import pytest
+from playwright.sync_api import expect
+
+from onegrad.experiments.predict import predict_experiment
+from onegrad.experiments.run import run_experiment, simulate_experiment
+from onegrad.experiments.spec import Experiment
+from tests.page.conftest import Visit
+from tests.page.server import SPEC, Explorer
+
+SMALL = "#view=curve&axis=network.width_ratio&range=[0.5,2]&dots=[0.5,2]" + "".join(
+    f"&{table}.{key}={json.dumps(value)}"
+    for table, fields in SPEC.items()
+    for key, value in fields.items()
+)
+
+
+def ink(page, selector=".panel canvas"):
+    """How many different colours the first canvas shows: one means nothing was drawn."""
+    return page.evaluate(
+        """(selector) => {
+          const canvas = document.querySelector(selector);
+          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+          const seen = new Set();
+          for (let i = 0; i < data.length; i += 4) seen.add(data[i] + 256 * data[i+1] + 65536 * data[i+2]);
+          return seen.size;
+        }""",  # noqa: E501
+        selector,
+    )
+
+
+def download(page, button, folder):
+    with page.expect_download() as caught:
+        page.click(button)
+    path = folder / caught.value.suggested_filename
+    caught.value.save_as(path)
+    return path
+
+
+def table(path):
+    with path.open(encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+def test_curve_shows_the_theory(visit, tmp_path):
+    page = visit.open(SMALL)
+    assert page.locator(".panel").count() == 2
+    assert ink(page) > 5
+    expect(page.locator("#sentence")).to_contain_text("the line is the theory")
+    expect(page.locator("#status")).to_contain_text("conditional Gaussian theory")
+    rows = table(download(page, "#download-csv", tmp_path))
+    assert [r["model"] for r in rows] == ["theory"] * 20
+    values = [float(r["network.width_ratio"]) for r in rows]
+    spec = SPEC | {"compare": {"models": ["theory"]}, "sweep": {"network.width_ratio": values}}
+    expected = predict_experiment(Experiment.from_tables(spec))[0].rows
+    for ours, theirs in zip(rows, expected, strict=True):
+        assert float(ours["test_error"]) == pytest.approx(theirs.test_error, rel=1e-6)
+    page.hover(".u-over")
+    expect(page.locator(".tip:not([hidden])").first).to_contain_text("relu")
+
+
+def test_dots_stream_in_and_are_those_of_onegrad(visit, tmp_path):
+    page = visit.open(SMALL)
+    page.click("#simulate")
+    page.wait_for_selector("body[data-simulating=true]")
+    page.wait_for_selector("body[data-simulating=false]", timeout=60_000)
+    expect(page.locator("#legend")).to_contain_text("hermite")
+    rows = [r for r in table(download(page, "#download-csv", tmp_path)) if r["seeds"] != "0"]
+    spec = SPEC | {"sweep": {"network.width_ratio": [0.5, 2.0]}}
+    expected = simulate_experiment(Experiment.from_tables(spec)).as_json()["rows"]
+    assert len(rows) == len(expected) == 4
+    for theirs in expected:
+        ratio = theirs["point"]["network.width_ratio"]
+        (ours,) = [
+            r
+            for r in rows
+            if r["model"] == theirs["model"] and float(r["network.width_ratio"]) == ratio
+        ]
+        for key in ("test_error", "test_error_se", "train_error", "train_error_se"):
+            assert float(ours[key]) == pytest.approx(theirs[key], rel=1e-6)
+
+
+def test_copy_as_spec_runs(visit, tmp_path):
+    page = visit.open(SMALL)
+    page.click("#copy-spec")
+    page.wait_for_selector("dialog[open]")
+    text = page.input_value("#dialog-text")
+    page.keyboard.press("Escape")
+    experiment = Experiment.from_tables(tomllib.loads(text))
+    rows = run_experiment(experiment, tmp_path).as_json()["rows"]
+    same = SPEC | {"sweep": {"network.activation": ["relu"], "network.width_ratio": [0.5, 2.0]}}
+    expected = simulate_experiment(Experiment.from_tables(same)).as_json()["rows"]
+    assert [r["test_error"] for r in rows] == [r["test_error"] for r in expected]
+
+
+def test_the_spec_of_every_view_is_valid(visit):
+    page = visit.open()
+    for preset in ("weighting", "staircase", "feature-spectrum", "mixture-ratio"):
+        page.click(f"#presets [data-name='{preset}']")
+        for view in ("curve", "map", "features"):
+            page.click(f"#tab-{view}")
+            page.click("#copy-spec")
+            page.wait_for_selector("dialog[open]")
+            Experiment.from_tables(tomllib.loads(page.input_value("#dialog-text")))
+            page.keyboard.press("Escape")
+
+
+def test_map(visit, tmp_path):
+    page = visit.open(SMALL.replace("view=curve", "view=map"))
+    assert ink(page, "canvas.map") > 20
+    cells = table(download(page, "#download-csv", tmp_path))
+    assert len(cells) == 17 * 17
+    degrees = {float(c["scaling.strength"]): c["degree"] for c in cells}
+    assert degrees[0.5] == "1" and degrees[0.625] == "2" and degrees[0.75] == "3"
+    page.select_option("#layer", "degree")
+    expect(page.locator("#sentence")).to_contain_text("degree")
+    box = page.locator("canvas.map").bounding_box()
+    page.mouse.click(box["x"] + 0.3 * box["width"], box["y"] + 0.3 * box["height"])
+    assert "scaling.strength=0.74&" not in page.url
+
+
+def test_spectrum(visit, tmp_path):
+    page = visit.open()
+    page.click("#tab-spectrum")
+    page.click("#go-isotropic")
+    expect(page.locator("#spectrum-facts")).to_contain_text("2 feature spikes", timeout=15_000)
+    assert ink(page) > 5
+    page.fill("[data-key='scaling.exponent'] input[type=number]", "-0.3")
+    page.keyboard.press("Enter")
+    expect(page.locator("#spectrum-facts")).to_contain_text("0 feature spikes")
+    page.fill("[data-key='data.dim'] input[type=number]", "100")
+    page.keyboard.press("Enter")
+    page.click("#simulate")
+    expect(page.locator("#legend")).to_contain_text("one trained network", timeout=20_000)
+    rows = table(download(page, "#download-csv", tmp_path))
+    assert {"bulk", "histogram"} <= {row["what"] for row in rows}
+
+
+def test_features(visit, tmp_path):
+    page = visit.open(SMALL.replace("view=curve", "view=features"))
+    assert ink(page) > 5
+    rows = table(download(page, "#download-csv", tmp_path))
+    bars = [row for row in rows if row["what"] == "coefficient"]
+    assert len(bars) == 8
+    page.select_option("#direction", "spike 1.1")
+    page.wait_for_function("location.hash.includes('spike')")
+    visit.settle()
+
+
+def test_formula_and_citation_on_demand(visit):
+    page = visit.open(SMALL)
+    assert not page.locator("#formula-body").is_visible()
+    for view, source in {"curve": "Demir", "map": "Demir", "spectrum": "Moniri"}.items():
+        page.click(f"#tab-{view}")
+        page.click("#formula summary")
+        expect(page.locator("#formula-body math").first).to_be_visible()
+        expect(page.locator("#formula-body")).to_contain_text(source)
+        page.click("#formula summary")
+
+
+def test_a_link_gives_the_same_page(visit):
+    page = visit.open()
+    page.locator("[data-key='scaling.weighting'] input[type=range]").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    page.check("#controls input[value=tanh]")
+    page.click("#tab-features")
+    visit.settle()
+    seen = page.evaluate("[location.hash, document.querySelector('#status').textContent]")
+    again = visit.open(seen[0])
+    assert again.evaluate("location.hash") == seen[0]
+    assert again.get_attribute("#tab-features", "aria-selected") == "true"
+    assert again.is_checked("#controls input[value=tanh]")
+    assert "scaling.weighting=0.515" in seen[0]
+
+
+@pytest.mark.parametrize("rest", ["#view=nonsense", "#data.dim=x", "#curves=3&view=map", "#%%%"])
+def test_a_broken_link_opens_the_usual_page(visit, rest):
+    page = visit.open(rest)
+    assert page.get_attribute("#tab-curve", "aria-selected") == "true"
+
+
+def test_what_is_refused_is_said(visit):
+    page = visit.open(SMALL)
+    page.fill("[data-key='scaling.strength'] input[type=number]", "3")
+    page.keyboard.press("Enter")
+    alert = page.locator("#alert")
+    expect(alert).to_contain_text("scaling.strength = 3: must be a number from 0 to 1")
+    page.fill("[data-key='scaling.strength'] input[type=number]", "0.5")
+    page.keyboard.press("Enter")
+    visit.settle()
+    assert not alert.is_visible()
+
+
+def test_every_preset_opens_with_one_click(visit):
+    page = visit.open()
+    names = page.eval_on_selector_all("#presets [data-name]", "all => all.map(b => b.dataset.name)")
+    assert {"width", "weighting", "staircase", "double-descent", "quickstart"} <= set(names)
+    for name in names:
+        page.click(f"#presets [data-name='{name}']")
+        page.wait_for_function("['coarse', 'accurate'].includes(document.body.dataset.quality)")
+        assert not page.locator("#alert").is_visible(), page.inner_text("#alert")
+        assert page.get_attribute(f"#presets [data-name='{name}']", "aria-pressed") == "true"
+
+
+def test_png_has_the_plot(visit, tmp_path):
+    page = visit.open(SMALL)
+    path = download(page, "#download-png", tmp_path)
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = (int.from_bytes(data[i : i + 4]) for i in (16, 20))
+    assert width > 600 and height > 300 and len(data) > 20_000
+
+
+def test_dark_and_light(browser, explorer):
+    visit = Visit(browser, explorer, color_scheme="dark")
+    page = visit.open(SMALL)
+
+    def background():
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    dark = background()
+    assert sum(map(int, re.findall(r"\d+", dark))) < 150
+    page.click("#theme")  # auto -> light
+    assert sum(map(int, re.findall(r"\d+", background()))) > 600
+    page.click("#theme")
+    assert background() == dark
+    visit.close()
+
+
+@pytest.mark.parametrize("width", [400, 3840])
+def test_it_fits_narrow_and_wide_windows(visit, width):
+    visit.page.set_viewport_size({"width": width, "height": 2160 if width > 1000 else 800})
+    page = visit.open(SMALL)
+    for view in ("curve", "map", "features"):
+        page.click(f"#tab-{view}")
+        visit.settle("coarse" if view == "map" else "accurate")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        box = page.locator(".panel canvas").first.bounding_box()
+        assert box["width"] > (280 if width == 400 else 1000)
+    assert float(page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)")) >= 12
+
+
+def test_every_control_has_a_name_and_works_by_keyboard(visit):
+    page = visit.open(SMALL)
+    unnamed = page.evaluate(
+        """[...document.querySelectorAll("input, select, button, textarea")]
+          .filter(e => !(e.labels?.length || e.ariaLabel || e.textContent.trim()
+                         || e.getAttribute("aria-labelledby"))).map(e => e.outerHTML)"""
+    )
+    assert unnamed == []
+    page.focus("#tab-curve")
+    page.keyboard.press("ArrowRight")
+    assert page.get_attribute("#tab-map", "aria-selected") == "true"
+    page.keyboard.press("ArrowLeft")
+    visit.settle()
+    page.locator(".plot").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#readout")).to_contain_text("k/m = 0.5")
+
+
+def test_a_stored_run_opens(browser, tmp_path):
+    spec = SPEC | {"sweep": {"network.width_ratio": [0.5, 2.0]}}
+    run_experiment(Experiment.from_tables(spec), tmp_path)
+    before = sorted(p.name for p in tmp_path.iterdir())
+    explorer = Explorer(str(tmp_path))
+    try:
+        visit = Visit(browser, explorer)
+        page = visit.open()
+        expect(page.locator("#legend")).to_contain_text("hermite")
+        expect(page.locator("#presets button").first).to_contain_text("stored run")
+        page.fill("[data-key='scaling.strength'] input[type=number]", "0.5")
+        page.keyboard.press("Enter")
+        visit.settle()
+        page.click("#presets [data-name=stored]")
+        assert "scaling.strength=0.74" in page.url
+        visit.close()
+    finally:
+        explorer.stop()
+    assert sorted(p.name for p in tmp_path.iterdir()) == before  # only looked at
+
+
+def moves(page, key, steps):
+    """Move a slider, one step after the other, each when the curve of the last has come."""
+    return page.evaluate(
+        """async ([key, steps]) => {
+          const slider = document.querySelector(`[data-key='${key}'] input[type=range]`);
+          const times = [];
+          for (const value of steps) {
+            performance.clearMeasures();
+            slider.value = value;
+            slider.dispatchEvent(new Event("input", { bubbles: true }));
+            const end = performance.now() + 20000;
+            let found = [];
+            while (!found.length && performance.now() < end) {
+              await new Promise((done) => setTimeout(done, 4));
+              found = performance.getEntriesByName("onegrad: first curve");
+            }
+            times.push(found[0].duration);
+          }
+          return times;
+        }""",
+        [key, steps],
+    )
+
+
+def test_the_curve_follows_the_slider(visit, tmp_path):
+    """Medians in the page itself: under 200 ms for a new curve, under 50 ms for one seen before."""
+    page = visit.open()
+    steps = [300 + 10 * i for i in range(12)]
+    moves(page, "scaling.weighting", [250, 260])  # warm
+    fresh = moves(page, "scaling.weighting", steps)
+    again = moves(page, "scaling.weighting", steps[::-1])
+    print(f"first curve {statistics.median(fresh):.0f} ms, again {statistics.median(again):.1f} ms")
+    assert statistics.median(fresh) < 200
+    assert statistics.median(again) < 50
+    page.evaluate("performance.clearMeasures()")
+    page.reload()  # a new page: now only the server has seen it
+    visit.settle()
+
+
+def test_accurate_numbers_replace_the_coarse_ones(visit):
+    page = visit.open()
+    moves(page, "scaling.weighting", [905])
+    page.wait_for_function(
+        "performance.getEntriesByName('onegrad: accurate curve').length > 0", timeout=10_000
+    )
+    took = page.evaluate("performance.getEntriesByName('onegrad: accurate curve')[0].duration")
+    print(f"accurate curve after {took:.0f} ms")
+    assert took < 2000

@@ -1,0 +1,202 @@
+"""The server without a browser: who may come in, what is answered, what is left behind."""
+
+import contextlib
+import http.client
+import json
+import math
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from onegrad.experiments.predict import predict
+from onegrad.experiments.run import simulate_experiment
+from onegrad.experiments.spec import Experiment
+from onegrad.problem import Problem
+from tests.page.server import SPEC, Explorer, collect, eventually, say
+
+
+def get(explorer, path="/", **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", explorer.port, timeout=10)
+    with contextlib.closing(connection):
+        connection.request("GET", path, headers={k.title(): v for k, v in headers.items()})
+        response = connection.getresponse()
+        return response.status, dict(response.getheaders()), response.read()
+
+
+def test_its_own_page_is_served_with_a_strict_policy(explorer):
+    status, headers, body = get(explorer)
+    assert status == 200 and b"onegrad" in body
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "http:" not in policy
+    assert "unsafe" not in policy and "*" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+ELSEWHERE = ["/docs", "/openapi.json", "/redoc", "/../pool.py", "/%2e%2e/app.py"]
+STRANGERS = ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1"]
+
+
+@pytest.mark.parametrize("path", ELSEWHERE)
+def test_nothing_else_is_served(explorer, path):
+    assert get(explorer, path)[0] == 404
+
+
+@pytest.mark.parametrize("host", STRANGERS)
+def test_a_foreign_host_is_refused(explorer, host):
+    """DNS rebinding: the browser believes that evil.example is this computer."""
+    assert get(explorer, host=host.format(port=explorer.port))[0] == 403
+
+
+def test_a_foreign_origin_is_refused(explorer):
+    assert get(explorer, origin="http://evil.example")[0] == 403
+    assert get(explorer, origin=explorer.url.rstrip("/"))[0] == 200
+    for origin in ("http://evil.example", "null", f"https://127.0.0.1:{explorer.port}", None):
+        with pytest.raises(InvalidStatus) as refused, explorer.connect(origin=origin):
+            pass
+        assert refused.value.response.status_code == 403
+    with explorer.connect() as socket:  # the control: its own origin is welcome
+        assert json.loads(socket.recv())["type"] == "hello"
+
+
+def test_a_foreign_host_gets_no_socket(explorer):
+    upgrade = {
+        "connection": "Upgrade", "upgrade": "websocket", "origin": explorer.url.rstrip("/"),
+        "sec-websocket-version": "13", "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+    }  # fmt: skip
+    assert get(explorer, "/socket", host=f"evil.example:{explorer.port}", **upgrade)[0] == 403
+    assert get(explorer, "/socket", **upgrade)[0] == 101  # the control
+
+
+def test_it_listens_on_the_loopback_address_only(explorer):
+    import psutil
+
+    listening = [
+        c.laddr.ip
+        for c in psutil.Process(explorer.process.pid).net_connections()
+        if c.status == psutil.CONN_LISTEN
+    ]
+    assert listening == ["127.0.0.1"]
+
+
+WRONG = {
+    "not JSON": ("{", "must be a JSON object"),
+    "a list": ("[1]", "must be a JSON object"),
+    "no type": ('{"id": 1}', "type (missing)"),
+    "unknown type": ('{"type": "curves", "id": 1}', 'Did you mean "curve"'),
+    "unknown key": ('{"type": "stop", "id": 1, "path": "x"}', "path"),
+    "deep": ("[" * 20_000, "must be a JSON object"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_message_gets_advice(explorer, name):
+    text, advice = WRONG[name]
+    with explorer.connect() as socket:
+        socket.recv()
+        socket.send(text)
+        answer = json.loads(socket.recv(timeout=10))
+        assert answer["type"] == "error" and advice in answer["text"]
+        say(socket, "curve", 7, spec=SPEC, coarse=True)  # and the page goes on
+        assert collect(socket, 7)[0]["test_error"] > 0
+
+
+def change(key, value):
+    table, _, name = key.partition(".")
+    return SPEC | {table: SPEC.get(table, {}) | {name: value}} if name else SPEC | {key: value}
+
+
+REFUSED = {
+    "out of range": ("curve", change("scaling.strength", 3), "must be a number from 0 to 1"),
+    "unknown key": ("curve", change("scaling.strenght", 0.5), 'Did you mean "strength"'),
+    "a file": ("curve", change("data", {"model": "file", "path": "/etc/passwd"}), "data.model"),
+    "a data set": ("curve", change("data", {"model": "fashion-mnist"}), "data.model"),
+    "swept files": ("curve", change("sweep", {"data.model": ["file"]}), "cannot be swept"),
+    "many points": ("curve", change("sweep", {"data.mean": [i / 1e3 for i in range(501)]}), "500"),
+    "many spikes": ("curve", change("data.rank", 100), "spikes"),
+    "a large network": ("simulate", change("data.dim", 100_000), "too large to simulate"),
+    "many seeds": ("simulate", change("compare.seeds", 5000), "at most 2000"),
+    "no number of seeds": ("simulate", change("compare.seeds", "auto"), "must be a number"),
+    "a large draw": ("draw", change("training.samples", 4000), "too large to draw"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_every_spec_is_held_to_the_rules(explorer, name):
+    kind, spec, advice = REFUSED[name]
+    with explorer.connect() as socket:
+        say(socket, kind, 3, spec=spec)
+        answer = collect(socket, 3, timeout=10)
+        assert isinstance(answer, str) and advice in answer
+
+
+def test_a_long_message_ends_the_connection(explorer):
+    with explorer.connect() as socket:
+        socket.recv()
+        socket.send("x" * 1_000_000)
+        with pytest.raises(ConnectionClosed):
+            socket.recv(timeout=10)
+
+
+def test_theory_is_that_of_predict(explorer):
+    spec = SPEC | {"sweep": {"network.width_ratio": [0.5, 2.0]}}
+    with explorer.connect() as socket:
+        say(socket, "curve", 1, spec=spec)
+        parts = collect(socket, 1)
+        say(socket, "curve", 2, spec=spec, coarse=True)
+        coarse = collect(socket, 2)
+    for ratio, part, draft in zip((0.5, 2.0), parts, coarse, strict=True):
+        problem = Problem.from_spec(SPEC | {"network": SPEC["network"] | {"width_ratio": ratio}})
+        said = predict(problem)
+        assert math.isclose(part["test_error"], said.test_error, rel_tol=1e-9)
+        assert math.isclose(draft["test_error"], said.test_error, rel_tol=0.03)
+        assert math.isclose(draft["train_error"], said.train_error, rel_tol=0.03)
+
+
+def test_rows_stream_in_and_are_those_of_simulate(explorer):
+    spec = SPEC | {"sweep": {"network.width_ratio": [0.5, 1.5]}}
+    rows = []
+    with explorer.connect() as socket:
+        say(socket, "simulate", 1, spec=spec)
+        messages = 0
+        while True:
+            message = json.loads(socket.recv(timeout=60))
+            if message["type"] == "parts":
+                messages += 1
+                rows += [row for _, some in message["parts"] for row in some]
+                if message["done"]:
+                    break
+    assert messages > 1 and len(rows) == 2 * 2 * 2
+    expected = simulate_experiment(Experiment.from_tables(spec)).rows
+    key = lambda r: (r["model"], r["seed"], r["test_error"])  # noqa: E731
+    ours = sorted(({k: r[k] for k in ("model", "seed", "test_error")} for r in rows), key=key)
+    theirs = sorted(
+        ({"model": r.model, "seed": r.seed, "test_error": r.test_error} for r in expected), key=key
+    )
+    for a, b in zip(ours, theirs, strict=True):
+        assert (a["model"], a["seed"]) == (b["model"], b["seed"])
+        assert math.isclose(a["test_error"], b["test_error"], rel_tol=1e-9)
+
+
+def test_a_new_request_cancels_the_old_one(explorer):
+    large = SPEC | {
+        "data": SPEC["data"] | {"dim": 1500},
+        "training": {"samples": 1500},
+        "compare": {"models": ["network"], "seeds": 200},
+    }
+    with explorer.connect() as socket:
+        say(socket, "simulate", 1, spec=large)
+        say(socket, "simulate", 2, spec=SPEC)
+        assert len(collect(socket, 2, timeout=30)) == 2  # does not wait for 200 large ones
+
+
+def test_closing_the_page_frees_everything():
+    explorer = Explorer()
+    try:
+        many = SPEC | {"compare": {"models": ["network"], "seeds": 500}}
+        with explorer.connect() as socket:
+            say(socket, "simulate", 1, spec=many)
+            assert eventually(lambda: len(explorer.workers()) >= 2)
+        assert eventually(lambda: explorer.workers() == [])
+    finally:
+        assert explorer.stop() == ""
+    assert explorer.process.returncode == 0
