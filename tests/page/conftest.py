@@ -50,10 +50,10 @@ class Visit:
         self.page.on("websocket", lambda socket: self.requests.append(socket.url))
         self.explorer = explorer
 
-    def open(self, rest=""):
+    def open(self, rest="", quality="accurate"):
         self.page.goto("about:blank")
         self.page.goto(self.explorer.url + rest)
-        self.settle()
+        self.settle(quality)
         return self.page
 
     def settle(self, quality="accurate"):

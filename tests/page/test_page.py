@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import statistics
+import time
 import tomllib
 
 import pytest
@@ -13,9 +14,11 @@ from onegrad.experiments.predict import predict_experiment
 from onegrad.experiments.run import run_experiment, simulate_experiment
 from onegrad.experiments.spec import Experiment
 from tests.page.conftest import Visit
-from tests.page.server import SPEC, Explorer
+from tests.page.server import SPEC, Explorer, collect, say
 
-SMALL = "#view=curve&axis=network.width_ratio&range=[0.5,2]&dots=[0.5,2]" + "".join(
+CURVES = json.dumps({"key": "network.activation", "values": ["relu"]})
+AXIS = "axis=network.width_ratio&range=[0.5,2]&dots=[0.5,2]"
+SMALL = f"#view=curve&{AXIS}&curves={CURVES}" + "".join(
     f"&{table}.{key}={json.dumps(value)}"
     for table, fields in SPEC.items()
     for key, value in fields.items()
@@ -113,7 +116,9 @@ def test_the_spec_of_every_view_is_valid(visit):
 
 
 def test_map(visit, tmp_path):
-    page = visit.open(SMALL.replace("view=curve", "view=map"))
+    visit.open(SMALL.replace("view=curve", "view=map"), "coarse")
+    page = visit.page
+    page.wait_for_selector("body[data-cells='289']", timeout=30_000)
     assert ink(page, "canvas.map") > 20
     cells = table(download(page, "#download-csv", tmp_path))
     assert len(cells) == 17 * 17
@@ -150,7 +155,7 @@ def test_features(visit, tmp_path):
     bars = [row for row in rows if row["what"] == "coefficient"]
     assert len(bars) == 8
     page.select_option("#direction", "spike 1.1")
-    page.wait_for_function("location.hash.includes('spike')")
+    page.wait_for_function("() => location.hash.includes('spike')")
     visit.settle()
 
 
@@ -205,7 +210,9 @@ def test_every_preset_opens_with_one_click(visit):
     assert {"width", "weighting", "staircase", "double-descent", "quickstart"} <= set(names)
     for name in names:
         page.click(f"#presets [data-name='{name}']")
-        page.wait_for_function("['coarse', 'accurate'].includes(document.body.dataset.quality)")
+        page.wait_for_function(
+            "() => ['coarse', 'accurate'].includes(document.body.dataset.quality)"
+        )
         assert not page.locator("#alert").is_visible(), page.inner_text("#alert")
         assert page.get_attribute(f"#presets [data-name='{name}']", "aria-pressed") == "true"
 
@@ -288,7 +295,7 @@ def test_a_stored_run_opens(browser, tmp_path):
 
 
 def moves(page, key, steps):
-    """Move a slider, one step after the other, each when the curve of the last has come."""
+    """Move a slider to each position, when the curve of the one before has come: milliseconds."""
     return page.evaluate(
         """async ([key, steps]) => {
           const slider = document.querySelector(`[data-key='${key}'] input[type=range]`);
@@ -311,27 +318,80 @@ def moves(page, key, steps):
     )
 
 
-def test_the_curve_follows_the_slider(visit, tmp_path):
-    """Medians in the page itself: under 200 ms for a new curve, under 50 ms for one seen before."""
+def crowding():
+    """How much longer than alone one process takes here now: 1 on an idle machine."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    while time.process_time() - cpu < 0.05:
+        pass
+    return max(1.0, (time.perf_counter() - wall) / (time.process_time() - cpu))
+
+
+def test_the_curve_follows_the_slider(visit):
+    """Medians in the page itself: under 200 ms for a new curve, under 50 ms for one seen before.
+
+    Both are times of an idle machine: where other processes take their share, so much longer.
+    """
     page = visit.open()
-    steps = [300 + 10 * i for i in range(12)]
     moves(page, "scaling.weighting", [250, 260])  # warm
-    fresh = moves(page, "scaling.weighting", steps)
-    again = moves(page, "scaling.weighting", steps[::-1])
-    print(f"first curve {statistics.median(fresh):.0f} ms, again {statistics.median(again):.1f} ms")
-    assert statistics.median(fresh) < 200
-    assert statistics.median(again) < 50
-    page.evaluate("performance.clearMeasures()")
-    page.reload()  # a new page: now only the server has seen it
+    steps = [300 + 10 * i for i in range(11)]
+    fresh, crowd = [], []
+    for step in steps:
+        fresh += moves(page, "scaling.weighting", [step])
+        crowd.append(crowding())
+    seen = moves(page, "scaling.weighting", steps[::-1])
+    page.reload()  # a new page: now only the server has seen them
     visit.settle()
+    served = moves(page, "scaling.weighting", steps)
+    first, again, server = (statistics.median(times) for times in (fresh, seen, served))
+    slower = statistics.median(crowd)
+    print(f"first curve {first:.0f} ms, again {again:.1f} ms, from the server {server:.1f} ms")
+    print(f"crowding {slower:.2f}")
+    assert first < 200 * slower
+    assert again < 50 * slower
+    assert server < 50 * slower
 
 
 def test_accurate_numbers_replace_the_coarse_ones(visit):
     page = visit.open()
-    moves(page, "scaling.weighting", [905])
-    page.wait_for_function(
-        "performance.getEntriesByName('onegrad: accurate curve').length > 0", timeout=10_000
-    )
-    took = page.evaluate("performance.getEntriesByName('onegrad: accurate curve')[0].duration")
-    print(f"accurate curve after {took:.0f} ms")
-    assert took < 2000
+    took, crowd = [], []
+    for step in (905, 705, 505):
+        moves(page, "scaling.weighting", [step])
+        page.wait_for_function(
+            "() => performance.getEntriesByName('onegrad: accurate curve').length > 0",
+            timeout=20_000,
+        )
+        (entry,) = page.evaluate(
+            "performance.getEntriesByName('onegrad: accurate curve').map(e => e.duration)"
+        )
+        took.append(entry)
+        crowd.append(crowding())
+    print(f"accurate curve after {statistics.median(took):.0f} ms, crowding {crowd}")
+    assert statistics.median(took) < 2000 * statistics.median(crowd)
+
+
+def test_coarse_and_accurate_curves_differ_by_less_than_three_percent(explorer):
+    """Over the page's own ranges: each slider of the default task, 20 points, three activations."""
+    worst = 0.0
+    with explorer.connect() as socket:
+        hello = json.loads(socket.recv())
+        base = hello["tasks"]["regression"]["tables"]
+        sweeps = {
+            "network.width_ratio": [0.1 * 100 ** (i / 19) for i in range(20)],
+            "scaling.weighting": [i / 19 for i in range(20)],
+            "scaling.strength": [i / 19 for i in range(20)],
+            "data.alignment": [-1 + 2 * i / 19 for i in range(20)],
+        }
+        number = 0
+        for key, values in sweeps.items():
+            sweep = {"network.activation": ["relu", "tanh", "sigmoid"], key: values}
+            found = []
+            for coarse in (True, False):
+                number += 1
+                spec = base | {"compare": {"models": ["theory"]}, "sweep": sweep}
+                say(socket, "curve", number, spec=spec, coarse=coarse)
+                found.append(collect(socket, number))
+            for a, b in zip(*found, strict=True):
+                for q in ("test_error", "train_error"):
+                    worst = max(worst, abs(a[q] / b[q] - 1))
+    print(f"largest difference {100 * worst:.2f} %")
+    assert 0 < worst < 0.03

@@ -85,6 +85,7 @@ TASKS: dict[str, dict[str, Any]] = {
         "title": "mixture, single-index labels",
         "about": "two Gaussian clouds with a spike in each covariance; y = link(ξᵀx) + noise",
         "axis": "network.width_ratio",
+        "activations": ["relu", "tanh"],
         "tables": {
             "data": {"model": "mixture", "dim": 500, "weights": [0.5, 0.5], "rank": 1},
             "labels": {"model": "single-index", "link": "relu"},

@@ -53,7 +53,9 @@ def open_stored(folder: Path) -> dict[str, Any]:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[tuple[str, tuple[Any, ...]]]]:
-    uri = f"file:{quote(str(path.resolve()))}?mode=ro"
+    # without a journal nobody writes, and SQLite need not leave files of its own beside it
+    writing = path.with_name(path.name + "-wal").exists()
+    uri = f"file:{quote(str(path.resolve()))}?mode=ro{'' if writing else '&immutable=1'}"
     try:
         db = sqlite3.connect(uri, uri=True, timeout=10)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -11,7 +12,7 @@ import numpy as np
 
 from onegrad.data.mixture import Mixture
 from onegrad.errors import AssumptionError, OnegradError
-from onegrad.experiments.predict import Prediction, predict
+from onegrad.experiments.predict import Prediction, predict_curve
 from onegrad.experiments.simulate import run_group
 from onegrad.experiments.spec import Experiment
 from onegrad.experiments.spectrum import limiting_spectrum, spectrum_report
@@ -19,26 +20,34 @@ from onegrad.hermite import Array, sqrt_factorial
 from onegrad.problem import Problem
 from onegrad.theory.bulk import Bulk
 
+_ACCURATE = 0.01
+_DRAFT = 0.03  # from here on `predict` does without a second resolution
 _DEGREES = 7
 _GRID = 240
 _BINS = 60
 _BEYOND = 1.3  # histograms end here, in units of the bulk's edge
 
 
-def perform(
-    kind: str, tables: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
-) -> list[Any]:
+Tables = Mapping[str, Any]
+
+
+def perform(kind: str, tables: Sequence[Tables], options: Mapping[str, Any]) -> list[Any]:
     """One answer for each of the tables; what onegrad refuses is {"error": advice}."""
-    return [_one(kind, t, options) for t in tables]
-
-
-def _one(kind: str, tables: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
     try:
-        return finite(_TASKS[kind](tables, **options))
+        if kind in _TOGETHER:
+            return finite(_TOGETHER[kind](tables, **options))
+        return [_one(kind, t, options) for t in tables]
+    except MemoryError:
+        return [{"error": "this is too large for the memory of one worker of the page"}] * len(
+            tables
+        )
+
+
+def _one(kind: str, tables: Tables, options: Mapping[str, Any]) -> Any:
+    try:
+        return finite(_ALONE[kind](tables, **options))
     except OnegradError as error:
         return {"error": str(error)}
-    except MemoryError:
-        return {"error": "this is too large for the memory of one worker of the page"}
 
 
 def finite(value: Any) -> Any:
@@ -54,9 +63,34 @@ def finite(value: Any) -> Any:
     return value
 
 
-def theory(tables: Mapping[str, Any], coarse: bool) -> dict[str, Any]:
-    """Errors of one point, as `onegrad predict` gives them."""
-    said = _predicted(Problem.from_spec(tables), coarse)
+def theory(tables: Sequence[Tables], coarse: bool) -> list[dict[str, Any]]:
+    """Errors of the points of a curve, as `onegrad predict` gives them."""
+    return [_errors(said) for said in _predicted(_problems(tables), coarse)]
+
+
+def map_cells(tables: Sequence[Tables], coarse: bool, gain: bool) -> list[dict[str, Any]]:
+    """Points of the map: errors, degree of the equivalent polynomial, gain by the step.
+
+    The gain is 1 − (test error)/(test error of the same network without the step).
+    """
+    problems = _problems(tables)
+    cells = [_errors(said) for said in _predicted(problems, coarse)]
+    for problem, cell in zip(problems, cells, strict=True):
+        if "error" not in cell:
+            cell["degree"] = None
+            with contextlib.suppress(AssumptionError):
+                cell["degree"] = problem.degree
+    if gain:
+        before = _predicted([without_step(problem) for problem in problems], coarse)
+        for cell, untrained in zip(cells, before, strict=True):
+            if isinstance(untrained, Prediction) and "error" not in cell:
+                cell["gain"] = 1 - cell["test_error"] / untrained.test_error
+    return cells
+
+
+def _errors(said: Prediction | OnegradError) -> dict[str, Any]:
+    if isinstance(said, OnegradError):
+        return {"error": str(said)}
     return {
         "test_error": said.test_error,
         "train_error": said.train_error,
@@ -66,29 +100,24 @@ def theory(tables: Mapping[str, Any], coarse: bool) -> dict[str, Any]:
     }
 
 
-def map_cell(tables: Mapping[str, Any], coarse: bool, gain: bool) -> dict[str, Any]:
-    """A point of the map: errors, the degree of the equivalent polynomial, the gain by the step.
+def _problems(tables: Sequence[Tables]) -> list[Problem]:
+    return [Problem.from_spec(t) for t in tables]
 
-    The gain is 1 − (test error)/(test error of the same network without the step).
-    """
-    problem = Problem.from_spec(tables)
-    cell = theory(tables, coarse)
-    try:
-        cell["degree"] = problem.degree
-    except AssumptionError:
-        cell["degree"] = None
-    if gain:
-        before = _predicted(without_step(problem), coarse).test_error
-        cell["gain"] = 1 - cell["test_error"] / before
-    return cell
+
+def _predicted(
+    problems: Sequence[Problem], coarse: bool, method: str = "auto"
+) -> Sequence[Prediction | OnegradError]:
+    return predict_curve(problems, method, accuracy=_DRAFT if coarse else _ACCURATE)
 
 
 def features(
-    tables: Mapping[str, Any], coarse: bool, direction: str, component: int, step: bool
+    tables: Tables, coarse: bool, direction: str, component: int, step: bool
 ) -> dict[str, Any]:
     """E[f|t] along one direction, and its coefficients c_j√j!, with or without the step."""
     problem = Problem.from_spec(tables)
-    said = _predicted(problem if step else without_step(problem), coarse, "conditional")
+    (said,) = _predicted([problem if step else without_step(problem)], coarse, "conditional")
+    if isinstance(said, OnegradError):
+        raise said
     known = said.directions
     if direction not in known and known:
         direction = known[0]
@@ -108,7 +137,7 @@ def features(
     }
 
 
-def spectrum(tables: Mapping[str, Any]) -> dict[str, Any]:
+def spectrum(tables: Tables) -> dict[str, Any]:
     """Limiting densities of the singular values, and the spikes, of weights and features."""
     limit = limiting_spectrum(Problem.from_spec(tables))
     spike = limit.weight_spike
@@ -127,7 +156,7 @@ def spectrum(tables: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def spikes(tables: Mapping[str, Any]) -> dict[str, Any]:
+def spikes(tables: Tables) -> dict[str, Any]:
     """Only where the spikes stand: for their path as the step grows."""
     limit = limiting_spectrum(Problem.from_spec(tables))
     spike = limit.weight_spike
@@ -137,7 +166,7 @@ def spikes(tables: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def draw(tables: Mapping[str, Any], seed: int) -> dict[str, Any]:
+def draw(tables: Tables, seed: int) -> dict[str, Any]:
     """Histograms of one trained network, and the spikes counted in it."""
     report = spectrum_report(Problem.from_spec(tables), seed)
     return {
@@ -148,7 +177,7 @@ def draw(tables: Mapping[str, Any], seed: int) -> dict[str, Any]:
     }
 
 
-def repetition(tables: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
+def repetition(tables: Tables, seed: int) -> list[dict[str, Any]]:
     """Every simulated model on one seed of one point: the rows that `onegrad run` stores."""
     point = Experiment.from_tables(tables).points[0]
     return [asdict(row) for row in run_group([point], point.compare.simulated, seed)]
@@ -162,10 +191,6 @@ def without_step(problem: Problem) -> Problem:
     if isinstance(problem.data, Mixture):
         tables["data"]["spread"] = problem.spread
     return Problem.from_spec(tables)
-
-
-def _predicted(problem: Problem, coarse: bool, method: str = "auto") -> Prediction:
-    return predict(problem, method, accuracy=0.5 if coarse else 0.01)
 
 
 def _density(bulk: Bulk) -> dict[str, Any]:
@@ -184,9 +209,9 @@ def _histogram(values: Array, bulk: Bulk) -> dict[str, Any]:
     return {"bins": edges, "heights": height}
 
 
-_TASKS: dict[str, Callable[..., Any]] = {
-    "theory": theory,
-    "map": map_cell,
+# Kinds of which several points are cheaper together, and those that come one by one.
+_TOGETHER: dict[str, Callable[..., list[dict[str, Any]]]] = {"theory": theory, "map": map_cells}
+_ALONE: dict[str, Callable[..., Any]] = {
     "features": features,
     "spectrum": spectrum,
     "spikes": spikes,

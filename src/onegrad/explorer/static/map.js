@@ -68,6 +68,7 @@ export class Map2D {
         },
         done: (parts) => {
           if (size === SIZES[0]) page.measure("first map", started);
+          document.body.dataset.cells = this.cells.size;
           const good = parts.filter((part) => !part.error);
           const failed = parts.find((part) => part.error);
           page.settled(coarse ? "coarse" : "accurate", { methods: [...new Set(good.map((p) => p.method))], worst: Math.max(0, ...good.map((p) => p.error_estimate ?? 0)), failed: failed?.error });

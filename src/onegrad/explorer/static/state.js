@@ -15,7 +15,7 @@ export function withTask(about, name) {
   const task = about.tasks[name];
   return {
     view: "curve", tables: copy(task.tables), axis: task.axis, range: null, dots: null,
-    curves: { key: "network.activation", values: [task.tables.network.activation] },
+    curves: { key: "network.activation", values: [...(task.activations ?? [task.tables.network.activation])] },
     quantities: ["test_error", "train_error"], layer: "test_error", direction: "teacher",
     component: 0,
   };
