@@ -111,6 +111,7 @@ REFUSED = {
     "a file": ("curve", change("data", {"model": "file", "path": "/etc/passwd"}), "data.model"),
     "a data set": ("curve", change("data", {"model": "fashion-mnist"}), "data.model"),
     "swept files": ("curve", change("sweep", {"data.model": ["file"]}), "cannot be swept"),
+    "a device": ("simulate", change("compare.device", "cuda"), "compare.device"),
     "many points": ("curve", change("sweep", {"data.mean": [i / 1e3 for i in range(501)]}), "500"),
     "many spikes": ("curve", change("data.rank", 100), "spikes"),
     "a large network": ("simulate", change("data.dim", 100_000), "too large to simulate"),

@@ -80,7 +80,7 @@ def read_request(text: str) -> Request:
         return Request(message, {}, None, ())
     tables = dict(message.spec)
     sweep = _sweep_of(tables)
-    _refuse_files(tables, sweep)
+    _refuse_what_is_outside(tables, sweep)
     experiment = Experiment.from_tables(tables)
     for point in experiment.points:
         if message.type == "simulate":
@@ -113,8 +113,8 @@ def _sweep_of(tables: Mapping[str, Any]) -> Mapping[str, Any]:
     return sweep
 
 
-def _refuse_files(tables: Mapping[str, Any], sweep: Mapping[str, Any]) -> None:
-    """A page never names a file: only data that are drawn, and no sweep over what they are."""
+def _refuse_what_is_outside(tables: Mapping[str, Any], sweep: Mapping[str, Any]) -> None:
+    """A page never names a file or a device: only data that are drawn, on the processor."""
     data = tables.get("data")
     model = data.get("model") if isinstance(data, Mapping) else None
     if model not in _DATA:
@@ -122,7 +122,12 @@ def _refuse_files(tables: Mapping[str, Any], sweep: Mapping[str, Any]) -> None:
             "data.model", model, f"must be one of {', '.join(_DATA)} on the page",
             "Use `onegrad run` for data of your own",
         )  # fmt: skip
-    for key in ("data.model", "data.path"):
+    compare = tables.get("compare")
+    if isinstance(compare, Mapping) and compare.get("device", "cpu") != "cpu":
+        raise SpecError.of(
+            "compare.device", compare["device"], 'must be "cpu" on the page', "Use `onegrad run`"
+        )
+    for key in ("data.model", "data.path", "compare.device"):
         if key in sweep:
             raise SpecError.of(f"sweep.{key}", sweep[key], "cannot be swept on the page")
 
