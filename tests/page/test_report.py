@@ -1,0 +1,36 @@
+"""The report of `onegrad analyze` in a real browser: every picture shown, nothing asked outside."""
+
+import numpy as np
+import pytest
+
+from onegrad.data.reading import read_table
+from onegrad.report.analysis import analyse
+from onegrad.report.page import write_page
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("report")
+    x = rng.standard_normal((240, 15)) + 2 * rng.standard_normal((240, 1))
+    np.savez(folder / "data.npz", x=x, y=(x[:, 0] > 0).astype(int))
+    path = folder / "report.html"
+    analysis = analyse(read_table(folder / "data.npz"), say=lambda text: None)
+    write_page(analysis, 'data <b>"1"</b>.npz', path)
+    return path
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+def test_report_is_whole(browser, report, width):
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    requests, complaints = [], []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: complaints.append(message.text))
+    page.goto(report.as_uri())
+    sizes = page.eval_on_selector_all("img", "all => all.map(i => [i.naturalWidth, i.alt.length])")
+    assert len(sizes) == 7 and all(natural > 0 and words > 10 for natural, words in sizes)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert page.title() == 'One gradient step on data <b>"1"</b>.npz'  # escaped, not obeyed
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
+    assert complaints == []
+    page.close()
