@@ -24,6 +24,7 @@ _HOME = {
     "simulate": "experiments.simulate",
     "degree_report": "experiments.degree",
     "run": "experiments.run",
+    "load": "experiments.load",
     "predict": "experiments.predict",
     "predict_curve": "experiments.predict",
     "SpecError": "errors",
@@ -49,6 +50,7 @@ __all__ = [
     "degree_report",
     "get_activation",
     "hermite_activation",
+    "load",
     "predict",
     "predict_curve",
     "register",
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from onegrad.data.mixture import Mixture
     from onegrad.errors import AssumptionError, ConvergenceError, SpecError
     from onegrad.experiments.degree import degree_report
+    from onegrad.experiments.load import load
     from onegrad.experiments.predict import predict, predict_curve
     from onegrad.experiments.results import Estimate
     from onegrad.experiments.run import run

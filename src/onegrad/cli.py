@@ -34,12 +34,20 @@ Workers = Annotated[
 Scheduler = Annotated[
     str | None, typer.Option(help="address of a dask scheduler, tcp://host:8786 (else one is made)")
 ]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="change a key of the spec; repeatable"),
+]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object instead of a table")]
 
 
 @app.command()
 def run(
     spec: Spec,
+    changes: Set = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="sizes, points and seeds cut down: seconds")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="folder for results and figure")] = None,
     engine: Engine = None,
     workers: Workers = None,
@@ -50,11 +58,11 @@ def run(
     from onegrad.experiments.progress import progress_line
     from onegrad.experiments.run import run_experiment
     from onegrad.experiments.spec import Experiment
-    from onegrad.figures.curves import save_curves
+    from onegrad.figures.draw import save_figure_of
 
-    experiment = Experiment.read(spec)
-    folder = out or Path("results") / Path(spec).stem
-    if experiment.figure.kind != "curves":
+    experiment = Experiment.read(spec, changes or (), quick)
+    folder = out or default_folder(spec, quick)
+    if experiment.figure.draws_spectra:
         report_spectra(experiment, folder, as_json)
         return
     try:
@@ -66,16 +74,18 @@ def run(
             file=sys.stderr,
         )
         raise typer.Exit(130) from None
-    written = save_curves(experiment, results, folder)
+    written = save_figure_of(experiment, results, folder)
     print_failed_rows(results, folder)
     show(experiment, results, as_json)
     if not as_json:
+        print_verdict(results)
         print("\nFigure: " + ", ".join(str(path) for path in written))
 
 
 @app.command()
 def simulate(
     spec: Spec,
+    changes: Set = None,
     engine: Engine = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
@@ -86,7 +96,7 @@ def simulate(
     from onegrad.experiments.run import simulate_experiment
     from onegrad.experiments.spec import Experiment
 
-    experiment = Experiment.read(spec)
+    experiment = Experiment.read(spec, changes or ())
     with progress_line(experiment) as progress:
         results = simulate_experiment(experiment, progress, engine, workers, scheduler)
     show(experiment, results, as_json)
@@ -95,6 +105,7 @@ def simulate(
 @app.command()
 def predict(
     spec: Spec,
+    changes: Set = None,
     method: Annotated[
         str, typer.Option(help="auto, conditional, hybrid, isotropic or isotropic-limit")
     ] = "auto",
@@ -116,7 +127,7 @@ def predict(
     from onegrad.experiments.spec import Experiment
     from onegrad.tables import prediction_table
 
-    experiment = Experiment.read(spec)
+    experiment = Experiment.read(spec, changes or ())
     rows, details = predict_experiment(experiment, method, accuracy, overlaps, finite_size)
     if as_json:
         report = rows.as_json()
@@ -131,13 +142,13 @@ def predict(
 
 
 @app.command()
-def degree(spec: Spec, as_json: Json = False) -> None:
+def degree(spec: Spec, changes: Set = None, as_json: Json = False) -> None:
     """Which polynomial degree is enough, and why."""
     from onegrad.experiments.degree import degree_report
     from onegrad.experiments.spec import Experiment
     from onegrad.tables import degree_text
 
-    experiment = Experiment.read(spec)
+    experiment = Experiment.read(spec, changes or ())
     reports = [
         (point, degree_report(point.problem, experiment.compare.seed))
         for point in experiment.points
@@ -153,13 +164,34 @@ def degree(spec: Spec, as_json: Json = False) -> None:
 @app.command()
 def spectrum(
     spec: Spec,
+    changes: Set = None,
     out: Annotated[Path | None, typer.Option(help="folder for the figure")] = None,
     as_json: Json = False,
 ) -> None:
     """Singular values of weights and features: limiting bulk, spikes, alignments."""
     from onegrad.experiments.spec import Experiment
 
-    report_spectra(Experiment.read(spec), out or Path("results") / Path(spec).stem, as_json)
+    experiment = Experiment.read(spec, changes or ())
+    report_spectra(experiment, out or default_folder(spec), as_json)
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(help="a folder that `run` has written to")],
+    kind: Annotated[str, typer.Option("--format", help="csv, parquet or netcdf")] = "csv",
+    out: Annotated[Path | None, typer.Option(help="the file, instead of FOLDER/rows.…")] = None,
+) -> None:
+    """Every stored row as a file: CSV, Parquet, or NetCDF with one dimension per swept key."""
+    from onegrad.errors import SpecError, did_you_mean
+    from onegrad.experiments.frames import SUFFIXES
+    from onegrad.experiments.load import load
+
+    if kind not in SUFFIXES:
+        known = ", ".join(SUFFIXES)
+        raise SpecError.of("--format", kind, f"must be from {known}", did_you_mean(kind, SUFFIXES))
+    results = load(folder)
+    written = results.export(out or folder / f"rows{SUFFIXES[kind]}")
+    print(f"{len(results.rows)} rows: {written}")
 
 
 @app.command("list")
@@ -282,6 +314,10 @@ def options(
     """What one gradient step teaches a two-layer network: simulation and theory."""
 
 
+def default_folder(spec: str, quick: bool = False) -> Path:
+    return Path("results") / f"{Path(spec).stem}{'-quick' if quick else ''}"
+
+
 def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
     from onegrad.experiments.spectrum import spectrum_report
     from onegrad.figures.spectrum import save_spectra
@@ -310,6 +346,14 @@ def show(experiment: Experiment, results: Results, as_json: bool) -> None:
     print_table(results_table(experiment, results))
     print_failures(results)
     exit_if_all_failed(results)
+
+
+def print_verdict(results: Results) -> None:
+    from onegrad.tables import verdict_table
+
+    table = verdict_table(results)
+    if table is not None:
+        print_table(table)
 
 
 def print_table(table: Table) -> None:

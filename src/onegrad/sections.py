@@ -48,6 +48,7 @@ class Section(BaseModel, metaclass=_Advising):
         frozen=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True
     )
     table: ClassVar[str] = ""
+    only_in_python: ClassVar[bool] = False  # cannot be written in a spec file
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
@@ -109,10 +110,10 @@ def _explain(item: dict[str, Any], root: type[BaseModel]) -> Problematic:
     if kind in ("model_type", "model_attributes_type", "dict_type"):
         return Problematic(key, value, "must be a table of settings", f"Write [{key}] and its keys")
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        tags = context.get("expected_tags", "").replace("'", '"')
         given = context.get("tag", MISSING)
-        words = tags.replace('"', "").split(", ")
-        options = tags or '"isotropic", "mixture", "fashion-mnist", "digits", "file"'
+        choices = _members(field.annotation) if field else []
+        words = [str(_tag(m)) for m in choices if _is_model(m) and not m.only_in_python]
+        options = ", ".join(f'"{word}"' for word in words)
         return Problematic(
             f"{key}.model", given, f"must be one of {options}", did_you_mean(given, words)
         )

@@ -10,6 +10,7 @@ from onegrad.experiments.predict import Prediction
 from onegrad.experiments.results import Estimate, Results, Summary
 from onegrad.experiments.spec import Experiment, Point
 from onegrad.experiments.spectrum import SpectrumReport
+from onegrad.experiments.verdict import Deviation, verdicts
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -47,11 +48,48 @@ def results_table(experiment: Experiment, results: Results) -> Table:
             else:
                 cells.append(str(other.test_error))
         table.add_row(*cells)
+    counts = sorted({s.seeds for at in points.values() for s in at.values() if s.seeds})
+    seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "no"
     table.caption = (
-        f"mean ± standard error over {experiment.compare.repetitions}; other models as difference "
+        f"mean ± standard error over {seeds} seeds; other models as difference "
         "to the network in percent (± its standard error, paired seed by seed)"
     )
     return table
+
+
+def verdict_table(results: Results) -> Table | None:
+    """Where each model is furthest from the network; None if there is nothing to compare."""
+    from rich.table import Table
+
+    rows = verdicts(results)
+    if not rows:
+        return None
+    table = Table(title="Verdict: how far from the network at worst", title_justify="left")
+    headers = ("model", "error", "largest", "in s.e.", "where", "surest", "in s.e.", "where")
+    for header in headers:
+        number = header in ("largest", "surest", "in s.e.")
+        table.add_column(header, justify="right" if number else "left")
+    for v in rows:
+        cells = [v.model, v.quantity.partition("_")[0], *_deviation(v.largest)]
+        same = v.surest is None or v.surest.point == v.largest.point
+        table.add_row(*cells, *(("", "", "the same") if same else _deviation(v.surest)))
+    table.caption = (
+        "largest: in percent of the network's error; surest: in standard errors of the difference, "
+        "paired seed by seed (of the network alone for theories)"
+    )
+    return table
+
+
+def _deviation(deviation: Deviation | None) -> tuple[str, str, str]:
+    assert deviation is not None
+    sigmas = f"{deviation.sigmas:.1f}" if math.isfinite(deviation.sigmas) else "–"
+    where = ", ".join(short_setting(k, v) for k, v in deviation.point.items())
+    return percent(deviation.difference), sigmas, where or "the only point"
+
+
+def short_setting(key: str, value: Any) -> str:
+    """A swept key and its value; names speak for themselves."""
+    return value if isinstance(value, str) else f"{key.rpartition('.')[2]} = {format_value(value)}"
 
 
 def prediction_table(
@@ -124,15 +162,7 @@ def degree_text(point: Point, report: DegreeReport) -> str:
         )
         lines.append(f"No degree by the rule: {why}. Choose one by the table below.")
     else:
-        assert report.interval is not None and report.to_next is not None
-        low, high = report.interval
-        lines.append(f"Degree {report.degree} is enough as n grows.")
-        lines.append(
-            f"Because {report.symbol} = {report.value:g} lies in ({low:.4g}, {high:.4g}); "
-            f"degree {report.degree + 1} begins {report.to_next:.4g} further up."
-        )
-        if report.on_boundary:
-            lines.append("This is the boundary itself: the next term does not vanish with n.")
+        lines += _degree_reason(report)
     lines.append("")
     lines.append("degree  kept  share of E σ²   norm over noise   bound grows as")
     for t in report.terms:
@@ -147,6 +177,32 @@ def degree_text(point: Point, report: DegreeReport) -> str:
         "is harmless, above 1 structure is lost."
     )
     return "\n".join(lines) + "\n"
+
+
+def _degree_reason(report: DegreeReport) -> list[str]:
+    """Why the rule gives this degree, and how far the next one is."""
+    assert report.degree is not None and report.value is not None
+    assert report.interval is not None and report.to_next is not None
+    given, following = f"{report.symbol} = {report.value:g}", report.degree + 1
+    low, high = report.interval
+    if report.on_boundary:
+        return [
+            f"Degree {report.degree}, at the boundary: {given} is where degree {following} begins.",
+            f"There the term of degree {following} neither grows nor vanishes with n: "
+            f"compare.degree = {following} keeps it.",
+        ]
+    lines = [f"Degree {report.degree} is enough as n grows."]
+    further = f"degree {following} begins at {high:.4g}, {report.to_next:.4g} further up"
+    if low is not None:
+        lines.append(f"Because {given} lies in ({low:.4g}, {high:.4g}); {further}.")
+    elif report.value <= 0:
+        lines.append(
+            f"Because {given} is not above 0: step and spread do not grow with n, and the linear "
+            f"term is all that random features need; {further}."
+        )
+    else:
+        lines.append(f"Because {given} lies below {high:.4g}; {further}.")
+    return lines
 
 
 def spectrum_text(point: Point, report: SpectrumReport) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 from zipfile import BadZipFile
 
 import numpy as np
@@ -25,9 +26,20 @@ class Arrays(Section):
     """
 
     table: ClassVar[str] = "data"
+    only_in_python: ClassVar[bool] = True
     model: Literal["arrays"] = "arrays"
     x: np.ndarray = Field(description="a NumPy array of inputs, one row per sample", repr=False)
     y: np.ndarray = Field(description="a NumPy array of labels, one per row", repr=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_python(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and not {"x", "y"} & set(values):
+            raise SpecError.of(
+                "data.model", "arrays", "takes arrays in Python, Arrays(x=…, y=…)",
+                'In a spec file write model = "file" and path = "my.csv"',
+            )  # fmt: skip
+        return values
 
     @model_validator(mode="after")
     def _usable(self) -> Arrays:

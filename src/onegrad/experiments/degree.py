@@ -33,12 +33,15 @@ class Term:
 
 @dataclass(frozen=True)
 class DegreeReport:
-    """The degree ℓ, the interval of the parameter that it belongs to, and the next terms."""
+    """The degree ℓ, the interval of the parameter that it belongs to, and the next terms.
+
+    Degree 1 is enough from below: its interval has no lower end (None).
+    """
 
     degree: int | None
     symbol: str
     value: float | None
-    interval: tuple[float, float] | None
+    interval: tuple[float | None, float] | None
     to_next: float | None
     on_boundary: bool
     terms: tuple[Term, ...]
@@ -57,7 +60,7 @@ def degree_report(problem: Problem, seed: int = 0, beyond: int = 3) -> DegreeRep
     degree = degree_rule(beta) if finite else None
     isotropic = problem.scaling.exponent is not None
     unit = 0.5 if isotropic else 1.0  # the isotropic source's α is β/2
-    interval = ((degree - 1) / degree * unit, degree / (degree + 1) * unit) if degree else None
+    interval = _interval(degree, unit) if degree else None
     value = None if beta is None else beta * unit
     trial = Trial(problem, Streams(seed, 0))
     shown = (degree or 0) + beyond
@@ -66,6 +69,11 @@ def degree_report(problem: Problem, seed: int = 0, beyond: int = 3) -> DegreeRep
     boundary = to_next is not None and abs(to_next) < 1e-9
     symbol = "α (scaling.exponent)" if isotropic else "β (scaling.strength)"
     return DegreeReport(degree, symbol, value, interval, to_next, boundary, terms)
+
+
+def _interval(degree: int, unit: float) -> tuple[float | None, float]:
+    low = (degree - 1) / degree * unit if degree > 1 else None
+    return low, degree / (degree + 1) * unit
 
 
 def _terms(trial: Trial, upto: int, degree: int, beta: float | None) -> tuple[Term, ...]:

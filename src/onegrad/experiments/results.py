@@ -5,9 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
 
 # Models that sample nothing, with the method of `predict` behind each.
 THEORIES = {"theory": "auto", "theory-limit": "isotropic-limit"}
@@ -79,17 +84,17 @@ class Summary:
         record: dict[str, Any] = {"point": self.point, "model": self.model}
         for name in QUANTITIES:
             estimate: Estimate = getattr(self, name)
-            record[name] = _number(estimate.mean)
-            record[f"{name}_se"] = _number(estimate.standard_error)
+            record[name] = number_or_none(estimate.mean)
+            record[f"{name}_se"] = number_or_none(estimate.standard_error)
         for name in ("test_difference", "train_difference"):
             estimate = getattr(self, name)
-            record[name] = _number(estimate.mean)
-            record[f"{name}_se"] = _number(estimate.standard_error)
+            record[name] = number_or_none(estimate.mean)
+            record[f"{name}_se"] = number_or_none(estimate.standard_error)
         record |= {"seeds": self.seeds, "status": self.status, "seconds": round(self.seconds, 4)}
         return record | ({"error": self.error} if self.error else {})
 
 
-def _number(value: float) -> float | None:
+def number_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
@@ -100,26 +105,29 @@ class Results:
     name: str
     rows: list[Row] = field(default_factory=list)
 
-    def summaries(self) -> list[Summary]:
+    def groups(self) -> dict[tuple[str, str], list[Row]]:
+        """The rows of each (point, model), points by their `repr`."""
         groups: dict[tuple[str, str], list[Row]] = {}
         for row in self.rows:
             groups.setdefault((repr(row.point), row.model), []).append(row)
+        return groups
+
+    def summaries(self) -> list[Summary]:
+        groups = self.groups()
         return [self._summary(rows, groups) for rows in groups.values()]
 
     def _summary(self, rows: list[Row], groups: dict[tuple[str, str], list[Row]]) -> Summary:
         point, model = rows[0].point, rows[0].model
-        good = [row for row in rows if row.status == "ok"]
+        good = _good(rows)
         failed = [row for row in rows if row.status != "ok"]
         network = groups.get((repr(point), "network"), [])
-        estimates = {q: Estimate.of(getattr(r, q) for r in good) for q in QUANTITIES}
-        if model in THEORIES:  # deterministic: nothing to average, nothing to pair
-            estimates = {q: Estimate(e.mean, 0.0) for q, e in estimates.items()}
+        estimates = {q: _estimate(good, q, model) for q in QUANTITIES}
         return Summary(
             point,
             model,
             **estimates,
-            test_difference=_difference(model, good, network, "test_error"),
-            train_difference=_difference(model, good, network, "train_error"),
+            test_difference=relative_difference(good, network, "test_error"),
+            train_difference=relative_difference(good, network, "train_error"),
             seeds=0 if model in THEORIES else len(good),
             seconds=sum(row.seconds for row in rows),
             status="failed" if failed else "ok",
@@ -127,22 +135,61 @@ class Results:
         )
 
     def as_json(self) -> dict[str, Any]:
-        return {"name": self.name, "rows": [s.as_json() for s in self.summaries()]}
+        from onegrad.experiments.verdict import verdicts
+
+        rows = [s.as_json() for s in self.summaries()]
+        return {"name": self.name, "rows": rows, "verdict": [v.as_json() for v in verdicts(self)]}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One line per row: swept keys, model, seed, errors, seconds, status."""
+        from onegrad.experiments.frames import to_pandas
+
+        return to_pandas(self)
+
+    def to_xarray(self) -> xr.Dataset:
+        """The errors with one labelled dimension per swept key, then model and seed.
+
+        Keys that do not form a grid, those swept together for instance, share the dimension
+        `point` and are its coordinates. Theories stand at seed 0; what is missing or failed is NaN.
+        """
+        from onegrad.experiments.frames import to_xarray
+
+        return to_xarray(self)
+
+    def export(self, path: str | Path) -> Path:
+        """Write all rows to a .csv, .parquet or .nc (NetCDF) file."""
+        from onegrad.experiments.frames import export
+
+        return export(self, path)
 
 
-def _difference(model: str, rows: list[Row], network: list[Row], quantity: str) -> Estimate:
-    if model not in THEORIES:
-        return paired_difference(rows, network, quantity)
-    simulated = Estimate.of(getattr(r, quantity) for r in network if r.status == "ok")
-    if not rows or not math.isfinite(simulated.mean) or simulated.mean == 0:
+def relative_difference(rows: list[Row], reference: list[Row], quantity: str) -> Estimate:
+    """Mean of (model − reference) relative to the reference, paired seed by seed where both have
+    seeds; theories have none, and only the other side's noise counts."""
+    rows, reference = _good(rows), _good(reference)
+    if not rows or not reference:
         return Estimate(math.nan, math.nan)
-    relative = getattr(rows[0], quantity) / simulated.mean - 1
-    return Estimate(relative, simulated.standard_error / simulated.mean)
+    if rows[0].model not in THEORIES and reference[0].model not in THEORIES:
+        return paired_difference(rows, reference, quantity)
+    value, noise = _estimate(rows, quantity, rows[0].model)
+    base, base_noise = _estimate(reference, quantity, reference[0].model)
+    if not math.isfinite(base) or base == 0:
+        return Estimate(math.nan, math.nan)
+    return Estimate(value / base - 1, math.hypot(noise, base_noise) / base)
+
+
+def _good(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row.status == "ok"]
+
+
+def _estimate(rows: list[Row], quantity: str, model: str) -> Estimate:
+    estimate = Estimate.of(getattr(row, quantity) for row in rows)
+    return Estimate(estimate.mean, 0.0) if model in THEORIES else estimate
 
 
 def paired_difference(rows: list[Row], reference: list[Row], quantity: str) -> Estimate:
     """Mean of (model − reference) over common seeds, relative to the reference's mean."""
-    by_seed = {row.seed: getattr(row, quantity) for row in reference if row.status == "ok"}
+    by_seed = {row.seed: getattr(row, quantity) for row in reference}
     pairs = [(getattr(r, quantity), by_seed[r.seed]) for r in rows if r.seed in by_seed]
     if not pairs:
         return Estimate(math.nan, math.nan)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -21,14 +19,16 @@ from onegrad.data.labels import ComponentLabels, GivenLabels, SingleIndex
 from onegrad.data.mixture import Mixture
 from onegrad.equivalents import MODELS
 from onegrad.errors import SpecError, did_you_mean
+from onegrad.experiments.changes import quick_tables, with_changes
+from onegrad.experiments.figure_options import FigureOptions
+from onegrad.experiments.plan import Axis, in_sweep, read_axes, settings_of
 from onegrad.experiments.results import THEORIES
 from onegrad.problem import EXPERIMENT_KEYS, Network, Problem, Scaling, Training
 from onegrad.sections import Count, Real, Section, Whole, override, read_toml
 
 MODEL_NAMES = (*MODELS, *THEORIES)
-_MOST_POINTS = 100_000
 _FEWEST_TESTS = 5000
-_OURS = ("quickstart", "three-components")  # presets of no paper's figure
+_OURS = ("quickstart", "three-components", "finite-size")  # presets of no paper's figure
 
 
 def _known_model(name: str) -> str:
@@ -96,13 +96,6 @@ class Compare(Section):
     )  # fmt: skip
 
     @property
-    def repetitions(self) -> str:
-        """How often, in words."""
-        if self.seeds != "auto":
-            return f"{self.seeds} seeds"
-        return f"seeds until {100 * self.precision:g} % is reached"
-
-    @property
     def largest_count(self) -> int:
         return self.most_seeds if self.seeds == "auto" else self.seeds
 
@@ -113,21 +106,6 @@ class Compare(Section):
     @property
     def theories(self) -> tuple[str, ...]:
         return tuple(name for name in self.models if name in THEORIES)
-
-
-class FigureOptions(Section):
-    """What is drawn; no number depends on it."""
-
-    table: ClassVar[str] = "figure"
-    kind: Literal["curves", "weight-spectrum", "feature-spectrum"] = Field(
-        default="curves", description="errors as curves, or histograms of singular values",
-        examples=["curves"],
-    )  # fmt: skip
-    quantities: tuple[Literal["test_error", "train_error", "train_objective"], ...] = Field(
-        default=("test_error", "train_error"), min_length=1, max_length=3,
-        description="a list from test_error, train_error, train_objective, one panel each",
-        examples=[["test_error", "train_error"]],
-    )  # fmt: skip
 
 
 # The classes behind each table of a spec, one for each of its models.
@@ -178,21 +156,21 @@ class Experiment:
     sweep: dict[str, tuple[Any, ...]]
     points: tuple[Point, ...]
     figure: FigureOptions
+    together: tuple[str, ...] = ()  # swept keys whose lists advance together
 
     @classmethod
-    def read(cls, spec: str | Path | Mapping[str, Any]) -> Experiment:
-        """From a preset's name, a TOML file or a nested mapping."""
-        if isinstance(spec, Mapping):
-            return cls.from_tables(spec)
-        if str(spec) in preset_names():
-            return cls.from_tables(read_toml(preset_path(str(spec))))
-        try:
-            return cls.from_tables(read_toml(spec))
-        except SpecError as error:
-            near = did_you_mean(spec, preset_names())
-            if near and not Path(spec).exists():
-                raise SpecError.of("spec", str(spec), "no such file or preset", near) from None
-            raise error
+    def read(
+        cls,
+        spec: str | Path | Mapping[str, Any],
+        changes: Sequence[str] = (),
+        quick: bool = False,
+    ) -> Experiment:
+        """From a preset's name, a TOML file or a nested mapping.
+
+        quick : sizes, points and seeds cut down; then `changes`, each "key=value", are set.
+        """
+        tables = _tables(spec)
+        return cls.from_tables(with_changes(quick_tables(tables) if quick else tables, changes))
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Experiment:
@@ -201,23 +179,57 @@ class Experiment:
         if not isinstance(name, str):
             raise SpecError.of("name", name, "must be a text", 'For example "impact of width"')
         compare = Compare(**_table(tables, "compare"))
-        sweep = {key: _sweep_values(key, v) for key, v in _flat(_table(tables, "sweep")).items()}
-        count = math.prod(len(values) for values in sweep.values())
-        if count > _MOST_POINTS:
-            raise SpecError.of(
-                "sweep", f"{count} points", f"must have at most {_MOST_POINTS} points",
-                "Shorten the lists",
-            )  # fmt: skip
-        points = []
-        for values in itertools.product(*sweep.values()):
-            settings = dict(zip(sweep, values, strict=True))
-            changed: Mapping[str, Any] = tables
-            for key, value in settings.items():
-                changed = override(changed, key, value)
-            own = Compare(**_table(changed, "compare"))
-            points.append(Point(settings, Problem.from_spec(changed), own))
+        axes = read_axes(_table(tables, "sweep"), sweepable_keys())
         figure = FigureOptions(**_table(tables, "figure"))
-        return cls(name, compare, sweep, tuple(points), figure)
+        sweep: dict[str, tuple[Any, ...]] = {}
+        for axis in axes:
+            sweep |= dict(zip(axis.keys, zip(*axis.values, strict=True), strict=True))
+        figure.check(compare.models, sweep)
+        points = _points(tables, axes)
+        together = tuple(key for axis in axes if axis.zipped for key in axis.keys)
+        return cls(name, compare, sweep, points, figure, together)
+
+
+def _tables(spec: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
+    if isinstance(spec, Mapping):
+        return spec
+    if str(spec) in preset_names():
+        return read_toml(preset_path(str(spec)))
+    try:
+        return read_toml(spec)
+    except SpecError as error:
+        near = did_you_mean(spec, preset_names())
+        if near and not Path(spec).exists():
+            raise SpecError.of("spec", str(spec), "no such file or preset", near) from None
+        raise error
+
+
+def _points(tables: Mapping[str, Any], axes: Sequence[Axis]) -> tuple[Point, ...]:
+    plan = list(settings_of(axes))
+    points = []
+    for settings in plan:
+        try:
+            points.append(_point(tables, settings))
+        except SpecError as error:
+            everywhere = True
+            if settings is not plan[-1]:  # is it the sweep, or would it be wrong anyway?
+                try:
+                    _point(tables, plan[-1])
+                    everywhere = False
+                except SpecError as other:
+                    everywhere = str(other) == str(error)
+            elif len(plan) > 1:
+                everywhere = False
+            raise in_sweep(error, settings, axes, everywhere) from None
+    return tuple(points)
+
+
+def _point(tables: Mapping[str, Any], settings: dict[str, Any]) -> Point:
+    changed: Mapping[str, Any] = tables
+    for key, value in settings.items():
+        changed = override(changed, key, value)
+    own = Compare(**_table(changed, "compare"))
+    return Point(settings, Problem.from_spec(changed), own)
 
 
 def _check_tables(tables: Mapping[str, Any]) -> None:
@@ -232,7 +244,7 @@ def _check_tables(tables: Mapping[str, Any]) -> None:
 
 def _home(key: str) -> str:
     """Where a key that stands outside its table belongs."""
-    homes = [name for name in Problem.model_fields if key in table_keys(name)]
+    homes = [name for name in TABLES if key in table_keys(name)]
     return f"It belongs in [{homes[0]}]" if homes else ""
 
 
@@ -248,35 +260,10 @@ def _table(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {str(k): v for k, v in value.items()}
 
 
-def _flat(sweep: Mapping[str, Any]) -> dict[str, Any]:
-    """Accept "network.width" = […] and [sweep.network] width = […] alike."""
-    flat: dict[str, Any] = {}
-    for key, value in sweep.items():
-        if isinstance(value, Mapping):
-            flat.update({f"{key}.{k}": v for k, v in _flat(value).items()})
-        else:
-            flat[key] = value
-    return flat
-
-
-def _sweep_values(key: str, values: Any) -> tuple[Any, ...]:
-    table, _, name = key.rpartition(".")
-    swept = [f"{t}.{k}" for t in Problem.model_fields for k in table_keys(t)] + ["compare.degree"]
-    if key not in swept:
-        raise SpecError.of(
-            f"sweep.{key}", values, "is not a key of the problem (write it as table.key)",
-            did_you_mean(key, swept) or _home(name or table),
-        )  # fmt: skip
-    if not isinstance(values, list | tuple) or not values:
-        raise SpecError.of(
-            f"sweep.{key}", values, "must be a list of at least one value",
-            f'For example "{key}" = [{values!r}]' if values else "Remove the line or add values",
-        )  # fmt: skip
-    if len({repr(v) for v in values}) < len(values):
-        raise SpecError.of(
-            f"sweep.{key}", values, "must list each value once", "Remove the repeated ones"
-        )
-    return tuple(values)
+def sweepable_keys() -> list[str]:
+    """Every dotted key that a [sweep] may list."""
+    keys = [f"{table}.{key}" for table in Problem.model_fields for key in table_keys(table)]
+    return [*keys, "compare.degree"]
 
 
 def preset_names() -> list[str]:

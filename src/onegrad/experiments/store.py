@@ -189,6 +189,18 @@ class Store:
                     )  # fmt: skip
         return found
 
+    def everything(self) -> tuple[dict[str, dict[str, Any]], list[tuple[Any, ...]]]:
+        """The spec of every point by its hash, and all rows of today's model versions:
+        (point, model, seed, test_error, train_error, train_objective, seconds, status, error)."""
+        with self._advice():
+            specs = self._db.execute("SELECT point, spec FROM points").fetchall()
+            rows = self._db.execute(
+                "SELECT point, model, seed, test_error, train_error, train_objective, seconds, "
+                "status, error, model_version FROM rows ORDER BY point, model, seed"
+            ).fetchall()
+        current = [row[:-1] for row in rows if row[-1] == MODEL_VERSIONS.get(row[1], 1)]
+        return {point: json.loads(spec) for point, spec in specs}, current
+
     @contextmanager
     def _advice(self) -> Iterator[None]:
         """SQLite's own errors as advice."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from onegrad.experiments.spec import Experiment
 from onegrad.experiments.spectrum import SpectrumReport
-from onegrad.figures.curves import caption
+from onegrad.figures.caption import spectrum_caption
 from onegrad.figures.style import COLOURS, RC, label, save_figure
 from onegrad.hermite import Array
 from onegrad.theory.bulk import Bulk
@@ -28,19 +27,16 @@ def save_spectra(experiment: Experiment, reports: list[SpectrumReport], folder: 
     ]
     which = "weights" if experiment.figure.kind == "weight-spectrum" else "features"
     pairs = list(zip(labels, reports, strict=True))
-    text = caption(experiment, seeds=1)
-    written = save_figure(draw_spectra(experiment.name, pairs, which, text), folder)
-    path = folder / "figure.csv"
-    with path.open("w", newline="", encoding="utf-8") as handle:
-        writer = csv.writer(handle)
-        writer.writerow([*experiment.sweep, "matrix", "step", "rank", "singular_value"])
-        for point, report in zip(experiment.points, reports, strict=True):
-            spectra = {"weights": report.weight_values, "features": report.feature_values}
-            for matrix, values in spectra.items():
-                for step, column in zip(("before", "after"), values, strict=True):
-                    for i, value in enumerate(column, start=1):
-                        writer.writerow([*point.settings.values(), matrix, step, i, value])
-    return [*written, path]
+    text = spectrum_caption(experiment)
+    header = [*experiment.sweep, "matrix", "step", "rank", "singular_value"]
+    rows = []
+    for point, report in zip(experiment.points, reports, strict=True):
+        spectra = {"weights": report.weight_values, "features": report.feature_values}
+        for matrix, values in spectra.items():
+            for step, column in zip(("before", "after"), values, strict=True):
+                for i, value in enumerate(column, start=1):
+                    rows.append([*point.settings.values(), matrix, step, i, value])
+    return save_figure(draw_spectra(experiment.name, pairs, which, text), folder, header, rows)
 
 
 def draw_spectra(

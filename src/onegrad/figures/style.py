@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from onegrad.experiments.results import QUANTITIES, Results
+from onegrad.experiments.spec import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,13 +72,50 @@ RC: Any = {
 }
 
 
-def save_figure(figure: Figure, folder: Path) -> list[Path]:
-    """figure.png and figure.pdf."""
+def save_figure(
+    figure: Figure, folder: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> list[Path]:
+    """figure.png, figure.pdf, and the numbers behind them as figure.csv."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = [folder / f"figure.{suffix}" for suffix in ("png", "pdf")]
-    for path in written:
+    written = [folder / f"figure.{suffix}" for suffix in ("png", "pdf", "csv")]
+    for path in written[:2]:
         figure.savefig(path)
+    with written[2].open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.writer(handle)
+        writer.writerow(header)
+        writer.writerows(rows)
     return written
+
+
+def quantity_rows(experiment: Experiment, results: Results) -> tuple[list[str], list[list[Any]]]:
+    """Header and lines of a CSV with every error of every model at every point."""
+    keys = list(experiment.sweep)
+    header = [*keys, "model", "seeds", *(q + s for q in QUANTITIES for s in ("", "_se"))]
+    lines = []
+    for s in results.summaries():
+        numbers = [v for quantity in QUANTITIES for v in getattr(s, quantity)]
+        lines.append([*(s.point[k] for k in keys), s.model, s.seeds, *numbers])
+    return header, lines
+
+
+def curve_name(experiment: Experiment, point: dict[str, Any], axes: Sequence[str]) -> str:
+    """What tells a curve or a panel apart: the swept keys that are not along the axes."""
+    hidden = set(axes)
+    if hidden & set(experiment.together):
+        hidden |= set(experiment.together)
+    others = [
+        v if isinstance(v, str) else f"{k.rpartition('.')[2]} = {tick(v)}"
+        for k, v in point.items()
+        if k not in hidden
+    ]
+    return ", ".join(others)
+
+
+def tick(value: Any) -> str:
+    """A value beside an axis; mixtures by their first weight."""
+    if isinstance(value, list | tuple):
+        value = value[0]
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
 def label(key: str) -> str:

@@ -1,0 +1,47 @@
+"""The line under a figure: what was simulated."""
+
+from __future__ import annotations
+
+from onegrad.experiments.results import Results
+from onegrad.experiments.spec import Experiment
+
+
+def caption(experiment: Experiment, results: Results, *remarks: str) -> str:
+    """Sizes, ridge and seeds; swept keys are on the axes already."""
+    return ", ".join([*_sizes(experiment), _seeds(results), *remarks])
+
+
+def spectrum_caption(experiment: Experiment) -> str:
+    return ", ".join([*_sizes(experiment), "one draw"])
+
+
+def _seeds(results: Results) -> str:
+    counts = {s.seeds for s in results.summaries() if s.seeds}
+    if not counts:
+        return "no simulation"
+    low, high = min(counts), max(counts)
+    return f"{low} seed{'s' * (low > 1)}" if low == high else f"{low} to {high} seeds"
+
+
+def _sizes(experiment: Experiment) -> list[str]:
+    problem = experiment.points[0].problem
+    parts = {
+        "data.dim": f"n = {problem.dim}",
+        "training.samples": f"m = {problem.samples}",
+        "network.width": f"k = {problem.width}",
+        "training.ridge": f"ridge = {problem.training.ridge:g}",
+    }
+    if problem.scaling.strength is not None:
+        parts["scaling.strength"] = f"β = {problem.scaling.strength:g}"
+        parts["scaling.weighting"] = f"α = {problem.scaling.weighting:g}"
+    if problem.scaling.exponent is not None:
+        parts["scaling.exponent"] = (
+            f"η = {problem.scaling.constant or 1:g}·m^{problem.scaling.exponent:g}"
+        )
+    swept = set(experiment.sweep)
+    ratio = problem.network.width_ratio
+    if ratio is not None and "training.samples" in swept:
+        parts["network.width"] = f"k/m = {ratio:g}"
+    if "network.width_ratio" in swept:
+        swept.add("network.width")
+    return [text for key, text in parts.items() if key not in swept]

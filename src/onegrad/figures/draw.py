@@ -1,0 +1,17 @@
+"""The figure that a spec asks for, from its rows: one function per kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from onegrad.experiments.results import Results
+from onegrad.experiments.spec import Experiment
+from onegrad.figures.curves import save_curves
+from onegrad.figures.maps import save_difference_map, save_map
+
+KINDS = {"curves": save_curves, "map": save_map, "difference-map": save_difference_map}
+
+
+def save_figure_of(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
+    """figure.png, figure.pdf, and the numbers behind them as figure.csv."""
+    return KINDS[experiment.figure.kind](experiment, results, folder)

@@ -1,0 +1,218 @@
+"""Heat maps over two swept keys: errors of each model, or differences to a reference model."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onegrad.experiments.results import Estimate, Results, Row, relative_difference
+from onegrad.experiments.spec import Experiment
+from onegrad.figures.caption import caption
+from onegrad.figures.style import RC, curve_name, label, quantity_rows, save_figure, tick
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MOST_WRITTEN = 64  # cells of a panel that still have room for their number
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """One panel: a number and its standard error in every cell, [vertical, horizontal]."""
+
+    values: np.ndarray
+    errors: np.ndarray
+
+
+def save_map(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
+    """The first of figure.quantities, a row of panels per model."""
+    return save_figure(draw_map(experiment, results), folder, *quantity_rows(experiment, results))
+
+
+def draw_map(experiment: Experiment, results: Results) -> Figure:
+    """One colour scale for all panels, logarithmic where the errors span more than a factor 8."""
+    from matplotlib.colors import LogNorm, Normalize
+
+    quantity = experiment.figure.quantities[0]
+    panels = _panels(experiment, results, lambda rows, _: _estimate(rows, quantity))
+    finite = _finite(panels)
+    positive = finite[finite > 0]
+    log = positive.size == finite.size and finite.size and finite.max() / finite.min() > 8
+    norm = (LogNorm if log else Normalize)(*_range(finite))
+    text = caption(experiment, results)
+    return _draw(experiment, panels, norm, "cividis", label(quantity), text, _short)
+
+
+def save_difference_map(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
+    """Each model minus figure.reference, in percent of the reference."""
+    reference = experiment.figure.reference
+    quantity = experiment.figure.quantities[0]
+    header = [*experiment.sweep, "model", "reference", "quantity", "percent", "percent_se"]
+    rows = []
+    for point, model, difference in _differences(experiment, results):
+        numbers = (100 * difference.mean, 100 * difference.standard_error)
+        rows.append([*point.values(), model, reference, quantity, *numbers])
+    return save_figure(draw_difference_map(experiment, results), folder, header, rows)
+
+
+def draw_difference_map(experiment: Experiment, results: Results) -> Figure:
+    """Red is worse than the reference, blue better; a dot marks what two standard errors cover."""
+    from matplotlib.colors import Normalize
+
+    reference = experiment.figure.reference
+    quantity = experiment.figure.quantities[0]
+
+    def compare(rows: list[Row], base: list[Row]) -> Estimate:
+        mean, error = relative_difference(rows, base, quantity)
+        return Estimate(100 * mean, 100 * error)
+
+    panels = _panels(experiment, results, compare)
+    finite = np.abs(_finite(panels))
+    most = float(finite.max()) if finite.size else 1.0
+    norm = Normalize(-most, most)
+    scale = f"{label(quantity)}: percent above {reference}"
+    text = caption(experiment, results, "·: within two standard errors of zero")
+    return _draw(experiment, panels, norm, "RdBu_r", scale, text, _percent, dots=True)
+
+
+def _differences(
+    experiment: Experiment, results: Results
+) -> list[tuple[dict[str, Any], str, Estimate]]:
+    groups = results.groups()
+    quantity = experiment.figure.quantities[0]
+    found = []
+    for point in experiment.points:
+        base = groups.get((repr(point.settings), experiment.figure.reference), [])
+        for model in _models(experiment):
+            rows = groups.get((repr(point.settings), model), [])
+            difference = relative_difference(rows, base, quantity)
+            found.append((point.settings, model, difference))
+    return found
+
+
+def _models(experiment: Experiment) -> list[str]:
+    shown = experiment.figure.models or experiment.compare.models
+    if experiment.figure.kind == "difference-map":
+        return [model for model in shown if model != experiment.figure.reference]
+    return list(shown)
+
+
+def _estimate(rows: list[Row], quantity: str) -> Estimate:
+    return Estimate.of(getattr(row, quantity) for row in rows if row.status == "ok")
+
+
+def _panels(experiment: Experiment, results: Results, number: Any) -> dict[tuple[str, str], _Cells]:
+    """(model, other keys) -> cells; `number` makes one of the model's and the reference's rows."""
+    across, up = experiment.figure.along(experiment.sweep)
+    columns = _steps(experiment, across)
+    lines = _steps(experiment, up)
+    groups = results.groups()
+    panels: dict[tuple[str, str], _Cells] = {}
+    for model in _models(experiment):
+        for point in experiment.points:
+            name = curve_name(experiment, point.settings, (across, up))
+            shape = (len(lines), len(columns))
+            blank = _Cells(np.full(shape, np.nan), np.full(shape, np.nan))
+            cells = panels.setdefault((model, name), blank)
+            rows = groups.get((repr(point.settings), model), [])
+            base = groups.get((repr(point.settings), experiment.figure.reference), [])
+            at = (lines.index(point.settings[up]), columns.index(point.settings[across]))
+            if rows:
+                cells.values[at], cells.errors[at] = number(rows, base)
+    return panels
+
+
+def _steps(experiment: Experiment, key: str) -> list[Any]:
+    """The values along an axis, in order; mixtures and names as they come."""
+    values = list({repr(v): v for v in experiment.sweep[key]}.values())
+    if all(isinstance(v, int | float) for v in values):
+        return sorted(values)
+    return values
+
+
+def _finite(panels: dict[tuple[str, str], _Cells]) -> np.ndarray:
+    values = np.concatenate([cells.values.ravel() for cells in panels.values()])
+    return values[np.isfinite(values)]
+
+
+def _range(values: np.ndarray) -> tuple[float, float]:
+    return (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
+
+
+def _short(value: float) -> str:
+    return f"{value:.2g}"
+
+
+def _percent(value: float) -> str:
+    return f"{value:+.0f}" if abs(value) >= 10 else f"{value:+.1f}"
+
+
+def _draw(
+    experiment: Experiment,
+    panels: dict[tuple[str, str], _Cells],
+    norm: Any,
+    colours: str,
+    scale: str,
+    text: str,
+    written: Any,
+    dots: bool = False,
+) -> Figure:
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    across, up = experiment.figure.along(experiment.sweep)
+    columns, lines = _steps(experiment, across), _steps(experiment, up)
+    models = list(dict.fromkeys(model for model, _ in panels))
+    names = list(dict.fromkeys(name for _, name in panels))
+    cell = max(0.42, min(0.62, 3.6 / max(len(columns), len(lines))))
+    width, height = cell * len(columns) + 0.7, cell * 0.8 * len(lines) + 0.55
+    size = (width * len(names) + 1.5, height * len(models) + 1.2)
+    with matplotlib.rc_context(RC | {"axes.grid": False, "axes.spines.left": False,
+                                     "axes.spines.bottom": False}):  # fmt: skip
+        figure = Figure(figsize=(max(size[0], 5.5), size[1]), layout="constrained")
+        grid = figure.subplots(len(models), len(names), squeeze=False, sharex=True, sharey=True)
+        image = None
+        for i, model in enumerate(models):
+            for j, name in enumerate(names):
+                panel, cells = grid[i, j], panels[model, name]
+                image = panel.imshow(
+                    cells.values, origin="lower", aspect="auto", cmap=colours, norm=norm
+                )
+                panel.set_xticks(range(len(columns)), [tick(v) for v in columns])
+                panel.set_yticks(range(len(lines)), [tick(v) for v in lines])
+                panel.tick_params(length=0)
+                panel.set_title(", ".join(filter(None, (name, model))), fontsize=9.5)
+                if cells.values.size <= _MOST_WRITTEN:
+                    _write(panel, cells, image, written, dots)
+        assert image is not None
+        figure.colorbar(image, ax=grid, label=scale, shrink=0.8 if len(models) > 1 else 1.0)
+        figure.suptitle(experiment.name)
+        for panel in grid[-1]:
+            panel.set_xlabel(_brief(across))
+        for panel in grid[:, 0]:
+            panel.set_ylabel(_brief(up))
+        figure.supxlabel(text, fontsize=8, color="#444444")
+    return figure
+
+
+def _brief(key: str) -> str:
+    """An axis label without its explanation, which has no room under a small panel."""
+    return label(key).partition("  ")[0]
+
+
+def _write(panel: Any, cells: _Cells, image: Any, written: Any, dots: bool) -> None:
+    for (i, j), value in np.ndenumerate(cells.values):
+        if not math.isfinite(value):
+            panel.text(j, i, "×", ha="center", va="center", color="#888888")
+            continue
+        red, green, blue, _ = image.cmap(image.norm(value))
+        dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
+        unsure = dots and abs(value) <= 2 * cells.errors[i, j]
+        text = written(value) + ("·" if unsure else "")
+        panel.text(
+            j, i, text, ha="center", va="center", fontsize=6.5, color="white" if dark else "black"
+        )

@@ -1,0 +1,36 @@
+"""Every preset runs with --quick, and its figure comes out."""
+
+import pytest
+
+from onegrad.cli import report_spectra
+from onegrad.experiments.run import run_experiment
+from onegrad.experiments.spec import Experiment, preset_names, preset_path
+from onegrad.figures.draw import save_figure_of
+from onegrad.tables import results_table, verdict_table
+from tests.images import needs_fashion_mnist
+
+# The theory with several spikes takes minutes even at this size.
+LEFT_OUT = {"rank": ['compare.models=["network", "hermite", "conditional-gaussian"]']}
+
+
+def marked(name):
+    fashion = 'model = "fashion-mnist"' in preset_path(name).read_text(encoding="utf-8")
+    return pytest.param(name, marks=[needs_fashion_mnist] if fashion else [])
+
+
+@pytest.mark.parametrize("name", [marked(name) for name in preset_names()])
+def test_preset_runs_quickly(name, tmp_path, capsys):
+    experiment = Experiment.read(name, LEFT_OUT.get(name, ()), quick=True)
+    if experiment.figure.draws_spectra:
+        report_spectra(experiment, tmp_path, as_json=False)
+        assert "spike" in capsys.readouterr().out
+    else:
+        results = run_experiment(experiment, tmp_path, workers=1)
+        failed = {(row.model, row.error) for row in results.rows if row.status != "ok"}
+        assert not failed
+        assert len(results.summaries()) == len(experiment.points) * len(experiment.compare.models)
+        assert results_table(experiment, results).row_count == len(experiment.points)
+        assert verdict_table(results) is not None
+        save_figure_of(experiment, results, tmp_path)
+    for suffix in ("png", "pdf", "csv"):
+        assert (tmp_path / f"figure.{suffix}").stat().st_size > 300
