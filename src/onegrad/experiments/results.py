@@ -189,8 +189,8 @@ def _estimate(rows: list[Row], quantity: str, model: str) -> Estimate:
 
 def paired_difference(rows: list[Row], reference: list[Row], quantity: str) -> Estimate:
     """Mean of (model − reference) over common seeds, relative to the reference's mean."""
-    by_seed = {row.seed: getattr(row, quantity) for row in reference}
-    pairs = [(getattr(r, quantity), by_seed[r.seed]) for r in rows if r.seed in by_seed]
+    by_seed = {row.seed: getattr(row, quantity) for row in _good(reference)}
+    pairs = [(getattr(r, quantity), by_seed[r.seed]) for r in _good(rows) if r.seed in by_seed]
     if not pairs:
         return Estimate(math.nan, math.nan)
     scale = float(np.mean([base for _, base in pairs]))
