@@ -1,0 +1,108 @@
+"""Errors of a trained network on real data: the semi-parametric theory.
+
+The network's first layer is given; the readout is ridge regression on m fresh samples. Equation
+numbers are those of docs/real-data.md. Plain arrays in, plain numbers out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.optimize import brentq
+
+from onegrad.errors import ConvergenceError
+from onegrad.hermite import Array
+from onegrad.theory.sample_nodes import Conditioned
+
+
+class Errors(NamedTuple):
+    """Plain mean squared errors; the objective adds λ‖a‖²."""
+
+    test_error: float
+    train_error: float
+    train_objective: float
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """The readout's problem: m samples and λ of (1/m)‖y − Φa‖² + λ‖a‖²."""
+
+    samples: int
+    ridge: float
+
+
+@dataclass(frozen=True)
+class FeatureMoments:
+    """H = E φφᵀ (k × k), z = E yφ (k), E y² over some nodes."""
+
+    second: Array
+    cross: Array
+    label: float
+
+    @classmethod
+    def mean(cls, parts: list[FeatureMoments]) -> FeatureMoments:
+        count = len(parts)
+        return cls(
+            sum((p.second for p in parts), np.zeros(1)) / count,
+            sum((p.cross for p in parts), np.zeros(1)) / count,
+            sum(p.label for p in parts) / count,
+        )
+
+
+def feature_moments(nodes: Conditioned, rows: np.ndarray) -> FeatureMoments:
+    """Averages over the given nodes (eqs. (3), (4)): O(S·k²) in two symmetric products."""
+    k = nodes.width
+    second, cross, variance = np.zeros((k, k)), np.zeros(k), np.zeros(k)
+    slopes = [np.zeros((k, k)) for _ in nodes.parts]
+    for block in nodes.blocks(rows):
+        second += block.mean @ block.mean.T
+        slopes[block.group] += block.slope @ block.slope.T
+        variance += block.variance.sum(axis=1)
+        cross += block.mean @ block.y
+    for part, outer in zip(nodes.parts, slopes, strict=True):
+        outer *= part.coupling
+        second += outer
+    second.flat[:: k + 1] += variance
+    label = float(np.mean(nodes.sample.y[rows] ** 2)) + nodes.sample.label_noise
+    return FeatureMoments(second / len(rows), cross / len(rows), label)
+
+
+def common_errors(moments: FeatureMoments, problem: Ridge) -> tuple[Errors, float, Array]:
+    """Errors, χ and mean readout with one χ for all nodes (eqs. (5)–(8)).
+
+    One eigendecomposition (values only) and one Cholesky factorisation, O(k³).
+    """
+    k, m = len(moments.cross), problem.samples
+    values = np.maximum(eigh(moments.second, eigvals_only=True, check_finite=False), 0.0)
+    chi = _solve_chi(values, problem)
+    level = problem.ridge * (1 + chi)
+    system = moments.second.copy()
+    system.flat[:: k + 1] += level
+    readout = cho_solve(cho_factor(system, overwrite_a=True, check_finite=False), moments.cross)
+    left = 1 - float(np.sum((values / (values + level)) ** 2)) / m
+    if left <= 1e-6:
+        raise ConvergenceError(
+            "the network interpolates its training data with hardly any ridge: the theory's errors "
+            "diverge. Use a larger training.ridge, or a width further from the samples."
+        )
+    explained = float(readout @ moments.cross)
+    rest = moments.label - explained - level * float(readout @ readout)
+    test = max(rest, 0.0) / left
+    objective = (moments.label - explained) / (1 + chi)
+    return Errors(test, test / (1 + chi) ** 2, objective), chi, readout
+
+
+def _solve_chi(values: Array, problem: Ridge) -> float:
+    """χ = (1/m) Σ_j h_j/(λ + h_j/(1+χ)): the only root, bracketed."""
+    m, ridge = problem.samples, problem.ridge
+
+    def gap(log_level: float) -> float:
+        """1 − 1/(1+χ) − df₁(l)/m at l = λ(1+χ), increasing in l."""
+        level = float(np.exp(log_level))
+        return 1 - ridge / level - float(np.sum(values / (values + level))) / m
+
+    high = np.log(ridge + float(values.sum()) / m) + 1e-9
+    return float(np.exp(brentq(gap, np.log(ridge), high, xtol=1e-13))) / ridge - 1
