@@ -32,7 +32,8 @@ Activations and links: relu, tanh, sigmoid, erf, gelu, softplus, elu, sin, ident
 `hermite(c0, c1, …)` for Σ c_j H_j; in Python any `Activation`, after `register` by its name.
 
 Models: network, hermite, conditional-gaussian, spiked, gaussian, random-features, linear, kernel,
-theory, theory-limit (the isotropic closed form in the limit of large samples).
+theory, theory-limit (the isotropic closed form in the limit of large samples), surrogate (theory of
+a Gaussian mixture fitted to images, arrays or files: [real-data.md](real-data.md)).
 
 ## `--json`
 

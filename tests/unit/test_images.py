@@ -128,7 +128,7 @@ def test_scales():
 def test_step_readout_and_test_share_no_image():
     problem = digits(samples=80, training={"step_samples": 61})
     draw = Draw(problem, Streams(0, 0))
-    rows = draw._rows
+    rows = draw.rows
     assert sorted(rows) == list(range(problem.data.rows))
     parts = rows[:61], rows[61:141], rows[141:]
     assert [len(set(p)) for p in parts] == [61, 80, problem.rows_left]

@@ -16,6 +16,7 @@ _BY_MODEL = {
     "kernel": ("cho2009", "williams1998"),
 }
 _BY_THEORY = {"mixture": ("cui2024", "hu2023"), "isotropic": ("adlam2020", "mei2022")}
+_BY_DATA = {"fashion-mnist": ("xiao2017",)}
 _BY_CONVENTION = {"mixture": ("demir2025",), "isotropic": ("moniri2024", "ba2022")}
 
 
@@ -33,6 +34,7 @@ def cited(experiment: Experiment) -> list[str]:
     for point in experiment.points:
         convention = point.problem.network.convention
         keys |= dict.fromkeys(_BY_CONVENTION[convention])
+        keys |= dict.fromkeys(_BY_DATA.get(point.problem.data.model, ()))
         if experiment.compare.theories:
             keys |= dict.fromkeys(_BY_THEORY[convention])
     for model in experiment.compare.models:

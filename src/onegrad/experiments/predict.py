@@ -12,8 +12,8 @@ import numpy as np
 
 from onegrad.data.isotropic import Isotropic
 from onegrad.data.labels import SingleIndex
-from onegrad.data.mixture import Mixture
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
+from onegrad.experiments.real_data import is_real, predict_real
 from onegrad.experiments.results import THEORIES, Results, Row
 from onegrad.experiments.spec import Experiment, Point
 from onegrad.experiments.translate import drawn_neurons, geometry_of, labels_of, training_of
@@ -25,7 +25,9 @@ from onegrad.theory.isotropic import predict_isotropic
 from onegrad.theory.learned import LearnedFunction, learned_function
 from onegrad.theory.resolution import Refusal, Solution, Task
 
-METHODS = ("auto", "conditional", "hybrid", "isotropic", "isotropic-limit")
+METHODS = (
+    "auto", "conditional", "hybrid", "isotropic", "isotropic-limit", "semi-parametric", "surrogate",
+)  # fmt: skip
 _CLOSE = 0.02  # how near the two theories must be for the simpler one to be taken
 _FINITE_SIZE = "What is left at finite size is of order 1/n."
 OVERLAPS = ("auto", "typical", "drawn")
@@ -123,10 +125,13 @@ def predict(
     ----------
     method : "isotropic" (closed form at this step, Moniri et al.), "isotropic-limit" (its limit of
         large n), "conditional" (mixtures with structure, any step), "hybrid" (the same, with the
-        neurons of one first step that is drawn and made), or "auto": the closed form where its
-        assumptions hold and the conditional theory agrees to 2 %, else the conditional theory
-    accuracy : relative accuracy asked of the conditional theory's numerics; from 0.03 on a draft
-        for a first look: some milliseconds, no error estimate
+        neurons of one first step that is drawn and made), "semi-parametric" (images, arrays and
+        files: first steps that are drawn, features given the data's own projections),
+        "surrogate" (the theory of a Gaussian mixture fitted to such data), or "auto":
+        semi-parametric for such data, else the closed form where its assumptions hold and the
+        conditional theory agrees to 2 %, else the conditional theory
+    accuracy : relative accuracy asked of the theory's numerics; from 0.03 on the conditional
+        theory gives a draft for a first look: some milliseconds, no error estimate
     overlaps : "drawn": spikes, means and teacher of the draw with seed `rng`; "typical": their
         typical chance overlaps at this n; "auto": drawn where directions are fixed or orthogonal.
         The hybrid theory always takes those of its draw
@@ -161,8 +166,12 @@ def predict_curve(
     first: list[tuple[Problem, Prediction | None, str]] = []
     for problem in problems:
         try:
+            if is_real(problem, method):
+                said.append(_of_real_data(problem, method, ask))
+                first.append((problem, None, ""))
+                continue
             closed, left_aside = _without_conditional(problem, method, ask)
-        except AssumptionError as refusal:
+        except (AssumptionError, ConvergenceError) as refusal:
             closed, left_aside = None, ""
             said.append(refusal)
         else:
@@ -196,10 +205,6 @@ def _without_conditional(
     problem: Problem, method: str, ask: _Question
 ) -> tuple[Prediction | None, str]:
     """The closed form where it is asked for or holds, or why it was left aside."""
-    if not isinstance(problem.data, Isotropic | Mixture):
-        raise AssumptionError(
-            f'no theory yet for data.model = "{problem.data.model}"; use `simulate` for it'
-        )
     if method == "auto":
         closed, left_aside = _closed_form_if_it_holds(problem)
         return (None if ask.finite_size else closed), left_aside
@@ -396,6 +401,17 @@ def _described(
         solution.classification_error,
         solution,
         (task.geometry, task.labels, task.training),
+    )
+
+
+def _of_real_data(problem: Problem, method: str, ask: _Question) -> Prediction:
+    """Images, arrays and files: the semi-parametric theory, or that of a fitted mixture."""
+    if ask.finite_size or ask.overlaps == "typical":
+        raise AssumptionError("real data have no finite-size option and no typical overlaps")
+    said = predict_real(problem, method, ask.accuracy, ask.rng)
+    status = "ok" if said.result.settled else "not settled"
+    return Prediction(
+        *said.result.errors, said.name, said.assumptions, status, said.result.error_estimate
     )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 # Models that sample nothing, with the method of `predict` behind each.
-THEORIES = {"theory": "auto", "theory-limit": "isotropic-limit"}
+THEORIES = {"theory": "auto", "theory-limit": "isotropic-limit", "surrogate": "surrogate"}
 
 
 class Estimate(NamedTuple):

@@ -17,6 +17,7 @@ import numpy as np
 
 from onegrad import __version__
 from onegrad.data.arrays import Arrays, File
+from onegrad.data.fit import FittedMixture
 from onegrad.errors import OnegradError
 from onegrad.experiments.results import Row
 from onegrad.experiments.spec import Point
@@ -57,6 +58,8 @@ def point_spec(point: Point) -> dict[str, Any]:
         for array in problem.data.load():
             digest.update(np.ascontiguousarray(array).tobytes())
         spec["data"] = {"model": problem.data.model, "sha256": digest.hexdigest()}
+    elif isinstance(problem.data, FittedMixture):
+        spec["data"] = {"model": "fitted", "sha256": problem.data.fingerprint}
     else:
         # where the images lie does not matter: their contents are checked
         spec["data"] = problem.data.model_dump(mode="json", exclude_none=True, exclude={"path"})

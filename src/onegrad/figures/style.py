@@ -28,7 +28,9 @@ MARKS: dict[str, dict[str, Any]] = {
     "kernel": {"marker": "*", "fill": False, "size": 9.0},
 }
 
-LINES: dict[str, Literal["-", "--"]] = {"theory": "-", "theory-limit": "--"}
+LINES: dict[str, Literal["-", "--", ":"]] = {
+    "theory": "-", "theory-limit": "--", "surrogate": ":",
+}  # fmt: skip
 
 LABELS = {
     "network.width": "neurons k",

@@ -142,13 +142,13 @@ class Draw:
         are used as they are, `count` images at most.
         """
         if isinstance(self.problem.data, Images):
-            rest = self._rows[self.problem.step_samples + self.problem.samples :][:count]
+            rest = self.rows[self.problem.step_samples + self.problem.samples :][:count]
             rng = self.streams.rng("test-data")
             for start in range(0, len(rest), _BLOCK):
                 yield self._images(rest[start : start + _BLOCK], rng)
             return
         if isinstance(self.problem.data, Arrays | File):
-            rest = self._rows[self.problem.step_samples + self.problem.samples :]
+            rest = self.rows[self.problem.step_samples + self.problem.samples :]
             x, y = self.problem.data.load()
             for start in range(0, len(rest), _BLOCK):
                 rows = rest[start : start + _BLOCK]
@@ -160,7 +160,7 @@ class Draw:
             yield self._moved(x, teacher.mean(x, component), component)
 
     @cached_property
-    def _rows(self) -> np.ndarray:
+    def rows(self) -> np.ndarray:
         """Rows of finite data in this repetition's order: step, readout, test."""
         data, rng = self.problem.data, self.streams.rng("split")
         if isinstance(data, Images):
@@ -180,13 +180,13 @@ class Draw:
         data = self.problem.data
         if isinstance(data, Images):
             rng = self.streams.rng(purpose)
-            batch = self._images(self._rows[start : start + count], rng)
+            batch = self._images(self.rows[start : start + count], rng)
             label_noise = getattr(self.problem.labels, "noise", 0.0)
             if label_noise:
                 batch.y[:] += label_noise * rng.standard_normal(count)
             return batch
         if isinstance(data, Arrays | File):
-            rows = self._rows[start : start + count]
+            rows = self.rows[start : start + count]
             x, y = data.load()
             return self._moved(x[rows], y[rows], np.zeros(count, dtype=int))
         rng = self.streams.rng(purpose)

@@ -249,7 +249,7 @@ def solve_fixed_point(
     z = z.reshape(-1, shape[-1])
     found, done = z.copy(), np.zeros(len(z), bool)
     iterations, left = np.zeros(len(z), int), np.full(len(z), np.inf)
-    acceleration = _Acceleration()
+    acceleration = Acceleration()
     for iteration in range(1, max_iterations + 1):
         image = _map(features, m, ridges, z.reshape(shape), finite_size).reshape(z.shape)
         change = image - z
@@ -278,7 +278,7 @@ def solve_fixed_point(
     )
 
 
-class _Acceleration:
+class Acceleration:
     """Anderson's mixing of the last steps, row by row."""
 
     def __init__(self) -> None:

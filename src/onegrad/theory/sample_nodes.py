@@ -51,9 +51,7 @@ class Sample:
         return int(self.group.max()) + 1
 
     def rows(self, which: np.ndarray) -> Sample:
-        return Sample(
-            self.x[which], self.y[which], self.group[which], self.noise, self.label_noise
-        )
+        return Sample(self.x[which], self.y[which], self.group[which], self.noise, self.label_noise)
 
 
 @dataclass(frozen=True)
@@ -91,6 +89,28 @@ class GroupMoments:
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """A sample with the moments of its groups, and with one draw of its noise.
+
+    The same draw serves every choice of directions, so that only the choice makes a difference.
+    """
+
+    sample: Sample
+    moments: tuple[GroupMoments, ...]
+    noisy: Array
+
+    @classmethod
+    def of(cls, sample: Sample, rng: np.random.Generator) -> Prepared:
+        moments = tuple(
+            GroupMoments.of(sample.x[sample.group == c], sample.noise) for c in range(sample.groups)
+        )
+        noisy = sample.x
+        if sample.noise:
+            noisy = noisy + np.sqrt(sample.noise) * rng.standard_normal(noisy.shape)
+        return cls(sample, moments, noisy)
+
+
+@dataclass(frozen=True)
 class GroupFeatures:
     """What the features of a group need: preactivation = offset + slope·κ + N(0, coupling).
 
@@ -119,8 +139,7 @@ class Block:
 class Conditioned:
     """A sample and a network's first layer, conditioned on the projections on `basis`.
 
-    κ is drawn once: for noisy samples it contains noise of its own. Memory O(k²·groups), and the
-    products with the basis; the tables of neurons × nodes come in blocks.
+    Memory O(k²·groups); the tables of neurons × nodes come in blocks.
     """
 
     sample: Sample
@@ -136,26 +155,22 @@ class Conditioned:
     @classmethod
     def of(
         cls,
-        sample: Sample,
-        moments: tuple[GroupMoments, ...],
+        prepared: Prepared,
         weights: Array,
         activation: Activation,
         directions: Array,
         rank: int,
-        rng: np.random.Generator,
     ) -> Conditioned:
         """Condition on the `rank` leading directions of every group, its mean, and `directions`.
 
         Cost O(k·n·(n + r) + k²·n) for each group.
         """
+        moments = prepared.moments
         leading = [m.directions[:, :rank] for m in moments]
         means = np.stack([m.mean for m in moments], axis=1)
         basis = orthonormal(np.hstack([directions, means, *leading]))
-        kappa = sample.x @ basis
-        if sample.noise:
-            kappa += np.sqrt(sample.noise) * rng.standard_normal(kappa.shape)
         parts = tuple(_group_features(m, weights, basis) for m in moments)
-        return cls(sample, activation, basis, kappa, parts)
+        return cls(prepared.sample, activation, basis, prepared.noisy @ basis, parts)
 
     def blocks(self, rows: np.ndarray | None = None) -> Iterator[Block]:
         """The features at the given nodes (all by default), group by group."""

@@ -44,12 +44,10 @@ class FeatureMoments:
 
     @classmethod
     def mean(cls, parts: list[FeatureMoments]) -> FeatureMoments:
-        count = len(parts)
-        return cls(
-            sum((p.second for p in parts), np.zeros(1)) / count,
-            sum((p.cross for p in parts), np.zeros(1)) / count,
-            sum(p.label for p in parts) / count,
-        )
+        """Of parts with equally many nodes, up to one."""
+        second = np.mean([p.second for p in parts], axis=0)
+        cross = np.mean([p.cross for p in parts], axis=0)
+        return cls(second, cross, float(np.mean([p.label for p in parts])))
 
 
 def feature_moments(nodes: Conditioned, rows: np.ndarray) -> FeatureMoments:

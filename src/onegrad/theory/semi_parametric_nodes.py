@@ -6,17 +6,18 @@ along the learned direction most of all. Equation numbers are those of docs/real
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
 from onegrad.errors import ConvergenceError
 from onegrad.hermite import Array
-from onegrad.theory.fixed_point import accelerated
+from onegrad.theory.fixed_point import Acceleration
 from onegrad.theory.sample_nodes import Block, Conditioned
 from onegrad.theory.semi_parametric import Errors, Ridge
 
-_MEMORY = 6
 _ITERATIONS = 100
 
 
@@ -114,7 +115,7 @@ def node_errors(
     return Errors(test, train, objective)
 
 
-def _share(apply: LinearOperator, right: Array) -> float:
+def _share(apply: Callable[[Array], Array], right: Array) -> float:
     """How much of a vector the response gives back: a guess of its amplification."""
     return float(1 - right @ apply(right) / (right @ right))
 
@@ -125,22 +126,16 @@ def _solve_responses(
     """χ_s = tr(Q_sM)/m with M = (λ + Σ ω_sQ_s/(1+χ_s))⁻¹, and M, by Anderson acceleration."""
     weight, k = 1.0 / len(q), q.width
     z = np.full(len(q), np.log(max(chi, 1e-12)))
-    steps: list[Array] = []
-    changes: list[Array] = []
-    previous: tuple[Array, Array] | None = None
+    acceleration = Acceleration()
     for _ in range(_ITERATIONS):
         system = q.total(weight / (1 + np.exp(z)))
         system.flat[:: k + 1] += problem.ridge
         inverse = cho_solve(cho_factor(system, overwrite_a=True), np.eye(k), overwrite_b=True)
         change = np.log(q.traces(inverse) / problem.samples) - z
-        if float(np.abs(change).mean()) < tolerance:
+        residual = float(np.abs(change).mean())
+        if residual < tolerance:
             return np.exp(z + change), inverse
-        if previous is not None:
-            steps.append(z - previous[0])
-            changes.append(change - previous[1])
-            steps, changes = steps[-_MEMORY:], changes[-_MEMORY:]
-        previous = (z, change)
-        z = z + accelerated(change, steps, changes)
+        z = z + acceleration.step(z[None], change[None], np.array([residual]))[0]
     raise ConvergenceError(
         "the responses of the nodes did not settle: too close to interpolation. Use a larger "
         "training.ridge, or a width further from the samples."

@@ -1,0 +1,161 @@
+"""A structured Gaussian mixture fitted to somebody's data: the Gaussian surrogate."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from onegrad.data.mixture import Mixture
+from onegrad.data.population import Population
+from onegrad.data.spikes import find_spikes
+from onegrad.errors import AssumptionError, SpecError
+from onegrad.hermite import Array
+
+_FEWEST = 3  # samples below which a component has no covariance to speak of
+_REDUCED = 20  # principal directions in which components without labels are looked for
+
+
+class FittedMixture(Mixture):
+    """A mixture with given means, spikes and strengths, one set per component.
+
+    Strengths are relative to the spread as in any mixture, and the fit sets the spread to 1.
+    """
+
+    means: np.ndarray = Field(description="(C, n) means of the components", repr=False)
+    spikes: tuple[np.ndarray, ...] = Field(description="n × r_c orthonormal columns", repr=False)
+    own_strengths: tuple[np.ndarray, ...] = Field(description="r_c strengths", repr=False)
+
+    @model_validator(mode="after")
+    def _shapes(self) -> FittedMixture:
+        good = len(self.weights) == len(self.means) == len(self.spikes) == len(self.own_strengths)
+        ranks = zip(self.spikes, self.own_strengths, strict=False)
+        if not good or any(s.shape != (self.dim, len(t)) for s, t in ranks):
+            raise SpecError.of(
+                "data.spikes", [s.shape for s in self.spikes],
+                "must be one n × r matrix per component, with r strengths each",
+                "Use fit_mixture",
+            )  # fmt: skip
+        return self
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        return tuple(len(s) for s in self.own_strengths)
+
+    @property
+    def relative_strengths(self) -> Array:
+        """All of them as one list whose sum is the mean trace of the structure."""
+        pairs = zip(self.weights, self.own_strengths, strict=True)
+        return np.concatenate([weight * strengths for weight, strengths in pairs])
+
+    @property
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256(repr(self.weights).encode())
+        for array in (self.means, *self.spikes, *self.own_strengths):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def population(self, spread: float, rng: np.random.Generator) -> Population:
+        """Nothing is drawn."""
+        strengths = tuple(spread * s for s in self.own_strengths)
+        return Population(np.array(self.weights), self.means, self.spikes, strengths)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What `fit_mixture` found.
+
+    mixture : of x/scale, whose noise has variance 1; ready for a Problem
+    scale : standard deviation of the noise in x
+    labels : value of y in each component, where it has one
+    group : component of each sample
+    """
+
+    mixture: FittedMixture
+    scale: float
+    labels: tuple[float, ...] | None
+    group: np.ndarray
+
+
+def fit_mixture(x: Array, y: Array | None = None, components: int = 2) -> Fit:
+    """Weights, means and spikes of each component, from samples x (N × n).
+
+    With y the components are its distinct values; without, they are found by scikit-learn's
+    GaussianMixture in the leading principal directions. Spikes are the eigenvalues outside the
+    bulk, with their strengths corrected for the sample size (`find_spikes`); what they leave of
+    the trace is noise, of one variance for all. Means are shortened by what the sample size adds
+    to their square. Cost O(N·n·min(N, n)).
+
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([1.0, -1.0], 1000)
+    >>> x = 2 * rng.standard_normal((2000, 60))
+    >>> x[:1000, 0] *= 5
+    >>> fit = fit_mixture(x, y)
+    >>> fit.mixture.ranks, fit.labels, abs(fit.scale - 2) < 0.05
+    ((0, 1), (-1.0, 1.0), True)
+    """
+    if x.ndim != 2 or (y is not None and y.shape != x.shape[:1]):
+        raise SpecError.of(
+            "x", x.shape, "must be a table with one row per sample, and y one number per row",
+            "Check that x.shape == (N, n) and y.shape == (N,)",
+        )  # fmt: skip
+    values, group = _groups(x, y, components)
+    counts = np.bincount(group)
+    if counts.min() < _FEWEST:
+        raise AssumptionError(
+            f"a component has {counts.min()} samples; at least {_FEWEST} are needed in each. Use "
+            "fewer components, or drop the rare labels."
+        )
+    dim = x.shape[1]
+    means, spikes, strengths, noise, traces = [], [], [], [], []
+    for c in range(len(counts)):
+        rows = x[group == c]
+        mean = rows.mean(axis=0)
+        found = find_spikes(rows - mean)
+        trace = float(found.eigenvalues.sum())
+        taken = found.noise * float(found.strengths.sum())
+        noise.append(max(trace - taken, 0.0) / dim)
+        square = float(mean @ mean)
+        shorter = max(0.0, 1 - trace / len(rows) / square) if square > 0 else 0.0
+        means.append(mean * np.sqrt(shorter))
+        spikes.append(np.ascontiguousarray(found.directions))
+        strengths.append(found.noise * found.strengths)
+        traces.append(trace)
+    weights = counts / counts.sum()
+    variance = float(weights @ noise)
+    if not variance > 0:
+        raise AssumptionError("the data have no noise: every direction is a spike. Add samples.")
+    mixture = FittedMixture(
+        dim=dim, weights=tuple(weights.tolist()), rank=max(len(s) for s in strengths),
+        directions="fixed", spread=1.0, means=np.stack(means) / np.sqrt(variance),
+        spikes=tuple(spikes), own_strengths=tuple(s / variance for s in strengths),
+    )  # fmt: skip
+    labels = None if values is None else tuple(float(v) for v in values)
+    return Fit(mixture, float(np.sqrt(variance)), labels, group)
+
+
+def _groups(x: Array, y: Array | None, components: int) -> tuple[np.ndarray | None, np.ndarray]:
+    if y is not None:
+        values, group = np.unique(y, return_inverse=True)
+        if len(values) > 100:
+            raise AssumptionError(
+                f"y has {len(values)} distinct values: numbers, not classes. Leave y out to look "
+                "for components in x alone."
+            )
+        return values, np.asarray(group)
+    if not 1 <= components <= 100 or len(x) < _FEWEST * components:
+        raise SpecError.of(
+            "components", components, f"must be a whole number from 1 to {len(x) // _FEWEST} for "
+            f"{len(x)} samples", "For example 2",
+        )  # fmt: skip
+    from sklearn.mixture import GaussianMixture
+
+    centred = x - x.mean(axis=0)
+    size = min(_REDUCED, *x.shape)
+    _, values, right = np.linalg.svd(centred, full_matrices=False)
+    reduced = centred @ right[:size].T / max(float(values[0]), 1e-300) * np.sqrt(len(x))
+    found = GaussianMixture(components, n_init=3, random_state=0).fit_predict(reduced)
+    _, group = np.unique(found, return_inverse=True)  # a component may have come out empty
+    return None, np.asarray(group)
