@@ -14,6 +14,9 @@ _HOME = {
     "Isotropic": "data.isotropic",
     "Mixture": "data.mixture",
     "Arrays": "data.arrays",
+    "FashionMnist": "data.fashion_mnist",
+    "Digits": "data.digits",
+    "fit_mixture": "data.fit",
     "SingleIndex": "data.labels",
     "ComponentLabels": "data.labels",
     "Network": "problem",
@@ -37,7 +40,9 @@ __all__ = [
     "AssumptionError",
     "ComponentLabels",
     "ConvergenceError",
+    "Digits",
     "Estimate",
+    "FashionMnist",
     "Isotropic",
     "Mixture",
     "Network",
@@ -48,6 +53,7 @@ __all__ = [
     "Training",
     "__version__",
     "degree_report",
+    "fit_mixture",
     "get_activation",
     "hermite_activation",
     "load",
@@ -61,6 +67,9 @@ __all__ = [
 if TYPE_CHECKING:
     from onegrad.activation import Activation, get_activation, hermite_activation, register
     from onegrad.data.arrays import Arrays
+    from onegrad.data.digits import Digits
+    from onegrad.data.fashion_mnist import FashionMnist
+    from onegrad.data.fit import fit_mixture
     from onegrad.data.isotropic import Isotropic
     from onegrad.data.labels import ComponentLabels, SingleIndex
     from onegrad.data.mixture import Mixture

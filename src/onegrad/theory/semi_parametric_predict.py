@@ -75,13 +75,21 @@ def predict_from_layers(
     nodes (eq. (14)); more layers are averaged until the mean is known to half the accuracy.
     Cost of a layer: O(S·k² + k³), about ten times that for the first one.
     """
-    first = _first_layer(draw(0), activation, problem, seed)
+    layer = draw(0)
+    if len(layer.sample) < _FEWEST_NODES:
+        raise AssumptionError(
+            f"the semi-parametric theory needs at least {_FEWEST_NODES} samples beside those of "
+            f"the step; there are {len(layer.sample)}. Use fewer training.step_samples."
+        )
+    prepared = Prepared.of(layer.sample, np.random.default_rng(seed))
+    first = _first_layer(layer, prepared, activation, problem, seed)
     found = [np.array(first.errors)]
     correction = found[0] / first.plain
     scatter = 0.0
     for i in range(1, most_draws):
         layer = draw(i)
-        prepared = Prepared.of(layer.sample, np.random.default_rng(seed))
+        if layer.sample is not prepared.sample:
+            prepared = Prepared.of(layer.sample, np.random.default_rng(seed))
         nodes = _condition(layer, prepared, activation, first.rank)
         plain, _, _ = common_errors(feature_moments(nodes, np.arange(len(nodes.sample))), problem)
         found.append(np.array(plain) * correction)
@@ -110,16 +118,10 @@ class _First:
     between: float
 
 
-def _first_layer(layer: Layer, activation: Activation, problem: Ridge, seed: int) -> _First:
-    everything = np.arange(len(layer.sample))
-    if len(everything) < _FEWEST_NODES:
-        raise AssumptionError(
-            f"the semi-parametric theory needs at least {_FEWEST_NODES} samples beside those of "
-            f"the step; there are {len(everything)}. Use fewer training.step_samples."
-        )
-    rng = np.random.default_rng(seed)
-    prepared = Prepared.of(layer.sample, rng)
-    halves = _halves(layer.sample.group, rng)
+def _first_layer(
+    layer: Layer, prepared: Prepared, activation: Activation, problem: Ridge, seed: int
+) -> _First:
+    halves = _halves(layer.sample.group, np.random.default_rng(seed))
     dim = layer.weights.shape[1]
     # labels that are numbers may depend on any direction: nothing is averaged out then
     rank, previous = _FIRST_RANK if layer.sample.groups > 1 else dim, None
@@ -138,7 +140,7 @@ def _first_layer(layer: Layer, activation: Activation, problem: Ridge, seed: int
     between = float(np.max(np.abs(of_halves[0] / of_halves[1] - 1))) / 2
     ratio = _node_ratio(nodes, problem, chi)
     return _First(
-        Errors(*(extrapolated * ratio)), np.array(plain), rank, len(everything), change, between
+        Errors(*(extrapolated * ratio)), np.array(plain), rank, len(layer.sample), change, between
     )
 
 
