@@ -66,7 +66,7 @@ def compare(classes, activation, ratio, rate, seeds, directions=((0, 1), (1, 0))
             layers.append(Layer(weights, direction[:, None], sample))
         ridge = Ridge(problem.samples, problem.effective_ridge)
         said = predict_from_layers(
-            layers.__getitem__, problem.activation, ridge, most_draws=seeds, accuracy=0.0
+            layers.__getitem__, problem.activation, ridge, fewest_draws=seeds, most_draws=seeds
         )
         predicted.append(said.errors[:2])
     pairs = tuple(Estimate.of(column) for column in np.array(simulated).T)

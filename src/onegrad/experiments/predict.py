@@ -130,8 +130,9 @@ def predict(
         "surrogate" (the theory of a Gaussian mixture fitted to such data), or "auto":
         semi-parametric for such data, else the closed form where its assumptions hold and the
         conditional theory agrees to 2 %, else the conditional theory
-    accuracy : relative accuracy asked of the theory's numerics; from 0.03 on the conditional
-        theory gives a draft for a first look: some milliseconds, no error estimate
+    accuracy : relative accuracy asked of the theory's numerics; from 0.03 on a draft for a
+        first look: some milliseconds without an error estimate in the conditional theory, fewer
+        nodes and draws in the semi-parametric one
     overlaps : "drawn": spikes, means and teacher of the draw with seed `rng`; "typical": their
         typical chance overlaps at this n; "auto": drawn where directions are fixed or orthogonal.
         The hybrid theory always takes those of its draw

@@ -268,7 +268,7 @@ class _Curves:
 
     def _predict(self, problem: Any) -> float | None:
         try:
-            return predict(problem).test_error
+            return predict(problem, accuracy=0.03).test_error
         except (AssumptionError, ConvergenceError) as error:
             self.complaint = str(error)
             return None

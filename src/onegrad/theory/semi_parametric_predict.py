@@ -26,7 +26,6 @@ from onegrad.theory.semi_parametric_nodes import Quadratics, node_errors
 
 _FIRST_RANK = 10
 _LARGEST_RANK = 160
-_SETTLED = 0.005  # relative change at which the rank is large enough
 _PER_NODE = 1 << 20  # entries of the tables of the nodes with a response of their own
 _FEWEST_NODES = 20
 
@@ -48,7 +47,8 @@ class SemiParametric:
     """Errors of the network, and how they were obtained.
 
     error_estimate : relative; rank, halves of the nodes and draws together
-    rank : principal directions of each group in κ; settled: doubling it moved the errors < 0.5 %
+    rank : principal directions of each group in κ; settled: doubling it moved the errors by less
+        than half the accuracy
     nodes, draws : samples and first layers averaged over
     """
 
@@ -64,15 +64,18 @@ def predict_from_layers(
     draw: Callable[[int], Layer],
     activation: Activation,
     problem: Ridge,
+    fewest_draws: int = 3,
     most_draws: int = 8,
     accuracy: float = 0.01,
     seed: int = 0,
+    per_node: bool = True,
 ) -> SemiParametric:
     """Errors of ridge regression on the features of drawn first layers (`draw(0)`, `draw(1)`, …).
 
     On the first layer the rank is doubled until it does not matter, the nodes are halved for
     Richardson's extrapolation in 1/S (eq. (13)), and responses of their own are given to some
-    nodes (eq. (14)); more layers are averaged until the mean is known to half the accuracy.
+    nodes (eq. (14)); more layers are averaged until the mean is known to half the accuracy (two
+    layers say little about their scatter).
     Cost of a layer: O(S·k² + k³), about ten times that for the first one.
     """
     layer = draw(0)
@@ -82,7 +85,7 @@ def predict_from_layers(
             f"the step; there are {len(layer.sample)}. Use fewer training.step_samples."
         )
     prepared = Prepared.of(layer.sample, np.random.default_rng(seed))
-    first = _first_layer(layer, prepared, activation, problem, seed)
+    first = _first_layer(layer, prepared, activation, problem, accuracy, seed, per_node)
     found = [np.array(first.errors)]
     correction = found[0] / first.plain
     scatter = 0.0
@@ -94,9 +97,8 @@ def predict_from_layers(
         plain, _, _ = common_errors(feature_moments(nodes, np.arange(len(nodes.sample))), problem)
         found.append(np.array(plain) * correction)
         values = np.array(found)
-        # two draws say little about their own scatter
         scatter = float(np.max(values.std(axis=0, ddof=1) / values.mean(axis=0))) / math.sqrt(i + 1)
-        if i >= 2 and scatter < accuracy / 2:
+        if i + 1 >= fewest_draws and scatter < accuracy / 2:
             break
     if len(found) == 1:
         scatter = first.between
@@ -104,7 +106,7 @@ def predict_from_layers(
     mean = np.mean(found, axis=0)
     return SemiParametric(
         Errors(*(float(value) for value in mean)), estimate, first.rank,
-        first.by_rank < _SETTLED, first.nodes, len(found),
+        first.by_rank < accuracy / 2, first.nodes, len(found),
     )  # fmt: skip
 
 
@@ -119,7 +121,13 @@ class _First:
 
 
 def _first_layer(
-    layer: Layer, prepared: Prepared, activation: Activation, problem: Ridge, seed: int
+    layer: Layer,
+    prepared: Prepared,
+    activation: Activation,
+    problem: Ridge,
+    accuracy: float,
+    seed: int,
+    per_node: bool,
 ) -> _First:
     halves = _halves(layer.sample.group, np.random.default_rng(seed))
     dim = layer.weights.shape[1]
@@ -131,14 +139,14 @@ def _first_layer(
         parts = [feature_moments(nodes, rows) for rows in halves]
         plain, chi, _ = common_errors(FeatureMoments.mean(parts), problem)
         change = np.inf if previous is None else float(np.max(np.abs(_log(plain) - previous)))
-        if change < _SETTLED or rank >= largest:
+        if change < accuracy / 2 or rank >= largest:
             break
         rank, previous = min(2 * rank, largest), _log(plain)
     change = 0.0 if not math.isfinite(change) else change
     of_halves = [np.array(common_errors(part, problem)[0]) for part in parts]
     extrapolated = 2 * np.array(plain) - np.mean(of_halves, axis=0)
     between = float(np.max(np.abs(of_halves[0] / of_halves[1] - 1))) / 2
-    ratio = _node_ratio(nodes, problem, chi)
+    ratio = _node_ratio(nodes, problem, chi) if per_node else np.ones(3)
     return _First(
         Errors(*(extrapolated * ratio)), np.array(plain), rank, len(layer.sample), change, between
     )
