@@ -30,6 +30,8 @@ _HOME = {
     "load": "experiments.load",
     "predict": "experiments.predict",
     "predict_curve": "experiments.predict",
+    "OneStepClassifier": "estimators",
+    "OneStepRegressor": "estimators",
     "SpecError": "errors",
     "AssumptionError": "errors",
     "ConvergenceError": "errors",
@@ -46,6 +48,8 @@ __all__ = [
     "Isotropic",
     "Mixture",
     "Network",
+    "OneStepClassifier",
+    "OneStepRegressor",
     "Problem",
     "Scaling",
     "SingleIndex",
@@ -74,6 +78,7 @@ if TYPE_CHECKING:
     from onegrad.data.labels import ComponentLabels, SingleIndex
     from onegrad.data.mixture import Mixture
     from onegrad.errors import AssumptionError, ConvergenceError, SpecError
+    from onegrad.estimators import OneStepClassifier, OneStepRegressor
     from onegrad.experiments.degree import degree_report
     from onegrad.experiments.load import load
     from onegrad.experiments.predict import predict, predict_curve
