@@ -133,10 +133,10 @@ _SHARED_DOC = """
 
     Notes
     -----
-    Cost with m rows of n inputs, R rates: 2mn² + 2mnk for the step; for each rate 2mnk + mk² + 9k³
-    operations, with m at most 20,000 or 10k, and once more with all rows where there are more.
-    Memory beside the data: 3k² + n² + 3kn numbers, a block, and about 80 bytes a row; `X` may be a memory
-    map of any numeric type, of which a block at a time is converted.
+    Cost with m rows of n inputs: 2mn² + 2mnk for the step; for each rate 2mnk + mk² + 9k³
+    operations with m at most 20,000 or 10k, and once more with all rows where there are more.
+    Memory beside the data: 3k² + n² + 3kn numbers, a block, and about 80 bytes a row; `X` may be
+    a memory map of any numeric type, of which a block at a time is converted.
     A row of weight w is the same as w equal rows: the leave-one-out error leaves out all of them.
     docs/estimators.md has the mathematics.
 """
