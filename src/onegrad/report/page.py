@@ -103,7 +103,7 @@ def _caption(analysis: Analysis) -> str:
     return (
         f"n = {columns}, m = {analysis.samples}, ridge {analysis.ridge:g}, η = {analysis.rate:g} "
         "unless it is on the axis; ReLU; dots: mean over 8 random splits with standard errors; "
-        "line: theory, from the data's covariances and projections, no network trained on a loss."
+        "line: theory, from one first step and the data's own covariances and projections."
     )
 
 
