@@ -18,6 +18,7 @@ from onegrad.figures.style import (
     RATIOS,
     RC,
     curve_name,
+    head,
     label,
     quantity_rows,
     save_figure,
@@ -51,10 +52,9 @@ def draw_curves(experiment: Experiment, results: Results) -> Figure:
         panels = np.atleast_1d(figure.subplots(1, len(quantities)))
         for panel, quantity in zip(panels, quantities, strict=True):
             _draw_panel(panel, curves, axis, quantity)
-        figure.suptitle(experiment.name)
         _legend(figure, curves)
         bars = "error bars: standard error of the network"
-        figure.supxlabel(caption(experiment, results, bars), fontsize=8, color="#444444")
+        head(figure, experiment.name, caption(experiment, results, bars))
     return figure
 
 

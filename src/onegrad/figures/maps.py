@@ -12,7 +12,7 @@ import numpy as np
 from onegrad.experiments.results import Estimate, Results, Row, relative_difference
 from onegrad.experiments.spec import Experiment
 from onegrad.figures.caption import caption
-from onegrad.figures.style import RC, curve_name, label, quantity_rows, save_figure, tick
+from onegrad.figures.style import RC, curve_name, head, label, quantity_rows, save_figure, tick
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -190,12 +190,11 @@ def _draw(
                     _write(panel, cells, image, written, dots)
         assert image is not None
         figure.colorbar(image, ax=grid, label=scale, shrink=0.8 if len(models) > 1 else 1.0)
-        figure.suptitle(experiment.name)
         for panel in grid[-1]:
             panel.set_xlabel(_brief(across))
         for panel in grid[:, 0]:
             panel.set_ylabel(_brief(up))
-        figure.supxlabel(text, fontsize=8, color="#444444")
+        head(figure, experiment.name, text)
     return figure
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from onegrad.experiments.spec import Experiment
 from onegrad.experiments.spectrum import SpectrumReport
 from onegrad.figures.caption import spectrum_caption
-from onegrad.figures.style import COLOURS, RC, label, save_figure
+from onegrad.figures.style import COLOURS, RC, head, label, save_figure
 from onegrad.hermite import Array
 from onegrad.theory.bulk import Bulk
 
@@ -58,8 +58,7 @@ def draw_spectra(
                 _features(panels[i], label, report)
             else:
                 _weights(panels[2 * i], panels[2 * i + 1], label, report)
-        figure.suptitle(name)
-        figure.supxlabel(caption, fontsize=8, color="#444444")
+        head(figure, name, caption)
     return figure
 
 

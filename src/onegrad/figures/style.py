@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -118,6 +119,13 @@ def tick(value: Any) -> str:
     if isinstance(value, list | tuple):
         value = value[0]
     return f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+def head(figure: Figure, title: str, caption: str) -> None:
+    """Title above and caption below, broken into lines that fit the figure's width."""
+    width = figure.get_figwidth()
+    figure.suptitle(textwrap.fill(title, int(width * 10)))  # letters to the inch, by size
+    figure.supxlabel(textwrap.fill(caption, int(width * 16)), fontsize=8, color="#444444")
 
 
 def label(key: str) -> str:
