@@ -88,7 +88,7 @@ def make_app(port: int, stored: dict[str, Any] | None = None) -> ASGIApp:
         await websocket.accept()
         hub.join()
         session = Session(hub.theory, hub.simulation, hub.cache, websocket.send_text)
-        answering = asyncio.create_task(session.answer())
+        running = [asyncio.create_task(job()) for job in (session.work, session.answer)]
         try:
             await websocket.send_text(hello)
             while True:
@@ -98,7 +98,8 @@ def make_app(port: int, stored: dict[str, Any] | None = None) -> ASGIApp:
         except (WebSocketDisconnect, RuntimeError, KeyError):
             pass  # closed, or a binary message, which no page of ours sends
         finally:
-            answering.cancel()
+            for job in running:
+                job.cancel()
             session.close()
             hub.leave()
 

@@ -1,7 +1,7 @@
 """Worker processes: bounded in number, time and memory, and killed rather than waited for.
 
-A lane is a few processes, each served by one thread of the server. Pages take turns; a task that
-was cancelled is dropped if it waits, and its process is replaced if it does not end soon.
+A lane is a few processes, each served by one thread of the server. Pages take turns. A task that
+was cancelled is dropped if it waits; if it runs and does not end soon, its process is replaced.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from onegrad.explorer.bounds import REQUEST_SECONDS, WORKER_BYTES
 
 _FORKS = sys.platform == "linux"  # a fork server replaces a process in hundredths of a second
-_GRACE = 0.15 if _FORKS else 2.0  # seconds a cancelled task may still run
+_GRACE = 1.0 if _FORKS else 4.0  # seconds a cancelled task may still run
 _TICK = 0.05
 
 
@@ -29,7 +29,8 @@ _TICK = 0.05
 class Task:
     """One piece of work for one page: a list of specs that gives a list of answers.
 
-    `deliver` is called in a thread of the lane with that list, or with {"error": …} for all.
+    `deliver` is called in a thread of the lane with that list, or with {"error": …} for all. A
+    task that was cancelled while it ran still delivers if it ends soon: the answer may be kept.
     """
 
     page: int
@@ -40,7 +41,16 @@ class Task:
     deliver: Callable[[Any], None]
     urgent: bool = False
     cancelled: bool = False
+    begun: bool = False
     made: float = field(default_factory=time.monotonic)
+
+
+@dataclass(eq=False)
+class _Crew:
+    """The threads of a lane from its start to its stop."""
+
+    threads: list[threading.Thread] = field(default_factory=list)
+    stopping: bool = False
 
 
 class Lane:
@@ -53,11 +63,10 @@ class Lane:
             self._context.set_forkserver_preload(["onegrad.explorer.work"])
         self._changed = threading.Condition()
         self._waiting: dict[int, deque[Task]] = {}  # by page; the page served last goes last
-        self._threads: list[threading.Thread] = []
-        self._stopping = False
+        self._crew: _Crew | None = None
 
     def submit(self, tasks: list[Task]) -> None:
-        """Queue tasks of one page; urgent ones go before everything that waits there."""
+        """Queue tasks of one page, which keeps its turn if it waited already."""
         with self._changed:
             for task in tasks:
                 self._waiting.setdefault(task.page, deque()).append(task)
@@ -67,37 +76,40 @@ class Lane:
     def warm(self) -> None:
         """Start the processes, so that the first request does not wait for them."""
         with self._changed:
-            if self._threads:
+            if self._crew is not None:
                 return
-            self._stopping = False
-            self._threads = [
-                threading.Thread(target=self._serve, name=f"lane {i}", daemon=True)
-                for i in range(self.size)
+            crew = self._crew = _Crew()
+            crew.threads = [
+                threading.Thread(target=self._serve, args=(crew,), daemon=True)
+                for _ in range(self.size)
             ]
-            for thread in self._threads:
-                thread.start()
+        for thread in crew.threads:
+            thread.start()
 
     def stop(self) -> None:
         """End every process and forget every task; blocks for at most some tenths of a second."""
         with self._changed:
-            self._stopping = True
+            crew, self._crew = self._crew, None
             self._waiting.clear()
-            threads, self._threads = self._threads, []
+            if crew is None:
+                return
+            crew.stopping = True
             self._changed.notify_all()
-        for thread in threads:
+        for thread in crew.threads:
             thread.join()
 
-    def _next(self) -> Task | None:
-        """The first urgent task, or the first one of the page that waited longest."""
+    def _next(self, crew: _Crew) -> Task | None:
         with self._changed:
-            while not self._stopping:
+            while not crew.stopping:
                 task = self._take()
                 if task is not None:
+                    task.begun = True
                     return task
                 self._changed.wait()
         return None
 
     def _take(self) -> Task | None:
+        """The next task: all urgent ones of a page in a row, the others page by page in turn."""
         now = time.monotonic()
         for page, queue in list(self._waiting.items()):
             while queue and (queue[0].cancelled or now - queue[0].made > REQUEST_SECONDS):
@@ -106,38 +118,41 @@ class Lane:
                     dropped.deliver({"error": "the page asked for more than there was time for"})
             if not queue:
                 del self._waiting[page]
-        pages = list(self._waiting)
-        urgent = [page for page in pages if self._waiting[page][0].urgent]
-        if not pages:
+        if not self._waiting:
             return None
-        page = (urgent or pages)[0]
-        queue = self._waiting.pop(page)
+        urgent = (page for page, queue in self._waiting.items() if queue[0].urgent)
+        page = next(urgent, next(iter(self._waiting)))
+        queue = self._waiting[page]
         task = queue.popleft()
-        if queue:
-            self._waiting[page] = queue  # at the end: the others come first now
+        if not queue:
+            del self._waiting[page]
+        elif not queue[0].urgent:
+            self._waiting[page] = self._waiting.pop(page)  # the others come first now
         return task
 
-    def _serve(self) -> None:
+    def _serve(self, crew: _Crew) -> None:
         worker = _Worker(self._context, self._niceness)
         try:
-            while (task := self._next()) is not None:
-                answer = self._run(worker, task)
+            while (task := self._next(crew)) is not None:
+                answer = self._run(crew, worker, task)
                 if answer is _ENDED:
                     worker.end()
+                    if crew.stopping:
+                        return
                     worker = _Worker(self._context, self._niceness)
-                elif not task.cancelled:
+                else:
                     task.deliver(answer)
         finally:
             worker.end()
 
-    def _run(self, worker: _Worker, task: Task) -> Any:
+    def _run(self, crew: _Crew, worker: _Worker, task: Task) -> Any:
         """The answer, or _ENDED if the process has to be replaced."""
         start, cancelled = time.monotonic(), 0.0
         try:
             worker.connection.send((task.kind, task.tables, dict(task.options)))
             while not worker.connection.poll(_TICK):
                 now = time.monotonic()
-                if self._stopping:
+                if crew.stopping:
                     return _ENDED
                 if task.cancelled:
                     cancelled = cancelled or now
@@ -148,7 +163,7 @@ class Lane:
                     return _ENDED
             return worker.connection.recv()
         except (EOFError, OSError):
-            if not task.cancelled and not self._stopping:
+            if not task.cancelled and not crew.stopping:
                 task.deliver({"error": "the worker process ended; it may have run out of memory"})
             return _ENDED
 
@@ -166,6 +181,9 @@ class _Worker:
         theirs.close()
 
     def end(self) -> None:
+        """Kill it; may be called twice."""
+        if self.connection.closed:
+            return
         self.connection.close()
         self._process.kill()
         self._process.join()
@@ -175,9 +193,11 @@ class _Worker:
 def serve(connection: Connection, niceness: int) -> None:
     """The life of a worker process: one task after the other until the server hangs up."""
     import signal
+    import warnings
 
     from onegrad.explorer.work import perform
 
+    warnings.simplefilter("ignore")  # what matters comes back as an error of its own
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's affair
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource

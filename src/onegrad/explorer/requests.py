@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -24,6 +25,7 @@ from onegrad.sections import Section, Whole, override
 
 Kind = Literal["curve", "map", "spectrum", "features", "simulate", "draw", "spec", "stop"]
 SIMULATIONS = ("simulate", "draw")
+_TYPE = re.compile(r'\s*\{\s*"type"\s*:\s*"(\w+)"')
 _DATA = ("isotropic", "mixture")  # other models name a file, which a page must not do
 
 
@@ -49,6 +51,17 @@ class Request:
     tables: dict[str, Any]
     experiment: Experiment | None
     points: tuple[dict[str, Any], ...]
+
+
+def channel_of(text: str) -> str:
+    """Messages of one channel replace each other; "" for those that stand for themselves.
+
+    Only the beginning is looked at, where the page writes the type.
+    """
+    found = _TYPE.match(text)
+    if found is None or found[1] in ("spec", "stop"):
+        return ""
+    return "simulation" if found[1] in SIMULATIONS else "theory"
 
 
 def request_number(text: str) -> int | None:

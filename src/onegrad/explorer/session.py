@@ -13,12 +13,19 @@ from typing import Any
 from onegrad.errors import SpecError
 from onegrad.explorer.bounds import SIMULATION_SECONDS, THEORY_SECONDS
 from onegrad.explorer.pool import Lane, Task
-from onegrad.explorer.requests import SIMULATIONS, Request, read_request, request_number
+from onegrad.explorer.requests import (
+    SIMULATIONS,
+    Request,
+    channel_of,
+    read_request,
+    request_number,
+)
 from onegrad.explorer.toml_text import to_toml
 
 _numbers = itertools.count(1)
 _SHARED = ("theory", "map", "spikes")  # kinds of which one task may hold several
 _CURVE = 20  # points of a curve
+_PATIENCE = 1.0  # seconds that a newer request waits for a coarse one that has begun
 _FINE = 4  # accurate points in one task: a cancelled one ends soon
 
 
@@ -59,10 +66,34 @@ class Session:
         self._current: dict[str, int] = {"theory": 0, "simulation": 0}
         self._ready: dict[str, list[tuple[int, Any]]] = {"theory": [], "simulation": []}
         self._left: dict[str, int] = {"theory": 0, "simulation": 0}
+        self._held: Request | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._tray: list[tuple[str, str]] = []
+        self._come = asyncio.Event()
         self._wake = asyncio.Event()
         self._notes: list[dict[str, Any]] = []  # one per message of the page, so bounded by them
 
     def receive(self, text: str) -> None:
+        """Put a message into the tray; of those that replace each other the last one stays."""
+        replaces = channel_of(text)
+        if replaces:
+            self._tray = [m for m in self._tray if m[0] != replaces]
+        self._tray.append((replaces, text))
+        self._come.set()
+
+    async def work(self) -> None:
+        """Read what lies in the tray, one message after the other, for as long as it is open.
+
+        A page that sends faster than the server reads has most of its messages replaced unread.
+        """
+        while True:
+            await self._come.wait()
+            self._come.clear()
+            while self._tray:
+                self._read(self._tray.pop(0)[1])
+                await asyncio.sleep(0)  # the other pages' turn
+
+    def _read(self, text: str) -> None:
         """Take one message; never raises on what the page wrote."""
         try:
             request = read_request(text)
@@ -74,7 +105,28 @@ class Session:
             self._note({"type": "spec", "id": message.id, "text": to_toml(request.tables)})
         elif message.type == "stop":
             self._cancel("simulation")
+        elif message.type in SIMULATIONS or not self._unfinished():
+            self._start(request)
         else:
+            self._hold(request)
+
+    def _unfinished(self) -> bool:
+        """Whether a coarse curve is being computed that will be there in a moment."""
+        urgent = [task for task in self._tasks["theory"] if task.urgent and task.begun]
+        return bool(urgent) and self._left["theory"] > 0
+
+    def _hold(self, request: Request) -> None:
+        """Let the coarse curve that has begun come, for a while: else a page that keeps moving
+        its slider on a busy machine would never see one."""
+        if self._held is None:
+            self._timer = self._loop.call_later(_PATIENCE, self._release)
+        self._held = request
+
+    def _release(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        request, self._held, self._timer = self._held, None, None
+        if request is not None:
             self._start(request)
 
     async def answer(self) -> None:
@@ -91,14 +143,18 @@ class Session:
                     done = self._left[channel] == 0
                     reply = {"type": "parts", "id": self._current[channel], "parts": parts}
                     await self._send(json.dumps(reply | {"done": done}, ensure_ascii=False))
+                    if done and channel == "theory":
+                        self._release()
 
     @property
     def backlog(self) -> int:
-        """Notes that the page has not taken yet."""
-        return len(self._notes)
+        """Messages of the page not read yet, and notes to it not sent yet."""
+        return len(self._notes) + len(self._tray)
 
     def close(self) -> None:
         """The page is gone: so is its work."""
+        self._held = None
+        self._release()
         for channel in self._tasks:
             self._cancel(channel)
 

@@ -106,8 +106,11 @@ export class Curve {
     const dots = this.visible();
     for (const [quantity, panel] of this.panels) {
       const ys = lines.map((line) => line.parts.map((part) => part?.[quantity] ?? null));
+      const high = Math.max(...ys.flat());
       const seen = [...ys.flat(), ...dots.flatMap((dot) => {
         const { mean, error } = dot[quantity];
+        // a polynomial of too high a degree can be off by powers of ten: it must not rule the axis
+        if (dot.model !== "network" && mean > 5 * high) return [];
         return [mean + (error || 0), mean - (error || 0) > 0 ? mean - (error || 0) : mean];
       })];
       const series = this.lines.map((line, i) => ({ label: String(line.value), stroke: colour(this.page.about, i), width: 2, dash: line.accurate ? undefined : [7, 4] }));

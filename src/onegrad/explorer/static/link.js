@@ -1,6 +1,8 @@
 // The WebSocket to the server: numbered requests, answers part by part, and what was seen before.
 
-const HOLD = 400; // ms that a new coarse request waits for the one before, so that lines keep moving
+// ms that a new coarse request waits for the one before, so that lines keep moving: twice as long as
+// the last one took, within these bounds
+const HOLD = [400, 3000];
 const SEEN = 400; // remembered requests
 
 export class Link {
@@ -41,7 +43,8 @@ export class Link {
         handlers.done?.(parts);
         return;
       }
-      const wait = this.busy ? this.busy + HOLD - performance.now() : 0;
+      const hold = Math.min(HOLD[1], Math.max(HOLD[0], 2 * (this.took ?? 0)));
+      const wait = this.busy ? this.busy + hold - performance.now() : 0;
       if (message.coarse && wait > 0) {
         this.held = () => this.send(channel, key, message, handlers);
         this.later = setTimeout(() => this.release(), wait);
@@ -57,6 +60,7 @@ export class Link {
   release() {
     clearTimeout(this.later);
     const { held } = this;
+    if (this.busy) this.took = performance.now() - this.busy;
     this.held = null;
     this.busy = null;
     held?.();

@@ -1,0 +1,202 @@
+"""The explorer without a server: its controls, its bounds, its workers, its spec texts."""
+
+import sys
+import threading
+import time
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onegrad.errors import OnegradError, SpecError
+from onegrad.experiments.predict import predict
+from onegrad.experiments.spec import Experiment, preset_names
+from onegrad.explorer import controls, server
+from onegrad.explorer.pool import Lane, Task
+from onegrad.explorer.requests import channel_of
+from onegrad.explorer.session import Cache
+from onegrad.explorer.stored import open_stored
+from onegrad.explorer.toml_text import to_toml
+from onegrad.explorer.work import perform, without_step
+from onegrad.problem import Problem
+from onegrad.sections import bounds
+
+MIXTURE = controls.TASKS["regression"]["tables"]
+
+
+@pytest.mark.parametrize("slider", controls.SLIDERS, ids=lambda s: f"{s.key}-{s.tasks[0]}")
+def test_sliders_stay_within_the_declared_range(slider):
+    declared = bounds(controls.field_of(slider.key))
+    unit = 500 if slider.over else 1  # m/n is shown, m is declared
+    assert slider.low < slider.high
+    if "ge" in declared:
+        assert slider.low * unit >= declared["ge"]
+    if "gt" in declared:
+        assert slider.low * unit > declared["gt"]
+    if "le" in declared:
+        assert slider.high * unit <= declared["le"]
+    shown = controls.slider_json(slider)
+    assert shown["help"] == controls.field_of(slider.key).description
+
+
+def test_the_controls_that_the_page_promises_are_there():
+    keys = {s.key for s in controls.SLIDERS} | {p[0] for p in controls.PICKERS}
+    promised = {
+        "scaling.strength", "scaling.weighting", "network.width_ratio", "training.samples",
+        "training.ridge", "data.weights", "data.alignment", "data.rank", "network.activation",
+        "labels.link",
+    }  # fmt: skip
+    assert promised <= keys
+
+
+@pytest.mark.parametrize("task", controls.TASKS)
+def test_tasks_are_valid_specs(task):
+    assert len(Experiment.from_tables(controls.TASKS[task]["tables"]).points) == 1
+
+
+def test_presets_on_drawn_data_are_all_offered():
+    offered = {p["name"] for group in controls.presets() for p in group["presets"]}
+    assert {"width", "staircase", "quickstart"} <= offered <= set(preset_names())
+    assert not any(name.startswith("fashion") for name in offered)
+
+
+def test_citations_are_readable():
+    lines = controls.citations()
+    assert lines["demir2025"].startswith("Demir, Dogan: Asymptotic Analysis")
+    assert all("{" not in line and "\\" not in line for line in lines.values())
+
+
+_scalars = st.one_of(
+    st.integers(-(2**60), 2**60), st.floats(allow_nan=False, allow_infinity=False), st.booleans(),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+)  # fmt: skip
+_tables = st.dictionaries(
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8),
+    st.one_of(_scalars, st.lists(_scalars, max_size=4)), max_size=4,
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from(["data", "network", "sweep"]), _tables), st.text(max_size=5))
+def test_toml_reads_back_as_it_was(tables, name):
+    tables = {"name": name.encode("utf-8", "ignore").decode()} | tables
+    assert tomllib.loads(to_toml(tables)) == {k: v for k, v in tables.items() if v != {}}
+
+
+def test_toml_has_no_form_for_nothing():
+    with pytest.raises(SpecError, match="no form in TOML"):
+        to_toml({"data": {"dim": [None]}})
+
+
+def test_messages_of_a_channel_replace_each_other():
+    assert channel_of('{"type": "curve", "id": 1}') == "theory"
+    assert channel_of('{"type":"simulate"}') == "simulation"
+    assert channel_of('{"type": "stop"}') == channel_of("nonsense") == ""
+
+
+def test_the_cache_forgets_the_oldest():
+    cache = Cache(2)
+    cache.put("a", 1)
+    cache.put("b", 2)
+    assert cache.get("a") == 1  # now b is the oldest
+    cache.put("c", 3)
+    assert (cache.get("a"), cache.get("b"), cache.get("c")) == (1, None, 3)
+
+
+def test_without_the_step_nothing_but_the_rate_changes():
+    problem = Problem.from_spec(MIXTURE)
+    before = without_step(problem)
+    assert before.rate == 0 and problem.rate > 1
+    assert before.spread == problem.spread
+    assert before.weight_variance == problem.weight_variance
+    assert before.effective_ridge == problem.effective_ridge
+
+
+def test_the_gain_of_a_map_cell():
+    tables = MIXTURE | {"scaling": {"strength": 0.9, "weighting": 1.0}}
+    (cell,) = perform("map", [tables], {"coarse": False, "gain": True})
+    problem = Problem.from_spec(tables)
+    expected = 1 - predict(problem).test_error / predict(without_step(problem)).test_error
+    assert cell["gain"] == pytest.approx(expected, rel=1e-9)
+    assert cell["gain"] > 0.02  # here the step does teach something
+    assert cell["degree"] == problem.degree == 9
+
+
+def test_features_are_those_of_the_theory():
+    options = {"coarse": False, "direction": "teacher", "component": 0, "step": True}
+    (found,) = perform("features", [MIXTURE], options)
+    learned = predict(Problem.from_spec(MIXTURE), "conditional").learned("teacher", 0, 7)
+    assert found["learned_coefficients"][2] == pytest.approx(
+        learned.learned_coefficients[2] * 2**0.5, rel=1e-6, abs=1e-12
+    )
+    assert found["target"] == pytest.approx(learned.target.tolist())
+
+
+def test_what_is_refused_comes_back_as_advice():
+    (answer,) = perform("spectrum", [MIXTURE], {})
+    assert "limiting spectra are known" in answer["error"]
+
+
+def run_task(lane, kind="theory", seconds=30.0, options=None, **changes):
+    """A task that has been given to the lane, and where its answer will be."""
+    answers, come = [], threading.Event()
+
+    def deliver(answer):
+        answers.append(answer)
+        come.set()
+
+    tables = [MIXTURE | changes]
+    task = Task(1, kind, tables, options or {"coarse": True}, seconds, deliver)
+    lane.submit([task])
+    return task, answers, come
+
+
+def test_a_lane_computes_bounds_time_and_cancels():
+    lane = Lane(1)
+    heavy = {
+        "data": {"model": "mixture", "dim": 1500}, "training": {"samples": 1500},
+        "compare": {"models": ["network", "conditional-gaussian"], "seeds": 1},
+    }  # fmt: skip
+    try:
+        _, answers, come = run_task(lane)
+        assert come.wait(60) and answers[0][0]["test_error"] > 0
+        _, answers, come = run_task(lane, "repetition", 0.1, {"seed": 0}, **heavy)
+        assert come.wait(30) and "the page's limit" in answers[0]["error"]
+        task, answers, come = run_task(lane, "repetition", 60.0, {"seed": 0}, **heavy)
+        waiting, never, _ = run_task(lane)
+        task.cancelled = waiting.cancelled = True
+        _, answers, come = run_task(lane)  # and the lane goes on with a new process
+        assert come.wait(60) and answers[0][0]["test_error"] > 0
+        assert never == []
+    finally:
+        start = time.monotonic()
+        lane.stop()
+    assert time.monotonic() - start < 5
+    lane.stop()  # a second time does no harm
+
+
+def test_a_folder_without_a_run_is_explained(tmp_path):
+    with pytest.raises(SpecError, match=r"holds no results\.sqlite"):
+        open_stored(tmp_path)
+    (tmp_path / "results.sqlite").write_bytes(b"not a data base at all" * 100)
+    with pytest.raises(OnegradError, match="cannot be read"):
+        open_stored(tmp_path)
+
+
+def test_a_port_in_use_is_explained():
+    taken = server.listen(None)
+    number = taken.getsockname()[1]
+    try:
+        with pytest.raises(OnegradError, match=f"port {number} cannot be used"):
+            server.listen(number)
+        other = server.listen(None)  # without --port another one is taken
+        assert other.getsockname()[1] != number
+        other.close()
+    finally:
+        taken.close()
+
+
+def test_missing_packages_are_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(OnegradError, match=r'pip install "onegrad\[explore\]"'):
+        server.explore()
