@@ -5,10 +5,14 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: demo test quick check system clean
+.PHONY: demo explore test quick check system clean
 
 demo: $(INSTALLED)  ## the main job on a small built-in experiment: a table and a figure
 	$(BIN)/onegrad run quickstart --out results/quickstart
+
+explore: $(INSTALLED)  ## the page: sliders, theory curves, simulated points
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[explore]"
+	$(BIN)/onegrad explore
 
 test: $(READY) check system  ## every test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal

@@ -31,7 +31,7 @@ class Hub:
 
     def __init__(self) -> None:
         self.theory = Lane(max(2, min(4, cores())))
-        self.simulation = Lane(max(1, min(4, cores() - 1)), niceness=10)
+        self.simulation = Lane(min(4, cores()), niceness=10)
         self.cache = Cache()
         self.pages = 0
         self._ending: asyncio.Task[None] | None = None

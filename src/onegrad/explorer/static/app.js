@@ -81,6 +81,7 @@ const page = {
 
   /** What stands below the plot once the numbers are there. */
   settled(quality, { methods = [], worst = 0, failed } = {}) {
+    page.methods = methods.join(" and ");
     const took = page.took ? `, ${Math.round(page.took)} ms` : "";
     const how = quality === "coarse" ? "coarse nodes, refining…" : worst ? `numerics to ${show(100 * worst, 1)} %` : "";
     $("status").textContent = [methods.join(" and "), how].filter(Boolean).join(": ") + (quality ? took : "");
@@ -199,15 +200,17 @@ $("copy-spec").onclick = () => {
 const fileName = () => `onegrad-${page.state.view}`;
 $("download-csv").onclick = () => saveCsv(`${fileName()}.csv`, page.view.table());
 $("download-png").onclick = () => savePng(`${fileName()}.png`, {
-  title: $("panels").querySelector("h3")?.textContent ?? "onegrad", caption: caption(), panels: page.panels, legend: page.legend,
+  title: page.state.view === "curve" ? curve.curveSpec(page).spec.name : KINDS[page.state.view][0].title, caption: caption(), panels: page.panels, legend: page.legend,
 });
 
 /** The settings in one line, for pictures. */
 function caption() {
   const { tables } = page.state;
-  const parts = page.sliders().map((slider) => [slider.symbol, slider.key.split(".")]).map(([symbol, [table, name]]) => [symbol, tables[table]?.[name]]);
+  const swept = page.state.view === "curve" ? [page.state.axis, page.state.curves.key] : [];
+  const activation = swept.includes("network.activation") ? "" : `, ${tables.network.activation}`;
+  const parts = page.sliders().filter((slider) => !swept.includes(slider.key)).map((slider) => [slider.symbol, slider.key.split(".")]).map(([symbol, [table, name]]) => [symbol, tables[table]?.[name]]);
   const shown = parts.filter(([, value]) => value !== undefined).map(([symbol, value]) => `${symbol.replace("m/n", "m")} = ${Array.isArray(value) ? value.map((v) => show(v)).join("/") : show(value)}`);
-  return `${page.about.tasks[taskOf(tables)].title}, ${tables.network.activation}; ${shown.join(", ")}. ${$("status").textContent} onegrad ${page.about.version}.`;
+  return `${page.about.tasks[taskOf(tables)].title}${activation}; ${shown.join(", ")}. Theory: ${page.methods}. onegrad ${page.about.version}.`;
 }
 
 // --- start ------------------------------------------------------------------------------------

@@ -20,13 +20,13 @@ const MODELS = {
  */
 export function buildControls(panel, about, state, { changed, task }) {
   const current = taskOf(state.tables);
-  const tasks = el("select", { id: "task", onchange: (event) => task(event.target.value) });
+  const tasks = el("select", { id: "task", "aria-label": "task", onchange: (event) => task(event.target.value) });
   for (const [name, info] of Object.entries(about.tasks)) {
     tasks.append(el("option", { value: name, selected: name === current }, info.title));
   }
   const groups = [
     el("fieldset", {}, el("legend", {}, "task"),
-      el("div", { class: "control wide" }, el("label", { htmlFor: "task" }, "task"), tasks),
+      el("div", { class: "control only" }, tasks),
       el("p", { class: "help" }, about.tasks[current].about)),
   ];
   for (const [title, prefixes] of GROUPS) {

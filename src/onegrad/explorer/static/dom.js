@@ -28,8 +28,11 @@ export function show(x, digits = 4) {
 export const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 export const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
 
-/** Colour i of the palette; its black would vanish on a dark page. */
+/** Colour i of the palette; on a dark page a little lighter, and its black is white there. */
 export function colour(about, i) {
   const chosen = about.colours[i % about.colours.length];
-  return chosen === "#000000" ? css("--ink") : chosen;
+  if (chosen === "#000000") return css("--ink");
+  if (document.documentElement.dataset.theme !== "dark") return chosen;
+  const lighter = [1, 3, 5].map((k) => Math.round(0.72 * parseInt(chosen.slice(k, k + 2), 16) + 0.28 * 255));
+  return `rgb(${lighter.join(" ")})`;
 }

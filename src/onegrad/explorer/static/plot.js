@@ -12,7 +12,7 @@ export class Panel {
     this.options = options;
     this.plotBox = el("div", { class: "plot", tabIndex: 0, role: "img", "aria-label": options.title });
     this.tip = el("div", { class: "tip", hidden: true });
-    this.node = el("div", { class: "panel" + (options.wide ? " wide" : "") }, el("h3", {}, options.title), this.plotBox, this.tip);
+    this.node = el("div", { class: "panel" + (options.wide ? " wide" : "") + (options.low ? " low" : "") }, el("h3", {}, options.title), this.plotBox, this.tip);
     parent.append(this.node);
     this.plotBox.addEventListener("keydown", (event) => this.key(event));
     this.plotBox.addEventListener("blur", () => (this.tip.hidden = true));
@@ -59,7 +59,7 @@ export class Panel {
         { ...axis, label: yLabel, size: size * 3.8, space: size * 2.4, values: ticks,
           ...(yLog ? { splits: () => logTicks(this.y), filter: (u, s) => s } : {}) },
       ],
-      series: [{}, ...series.map((s) => ({ spanGaps: true, points: { show: false }, ...s, width: (s.width ?? 1.6) * devicePixelRatio ** 0 }))],
+      series: [{}, ...series.map((s) => ({ spanGaps: true, points: { show: false }, ...s, width: ((s.width ?? 1.6) * size) / 15 }))],
       hooks: {
         drawClear: [(u) => this.options.under?.(u, pen(u))],
         draw: [(u) => this.options.draw?.(u, pen(u))],

@@ -38,7 +38,7 @@ export class Spectrum {
       tip: (index, x) => this.tip(name, x), say: page.say,
     })]));
     this.path = new Panel(page.panels, {
-      title: "where the features' spikes stand as the step grows", wide: true, xLabel: "step exponent α of η = c·m^α", yLabel: "singular value",
+      title: "where the features' spikes stand as the step grows", wide: true, low: true, xLabel: "step exponent α of η = c·m^α", yLabel: "singular value",
       draw: (u, pen) => this.drawNow(pen),
       tip: (index) => this.pathTip(index), say: page.say,
     });
