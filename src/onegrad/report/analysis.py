@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from onegrad.experiments.run import simulate_experiment
 from onegrad.experiments.spec import Experiment
 from onegrad.hermite import Array
 from onegrad.problem import degree_rule
+from onegrad.report.scores import scores
 
 Say = Callable[[str], None]
 
@@ -94,8 +95,8 @@ class Analysis:
     rates: Curve
     gain: dict[str, Estimate]
     changes: dict[str, Estimate]  # of the network's test error against each model, paired by split
-    without_theory: str = ""
-    accuracy: dict[str, tuple[float, float]] = field(default_factory=dict)
+    without_theory: str
+    scores: dict[str, tuple[float, float]]  # accuracy or R² of estimators on all rows, and seconds
 
 
 def analyse(table: Table, classes: Sequence[str] | None = None, say: Say = print) -> Analysis:
@@ -118,9 +119,10 @@ def analyse(table: Table, classes: Sequence[str] | None = None, say: Say = print
     sample = curves.against("training.samples", sizes, ("network", "random-features"))
     by_rate = curves.against("training.rate", rates, ("network",))
     say("comparing with random features and a linear model")
+    gain, changes = _gain(prepared, samples, chosen)
     return Analysis(
         table, prepared, standing, samples, ridge, rate, width, sample, by_rate,
-        *_gain(prepared, samples, chosen), curves.complaint,
+        gain, changes, curves.complaint, scores(table),
     )  # fmt: skip
 
 

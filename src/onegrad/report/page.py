@@ -64,7 +64,7 @@ def page(analysis: Analysis, source: str) -> str:
                  pictures.curve(analysis.rates, "learning rate η"), _caption(analysis)),
         _section("What the step gains", gain_sentence(analysis), pictures.gain(analysis),
                  "Each model at its own best ridge, on the same splits, with standard errors."),
-        _accuracy(analysis),
+        _scores(analysis),
         _closing(analysis),
     ]  # fmt: skip
     body = "\n".join(part for part in sections if part)
@@ -129,17 +129,15 @@ def _table(curve: Curve, name: str) -> str:
     )
 
 
-def _accuracy(analysis: Analysis) -> str:
-    if not analysis.accuracy:
-        return ""
+def _scores(analysis: Analysis) -> str:
     rows = "".join(
         f"<tr><td>{html.escape(name)}</td><td>{score:.3f}</td><td>{seconds:.1f} s</td></tr>"
-        for name, (score, seconds) in analysis.accuracy.items()
+        for name, (score, seconds) in analysis.scores.items()
     )
     what = "accuracy" if analysis.table.task == "classification" else "R²"
     return (
-        "<h2>On all of the table</h2><p>The scikit-learn estimators on every row (and class), "
-        "judged on a fifth of the rows that was held out.</p>"
+        "<h2>On all of the table</h2><p>The scikit-learn estimators on every class, with settings "
+        "of their own choice, judged on a fifth of the rows that was held out.</p>"
         f"<table><thead><tr><th>model</th><th>{what}</th><th>time</th></tr></thead>"
         f"<tbody>{rows}</tbody></table>"
     )
