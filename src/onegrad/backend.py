@@ -188,18 +188,19 @@ def shift_diagonal(matrix: Any, shift: float) -> None:
         matrix += shift * namespace(matrix).eye(n, dtype=matrix.dtype, device=matrix.device)
 
 
-def lower_gram(features: Any, dual: bool) -> Any:
+def lower_gram(features: Any, dual: bool, room: Any = None) -> Any:
     """The lower triangle of ΦᵀΦ, or of ΦΦᵀ (dual), in the order in which LAPACK works in place.
 
-    Half the operations of a general product; the upper triangle is zero. Where there is no such
-    product: the whole matrix.
+    Half the operations of a general product; the upper triangle is arbitrary. Where there is no
+    such product: the whole matrix. `room`: a square array in NumPy's order to write to.
     """
     if not isinstance(features, np.ndarray):
         return features @ features.T if dual else features.T @ features
     (syrk,) = get_blas_funcs(("syrk",), (features,))
+    target = {} if room is None else {"c": room.T, "overwrite_c": 1}
     if features.flags.c_contiguous:
-        return np.asarray(syrk(1.0, features.T, trans=int(dual), lower=1))
-    return np.asarray(syrk(1.0, features, trans=int(not dual), lower=1))
+        return np.asarray(syrk(1.0, features.T, trans=int(dual), lower=1, **target))
+    return np.asarray(syrk(1.0, features, trans=int(not dual), lower=1, **target))
 
 
 def positive_solver(matrix: Any) -> Callable[[Any], Any]:

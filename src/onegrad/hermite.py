@@ -68,8 +68,8 @@ def sqrt_factorial(order: int) -> Array:
     return np.exp(0.5 * gammaln(np.arange(order + 1) + 1.0))
 
 
-def hermite_series(coefficients: ArrayLike, x: Any, out: Any = None) -> Any:
-    """Σ_j coefficients[j]·H_j(x), by Horner's rule up to degree 6 and by Clenshaw's
+def hermite_series(coefficients: ArrayLike, x: Any, out: Any = None, scale: float = 1.0) -> Any:
+    """Σ_j coefficients[j]·H_j(x/scale), by Horner's rule up to degree 6 and by Clenshaw's
     recurrence beyond, where powers would cancel; `out` may be x itself.
 
     Worked on in pieces that stay in the cache: 2 to 4 operations per degree and element, no large
@@ -81,7 +81,10 @@ def hermite_series(coefficients: ArrayLike, x: Any, out: Any = None) -> Any:
     table = np.atleast_1d(np.asarray(coefficients, dtype=float))
     evaluate: Callable[[list[float], Any], Any] = _clenshaw
     if len(table) <= _HORNER:
-        evaluate, table = _horner, table @ hermite_to_power(len(table) - 1)
+        evaluate = _horner
+        table = table @ hermite_to_power(len(table) - 1) / scale ** np.arange(len(table))
+    elif scale != 1.0:
+        x = x / scale
     weights: list[float] = table.tolist()  # Python's numbers leave the precision of x as it is
     if namespace(x) is not np:
         if out is None:

@@ -105,16 +105,24 @@ class Population:
             yield x, c
 
     def _add_structure(self, x: Array, component: np.ndarray, along: Array) -> None:
-        """Means and spikes on top of white rows."""
-        for j in range(self.components):
-            structured = self.spikes[j].shape[1] > 0
-            if not structured and not np.any(self.means[j]):
-                continue
-            members = np.flatnonzero(component == j)
-            shift = np.zeros((len(members), self.dim))
-            if structured:
-                r = self.spikes[j].shape[1]
-                shift = (along[members, :r] * np.sqrt(self.strengths[j])) @ self.spikes[j].T
-            if np.any(self.means[j]):
-                shift += self.means[j]
-            x[members] += shift
+        """Means and spikes on top of white rows: one product with all directions."""
+        directions, roots = self._directions
+        if not len(directions):
+            return
+        factors = np.zeros((len(x), len(directions)))
+        start = 0
+        for j, root in enumerate(roots):
+            members = component == j
+            stop = start + len(root)
+            factors[members, start:stop] = along[members, : len(root)] * root
+            factors[members, stop] = 1.0
+            start = stop + 1
+        x += factors @ directions
+
+    @cached_property
+    def _directions(self) -> tuple[Array, list[Array]]:
+        """The spikes and the mean of each component, one after the other; roots of strengths."""
+        if self.isotropic:
+            return np.zeros((0, self.dim)), []
+        parts = [np.vstack([s.T, mean]) for s, mean in zip(self.spikes, self.means, strict=True)]
+        return np.vstack(parts), [np.sqrt(strengths) for strengths in self.strengths]

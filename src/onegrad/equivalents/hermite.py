@@ -34,7 +34,7 @@ class HermiteFeatures:
     def moments(self, inputs: Inputs) -> tuple[Array, float]:
         product, out = inputs.workspace(self.weights)
         for rows in pieces(product):
-            hermite_series(self.coefficients, product[rows] / self.scale, out=out[rows])
+            hermite_series(self.coefficients, product[rows], out[rows], self.scale)
         return out, self.remainder**2
 
 

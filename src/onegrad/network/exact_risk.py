@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onegrad.backend import host, namespace
+from onegrad.backend import host, like
 from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.network.risk_component import ComponentRisk, Neurons, Single
 from onegrad.network.trial import Trial
@@ -99,19 +99,18 @@ def _add_neurons(
     trial: Trial, neurons: Neurons, components: list[ComponentRisk], dtype: np.dtype | None
 ) -> None:
     """Each product with Ŵ once for all components: columns, slopes, and blocks of ŴŴᵀ."""
-    weights, move = neurons.weights, trial.draw.backend.move
+    weights = neurons.weights
     parts = [component.columns for component in components]
     if neurons.basis is not None:
         parts.append(neurons.basis)
-    product = host(weights @ move(np.hstack(parts)))
+    product, norms = trial.grams.products(weights, np.hstack(parts))
     products = np.split(product, np.cumsum([p.shape[1] for p in parts])[:-1], axis=1)
     along = products.pop() if neurons.basis is not None else None
-    norms = host(namespace(weights).vecdot(weights, weights))
     first = [
         component.attach(neurons, norms, product, along)
         for component, product in zip(components, products, strict=True)
     ]
-    slopes = host(move(np.stack(first)) @ weights)
+    slopes = host(like(np.stack(first), weights) @ weights)
     for component, slope in zip(components, slopes, strict=True):
         component.add_slope(slope, dtype)
     sums = [c.pairs for c in components if c.pairs is not None and c.pairs.needed]

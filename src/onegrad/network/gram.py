@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.backend import namespace, read_only
+from onegrad.backend import host, like, namespace, read_only
 from onegrad.hermite import Array
 
 _ROWS = 256
@@ -27,6 +27,18 @@ class Grams:
 
     def __init__(self) -> None:
         self._known: list[tuple[Array, np.dtype, list[Any]]] = []
+        self._products: tuple[Array, Array, Array, Array] | None = None
+
+    def products(self, weights: Array, columns: Array) -> tuple[Array, Array]:
+        """Ŵ·columns and |ŵ_i|² as NumPy arrays; the last ones are kept for the next model."""
+        if self._products is not None:
+            known, of, product, norms = self._products
+            if known is weights and np.array_equal(of, columns):
+                return product, norms
+        product = host(weights @ like(columns, weights))
+        norms = host(namespace(weights).vecdot(weights, weights))
+        self._products = weights, columns, product, norms
+        return product, norms
 
     def blocks(self, weights: Array, dtype: np.dtype | None = None) -> Iterator[tuple[int, Any]]:
         """(start, block) for each block of rows; the caller must not change the blocks."""

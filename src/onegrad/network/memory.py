@@ -49,7 +49,7 @@ def peak_bytes(
         # the features stay, and the eigendecomposition stands beside the Gram matrix
         fit = max(fit, kept + 2 * m * k + 4 * side * side)
     elif reuse.layers:
-        kept += _kept(m * k)
+        kept += _kept(m * k) + _kept(side * side)
     risk = kept + k * n // 2 + min(k * k // 4, _GRAMS // 8)
     if problem.data.model not in ("isotropic", "mixture"):
         risk = kept + 2 * 2048 * (n + k)

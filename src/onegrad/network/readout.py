@@ -35,9 +35,11 @@ class RidgeSolver:
     solved by Cholesky at every ridge, refined in double precision.
     """
 
-    def __init__(self, features: Array, y: Array) -> None:
+    def __init__(self, features: Array, y: Array, room: Array | None = None) -> None:
+        """room : an array for the Gram matrix, which is written to (`lower_gram`)."""
         xp = namespace(features)
         self.features = features
+        self._room = room
         self.single = features.dtype != xp.float64
         self.y = xp.astype(y, xp.float64, copy=False)
         self._gram: Array | None = None
@@ -58,7 +60,7 @@ class RidgeSolver:
         features, y = self.features, self.y
         m, k = features.shape
         if self._gram is None:
-            self._gram = lower_gram(features, dual=k > m)
+            self._gram = lower_gram(features, k > m, self._room)
         gram = self._gram if last else namespace(self._gram).asarray(self._gram, copy=True)
         if last:
             self._gram = None

@@ -54,12 +54,14 @@ class Scratch:
         self._active = active
         self._array: Any = None
 
-    def __call__(self, model: Any) -> Any:
-        """Room for as much as `model` holds, on its device."""
-        if not self._active or 8 * math.prod(model.shape) > KEEP:
-            return namespace(model).empty_like(model)
-        if self._array is None or self._array.shape != model.shape:
-            self._array = namespace(model).empty_like(model)
+    def __call__(self, model: Any, shape: tuple[int, ...] | None = None) -> Any:
+        """Room for an array of that shape (the model's own by default), on the model's device."""
+        shape = tuple(shape or model.shape)
+        if self._array is None or tuple(self._array.shape) != shape:
+            empty = namespace(model).empty(shape, dtype=model.dtype, device=model.device)
+            if not self._active or 8 * math.prod(shape) > KEEP:
+                return empty
+            self._array = empty
         return self._array
 
 
@@ -118,7 +120,8 @@ class Draw:
         self.reuse = reuse or Reuse()
         self.backend = backend
         # features of one model at a time, and before them the slopes of the step
-        self.scratch = Scratch(reuse is not None and reuse.layers and not reuse.features)
+        alone = reuse is not None and reuse.layers and not reuse.features
+        self.scratch, self.gram_scratch = Scratch(alone), Scratch(alone)
         self._noise: dict[str, list[Array]] = {}
 
     @cached_property
