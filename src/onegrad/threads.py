@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from onegrad.backend import NUMPY, Backend
 from onegrad.problem import Problem
@@ -13,6 +15,7 @@ from onegrad.problem import Problem
 # Operations per product from which one repetition takes seconds (n = m = k = 2500). Below, many
 # repetitions at once on one thread each are faster than one after the other on all threads.
 _WORTH_THREADS = 3e10
+_BRING_THEIR_OWN = ("numpy", "scipy.linalg", "torch")  # linear algebra libraries
 
 
 def threads_for(problem: Problem) -> int:
@@ -23,14 +26,14 @@ def threads_for(problem: Problem) -> int:
     """
     if 2.0 * problem.dim * problem.width * problem.samples < _WORTH_THREADS:
         return 1
-    libraries = [lib for lib in threadpool_info() if lib["user_api"] == "blas"]
-    return max((int(lib["num_threads"]) for lib in libraries), default=1)
+    libraries = _controller(_loaded()).select(user_api="blas").info()
+    return max((int(library["num_threads"]) for library in libraries), default=1)
 
 
 @contextmanager
 def blas_threads(threads: int, backend: Backend = NUMPY) -> Iterator[None]:
     """So many threads; torch on the CPU has its own, which are limited in the same way."""
-    with threadpool_limits(limits=threads, user_api="blas"):
+    with _controller(_loaded()).limit(limits=threads, user_api="blas"):
         if backend.device != "torch":
             yield
             return
@@ -42,3 +45,13 @@ def blas_threads(threads: int, backend: Backend = NUMPY) -> Iterator[None]:
             yield
         finally:
             torch.set_num_threads(before)
+
+
+def _loaded() -> tuple[bool, ...]:
+    return tuple(name in sys.modules for name in _BRING_THEIR_OWN)
+
+
+@lru_cache(maxsize=1)
+def _controller(loaded: tuple[bool, ...]) -> ThreadpoolController:
+    """Looking for the libraries takes 2 ms, so it is done once for those that are `loaded`."""
+    return ThreadpoolController()

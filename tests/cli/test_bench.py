@@ -41,3 +41,11 @@ def test_theory_is_timed_to_its_accuracy(report):
         assert row["status"] == "ok"
         assert math.isfinite(row["seconds"]) and row["error_estimate"] <= 0.01
     assert abs(report["curve"]["mean_difference_percent"]) < 15  # n = 200, few seeds
+
+
+def test_scheduling_is_timed(report):
+    alone, two = report["scheduling"]
+    assert alone["workers"] == 1 and two["workers"] == 2
+    for r in (alone, two):
+        assert r["cell_seconds"] > 0.05 and r["overhead"] > -0.9
+    assert 0 < two["coordinator_share"] < 1

@@ -1,9 +1,11 @@
 """Engines change where the work is done, and no bit of any number."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from threadpoolctl import threadpool_limits
 import onegrad as og
 from onegrad import threads
 from onegrad.errors import SpecError
-from onegrad.experiments.engines import EngineError, local, open_engine, work
+from onegrad.experiments.engines import EngineError, cluster, local, open_engine, work
 from onegrad.experiments.run import run_experiment, simulate_experiment
 from onegrad.experiments.schedule import Schedule
 from onegrad.experiments.simulate import run_group
@@ -46,8 +48,22 @@ def own_activation():
     return og.register(og.Activation("bent", lambda x: x + x**3 / 10, lambda x: 1 + 0.3 * x**2))
 
 
+@pytest.fixture
+def kept_futures(monkeypatch):
+    """How many results a dask cluster still held when it was closed."""
+    kept, close = [], cluster.Cluster.close
+
+    def closing(self):
+        gc.collect()
+        kept.append(len(self._client.futures))
+        close(self)
+
+    monkeypatch.setattr(cluster.Cluster, "close", closing)
+    return kept
+
+
 @pytest.mark.parametrize("engine", ["local", "dask"])
-def test_same_bits_from_every_engine(tmp_path, own_activation, engine):
+def test_same_bits_from_every_engine(tmp_path, own_activation, engine, kept_futures):
     spec = experiment(
         sweep={"network.activation": ["relu", "bent"], "training.ridge": [1e-4, 1e-3, 1e-2]}
     )
@@ -56,6 +72,7 @@ def test_same_bits_from_every_engine(tmp_path, own_activation, engine):
     assert numbers(here) == numbers(there)
     assert {row.status for row in here.rows} == {"ok"}
     assert len(here.rows) == 6 * (2 * 3 + 1)
+    assert kept_futures == ([1] if engine == "dask" else [])  # of dask: the points alone
 
 
 def test_workers_are_used_when_asked_for(tmp_path, monkeypatch):
@@ -75,6 +92,28 @@ def test_little_work_stays_in_this_process(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "_WORTH_WORKERS", 0.0)
     there = run_experiment(experiment(), tmp_path / "more")
     assert "failed" in {row.status for row in there.rows}
+
+
+def test_bookkeeping_is_cheap(tmp_path):
+    """Planning and storing a unit costs less than 5 % of one of 50 ms."""
+    spec = experiment(compare={"models": ["linear"], "seeds": 200}, sweep={})
+    run_group(spec.points, ["linear"], 0)
+    start = time.process_time()
+    for seed in range(200):
+        run_group(spec.points, ["linear"], seed)
+    middle = time.process_time()
+    run_experiment(spec, tmp_path, workers=1)
+    assert (time.process_time() - middle) - (middle - start) < 200 * 0.05 * 0.05
+
+
+def test_jobs_of_short_units_are_longer():
+    """Sent together while many are left, one by one at the end; never before they were timed."""
+    engine = open_engine(experiment(), workers=1)
+    assert engine.job_size(1000) == 1
+    engine._each = 0.01
+    assert [engine.job_size(left) for left in (1000, 10, 6, 1)] == [5, 5, 3, 1]
+    engine._each = 1.0
+    assert engine.job_size(1000) == 1
 
 
 def test_simulating_is_running_without_a_file(tmp_path):
@@ -98,6 +137,7 @@ def test_threads_follow_from_the_size_alone():
         assert threads.threads_for(large.points[0].problem) == 2
 
 
+@pytest.mark.slow
 def test_a_large_problem_has_the_same_bits_wherever_it_runs(tmp_path, monkeypatch):
     """On two threads here, in the local engine and in a dask worker that was given one."""
     monkeypatch.setattr(threads, "_WORTH_THREADS", 1e6)
@@ -167,6 +207,7 @@ def test_what_fails_twice_is_recorded_and_the_run_goes_on(tmp_path, workers):
     assert [r.test_error for r in good] == [r.test_error for r in expected]
 
 
+@pytest.mark.slow
 def test_a_unit_that_kills_its_worker_is_found_and_recorded(tmp_path):
     coordinator = os.getpid()
 
@@ -202,8 +243,6 @@ def test_bad_options_get_advice(options, words):
 
 
 def test_no_scheduler_gets_advice(monkeypatch):
-    from onegrad.experiments.engines import cluster
-
     monkeypatch.setattr(cluster, "_CONNECT", 0.5)
     with pytest.raises(EngineError, match="dask scheduler"):
         open_engine(experiment(), scheduler="tcp://127.0.0.1:9")

@@ -1,17 +1,14 @@
 """What was computed is kept: across reruns, more seeds, kills and damage."""
 
-import os
-import random
-import signal
+import contextlib
 import sqlite3
-import subprocess
-import sys
-import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from onegrad.experiments import store as storing
 from onegrad.experiments.engines import work
+from onegrad.experiments.results import Row
 from onegrad.experiments.run import run_experiment
 from onegrad.experiments.spec import Experiment
 from onegrad.experiments.store import Store, StoreError, point_hash
@@ -132,43 +129,46 @@ def test_two_stores_on_one_file(tmp_path):
     assert second.rows(point, [rows[0].model], 10) == first.rows(point, [rows[0].model], 10)
 
 
-@pytest.mark.slow
-def test_killed_at_random_moments_nothing_is_lost_or_repeated(tmp_path):
-    """kill -9 of the running process, again and again, and the end is that of one quiet run."""
-    lines = [f"name = {SPEC['name']!r}"]
-    for table, values in SPEC.items():
-        if isinstance(values, dict):
-            lines.append(f"[{table}]")
-            lines += [f'"{k}" = {v!r}' for k, v in values.items()]
-    spec = tmp_path / "spec.toml"
-    spec.write_text(
-        "\n".join(lines).replace("'seeds': 3", "").replace('"seeds" = 3', '"seeds" = 60')
-    )
-    command = [sys.executable, "-m", "onegrad", "run", str(spec), "--out"]
-    quiet = subprocess.run([*command, str(tmp_path / "quiet")], capture_output=True)
-    assert quiet.returncode == 0, quiet.stderr
-    rng = random.Random(0)
-    killed = 0
-    for _ in range(20):
-        process = subprocess.Popen(
-            [*command, str(tmp_path / "killed")],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        time.sleep(rng.uniform(0.6, 2.2))
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL)
-            killed += 1
-        process.wait()
-    assert killed >= 5
-    assert subprocess.run([*command, str(tmp_path / "killed")], capture_output=True).returncode == 0
+def journal(folder):
+    with contextlib.closing(sqlite3.connect(folder / "results.sqlite")) as db:
+        return db.execute("PRAGMA journal_mode").fetchone()[0]
 
-    def content(folder):
-        db = sqlite3.connect(tmp_path / folder / "results.sqlite")
-        return db.execute(
-            "SELECT point, model, seed, test_error, train_error, train_objective, status FROM rows "
-            "ORDER BY 1, 2, 3"
-        ).fetchall()
 
-    assert content("killed") == content("quiet")
-    assert len(content("quiet")) == 6 * 2 * 60
+def test_a_journal_of_its_own_where_memory_cannot_be_shared(tmp_path, monkeypatch):
+    """Network file systems: SQLite's locking by files, which has no write-ahead log, stands in."""
+    expected = numbers(run_experiment(experiment(), tmp_path / "wal"))
+    assert journal(tmp_path / "wal") == "wal"
+    connect = sqlite3.connect
+
+    def without_shared_memory(path, **options):
+        return connect(f"file:{path}?vfs=unix-dotfile", uri=True, **options)
+
+    monkeypatch.setattr(storing.sqlite3, "connect", without_shared_memory)
+    first = run_experiment(experiment(seeds=2), tmp_path / "delete")
+    assert len(first.rows) == 6 * 2 * 2
+    assert numbers(run_experiment(experiment(), tmp_path / "delete")) == expected
+    monkeypatch.undo()
+    assert journal(tmp_path / "delete") == "delete"
+
+
+def test_many_open_one_new_store_at_once(tmp_path):
+    """None of them takes the half-made file of another for damaged or foreign."""
+    for round_ in range(20):
+        with ThreadPoolExecutor(8) as pool:
+            stores = list(pool.map(lambda _, n=round_: _opened(tmp_path / str(n)), range(8)))
+        assert stores == [True] * 8
+
+
+def _opened(folder):
+    Store(folder).close()
+    return True
+
+
+def test_in_memory_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    point = experiment().points[0]
+    store = Store(None)
+    store.add([(point, Row(point.settings, "network", 0, 0.1, 0.2, 0.3))])
+    assert store.rows(point, ["network"], 1)[0].test_error == 0.1
+    store.close()
+    assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onegrad.bench import measure, predictions
+from onegrad.bench import measure, predictions, scheduling
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -53,6 +53,8 @@ def run_bench(quick: bool = False, say: Say | None = None) -> dict[str, Any]:
     report["theory_by_n"] = predictions.independence(spans)
     say("theory against simulation, one curve")
     report["curve"] = predictions.curve(dim, 5 if quick else 20)
+    say("scheduling")
+    report["scheduling"] = scheduling.overheads(60 if quick else 400, dask=not quick)
     report["seconds"] = time.perf_counter() - start
     return report
 
@@ -105,7 +107,7 @@ def _per_seed(report: dict[str, Any]) -> Table:
 
 
 def _rates(report: dict[str, Any]) -> Table:
-    table = _table("Rate, growth, memory", "what", "measured")
+    table = _table("Rate, growth, memory, scheduling", "what", "measured")
     gemm = report["gemm"]
     for name, label in (("all", "all threads, elapsed"), ("one", "one thread, CPU time")):
         part = gemm[f"{name}_threads"]
@@ -122,6 +124,9 @@ def _rates(report: dict[str, Any]) -> Table:
             f"peak memory of one network, n = m = k = {r['n']}, {r['which']}",
             f"{r['bytes'] / 1e6:.0f} MB = {r['matrices']:.1f} matrices",
         )
+    for r in report["scheduling"]:
+        who = f"{r['workers']} {r['engine']} workers" if r["workers"] > 1 else "in one process"
+        table.add_row(f"scheduling of units of 50 ms, {who}", f"{r['overhead']:+.1%}")
     return table
 
 

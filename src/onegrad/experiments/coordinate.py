@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass, replace
 
 from onegrad.experiments.engines import Engine
-from onegrad.experiments.engines.work import Failure, Outcome
+from onegrad.experiments.engines.work import Done, Failure, Outcome
 from onegrad.experiments.results import Estimate, Row
 from onegrad.experiments.schedule import Schedule, Unit
 from onegrad.experiments.spec import Experiment, Point
@@ -56,7 +56,7 @@ class Coordinator:
         self._engine = engine
         self._progress = progress
         self._schedule = Schedule(experiment)
-        self._under_way: dict[Future[Outcome], Unit] = {}
+        self._under_way: dict[Future[Done], list[Unit]] = {}
         self._again: deque[Unit] = deque()
         self._suspects: deque[Unit] = deque()
         self._computed = self._failed = 0
@@ -77,38 +77,51 @@ class Coordinator:
     def _give_out(self) -> bool:
         """Keep the engine busy; False if there is nothing left to do or to wait for."""
         while len(self._under_way) < self._engine.slots:
+            left = self._schedule.units_left
+            units = self._next_job(self._engine.job_size(left))
+            if not units:
+                break
+            self._under_way[self._engine.submit(units, left)] = units
+        if not self._under_way and self._suspects:
+            units = [self._suspects.popleft()]
+            self._under_way[self._engine.submit(units, 1)] = units
+        return bool(self._under_way)
+
+    def _next_job(self, size: int) -> list[Unit]:
+        """Up to `size` units; one that needs several threads goes alone."""
+        units: list[Unit] = []
+        while len(units) < size:
             unit = self._again.popleft() if self._again else self._schedule.next()
             if unit is None:
                 break
-            self._submit(unit)
-        if not self._under_way and self._suspects:
-            self._submit(self._suspects.popleft())
-        return bool(self._under_way)
+            if units and unit.threads > 1:
+                self._again.appendleft(unit)
+                break
+            units.append(unit)
+            if unit.threads > 1:
+                break
+        return units
 
-    def _submit(self, unit: Unit) -> None:
-        cells = self._schedule.total - self._schedule.done
-        self._under_way[self._engine.submit(unit, cells // len(unit.cells))] = unit
-
-    def _take_in(self, done: set[Future[Outcome]]) -> None:
+    def _take_in(self, done: set[Future[Done]]) -> None:
         new: list[tuple[Unit, list[tuple[int, Row]]]] = []
         broken = False
         while done:
             future = done.pop()
-            unit = self._under_way.pop(future)
-            error = future.exception()
+            units = self._under_way.pop(future)
+            error = CancelledError() if future.cancelled() else future.exception()
             if error is None:
-                outcome = future.result()
+                outcomes = future.result().outcomes
             elif self._engine.worker_died(error):
                 if not broken:  # all that was under way is lost with it
                     broken = True
                     done |= wait(self._under_way, _LOOK_ROUND).done
-                outcome = self._lost(unit)
+                outcomes = [self._lost(unit) for unit in units]
             else:
-                outcome = Failure(f"{type(error).__name__}: {error}")
-            if isinstance(outcome, Failure):
-                outcome = self._failure(unit, outcome)
-            if outcome:
-                new.append((unit, outcome))
+                outcomes = [Failure(f"{type(error).__name__}: {error}") for _ in units]
+            for unit, outcome in zip(units, outcomes, strict=True):
+                rows = self._failure(unit, outcome) if isinstance(outcome, Failure) else outcome
+                if rows:
+                    new.append((unit, rows))
         self._keep(new)
         if broken:
             self._engine.restart()

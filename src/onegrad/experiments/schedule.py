@@ -67,6 +67,7 @@ class Schedule:
         self.values: dict[tuple[int, str], dict[int, float]] = {}
         self.total = 0
         self.done = 0
+        self._usual = max(1, len(self.compare.simulated))
         number = {id(point): i for i, point in enumerate(experiment.points)}
         self._groups: list[_Group] = []
         self._ready: list[tuple[int, int]] = []  # (next seed, group)
@@ -90,6 +91,11 @@ class Schedule:
         for row in rows:
             self.values.setdefault((number, row.model), {})[row.seed] = row.test_error
 
+    @property
+    def units_left(self) -> int:
+        """About how many units are not in yet, if all were like the last one."""
+        return -(-(self.total - self.done) // self._usual)
+
     def next(self) -> Unit | None:
         """The next unit, or None: nothing is left, or a round waits for units under way."""
         while self._ready or self._theories:
@@ -99,6 +105,7 @@ class Schedule:
                 seed, index = heapq.heappop(self._ready)
                 unit = self._repetition(index, seed)
             if unit is not None:
+                self._usual = len(unit.cells)
                 return unit
         return None
 

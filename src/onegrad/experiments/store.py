@@ -102,8 +102,9 @@ class Store:
             self._open()
 
     def _open(self) -> None:
-        owner = self._db.execute("PRAGMA application_id").fetchone()[0]
+        # in this order: a second run that is just making the tables sets the owner with them
         fresh = not self._db.execute("SELECT 1 FROM sqlite_master").fetchone()
+        owner = self._db.execute("PRAGMA application_id").fetchone()[0]
         if not fresh and owner != _APPLICATION:
             raise StoreError(f"{self.path} is an SQLite file of another program. {self._way_out()}")
         if not fresh and self._db.execute("PRAGMA quick_check").fetchone()[0] != "ok":

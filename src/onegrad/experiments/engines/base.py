@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from onegrad.errors import OnegradError
-from onegrad.experiments.engines.work import Outcome
+from onegrad.experiments.engines.work import Done
 from onegrad.experiments.schedule import Unit
 
 
@@ -18,19 +19,38 @@ class EngineError(OnegradError):
 
 
 class Engine(ABC):
-    """Units go in, futures come out; an `Executor` of somebody else does the work.
+    """Jobs go in, futures come out; an `Executor` of somebody else does the work.
 
-    `slots` is how many units should be under way at once: enough to keep every worker busy, few
-    enough that little is lost.
+    A job is a unit or, where units are short, as many as take `job_seconds` together: twenty times
+    and more what it costs to send one.
     """
+
+    job_seconds: ClassVar[float]
+
+    def __init__(self) -> None:
+        self._each = math.inf  # seconds per unit, of late
 
     @property
     @abstractmethod
-    def slots(self) -> int: ...
+    def slots(self) -> int:
+        """How many jobs should be under way: all workers busy, and little to lose."""
+
+    def job_size(self, left: int) -> int:
+        """Units of the next job, when about `left` are still to come: never a long last one."""
+        return max(1, min(int(self.job_seconds / self._each), left // (2 * self.slots), 100))
+
+    def submit(self, units: Sequence[Unit], left: int) -> Future[Done]:
+        future = self._submit(units, left)
+        future.add_done_callback(lambda done: self._measure(done, len(units)))
+        return future
 
     @abstractmethod
-    def submit(self, unit: Unit, left: int) -> Future[Outcome]:
-        """left : an estimate of the units still to come after this one"""
+    def _submit(self, units: Sequence[Unit], left: int) -> Future[Done]: ...
+
+    def _measure(self, future: Future[Done], units: int) -> None:
+        if not future.cancelled() and future.exception() is None:
+            each = max(future.result().seconds / units, 1e-6)
+            self._each = each if math.isinf(self._each) else (self._each + each) / 2
 
     def worker_died(self, error: BaseException) -> bool:
         """Whether a future has this exception because of its worker, not of its unit."""
@@ -45,16 +65,14 @@ class Engine(ABC):
         """Called while nothing arrives: raise EngineError if nothing ever will."""
 
     @abstractmethod
-    def close(self, at_once: bool = False) -> None:
-        """End the workers; `at_once`: in the middle of what they do."""
+    def close(self) -> None:
+        """End the workers, in the middle of what they do if need be."""
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
-        self.close(at_once=kind is not None)
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Here(Executor):

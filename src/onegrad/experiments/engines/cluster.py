@@ -5,18 +5,22 @@ from __future__ import annotations
 import logging
 import time
 import warnings
+from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from typing import Any
 
 from onegrad import __version__
 from onegrad.experiments.engines.base import Engine, EngineError, cores
-from onegrad.experiments.engines.work import Outcome, children_ignore_ctrl_c, pack, work_on_packed
+from onegrad.experiments.engines.work import Done, children_ignore_ctrl_c, pack, work_on_packed
 from onegrad.experiments.schedule import Unit
 from onegrad.experiments.spec import Experiment
 
 _CONNECT = 10.0  # seconds to wait for a scheduler
 _NO_WORKERS = 60.0  # seconds to wait for a first worker, or for one to come back
 _COUNT_AGAIN = 2.0
+_FAREWELL = 2.0
+_TALKATIVE = ("distributed", "distributed.client", "tornado.application")  # of what we handle
 
 
 class Cluster(Engine):
@@ -26,14 +30,18 @@ class Cluster(Engine):
     whose worker dies is moved to another one by dask itself.
     """
 
+    job_seconds = 0.3
+
     def __init__(self, experiment: Experiment, workers: int | None, scheduler: str | None) -> None:
+        super().__init__()
         try:
             import distributed
         except ImportError:
             raise EngineError(
                 'engine = "dask" needs dask.distributed: pip install "onegrad[cluster]"'
             ) from None
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        for name in _TALKATIVE:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         self._killed = distributed.KilledWorker
         self._address = scheduler or "here"
         self._own: Any = None
@@ -41,7 +49,7 @@ class Cluster(Engine):
             with children_ignore_ctrl_c():
                 self._own = distributed.LocalCluster(
                     n_workers=workers or cores(), threads_per_worker=1, processes=True,
-                    dashboard_address=None, silence_logs=logging.CRITICAL,
+                    dashboard_address=":0", silence_logs=logging.CRITICAL,
                 )  # fmt: skip
         self._client = self._connect(distributed.Client, scheduler)
         self._executor = self._client.get_executor(pure=False)
@@ -54,7 +62,7 @@ class Cluster(Engine):
                 packed = pack(experiment.points)
                 self._points = self._client.submit(bytes, packed, pure=False)
         except BaseException:
-            self.close(at_once=True)
+            self.close()
             raise
 
     def _connect(self, client: Any, scheduler: str | None) -> Any:
@@ -97,20 +105,29 @@ class Cluster(Engine):
     def slots(self) -> int:
         """Workers come and go, so that they are counted again from time to time."""
         if time.monotonic() - self._counted > _COUNT_AGAIN:
-            self._slots = max(2, 2 * len(self._client.nthreads()))
+            self._slots = max(4, 4 * self._workers())
             self._counted = time.monotonic()
         return self._slots
 
-    def submit(self, unit: Unit, left: int) -> Future[Outcome]:
-        future: Future[Outcome] = self._executor.submit(work_on_packed, self._points, unit)
+    def _workers(self) -> int:
+        with suppress(OSError):
+            if self._client.status == "running":
+                return len(self._client.nthreads())
+        raise self._gone()
+
+    def _gone(self) -> EngineError:
+        return EngineError(
+            f"the dask scheduler at {self._address} went away or dropped the work. Every row that "
+            "arrived is kept; see that it runs, and run the same command again"
+        )
+
+    def _submit(self, units: Sequence[Unit], left: int) -> Future[Done]:
+        future: Future[Done] = self._executor.submit(work_on_packed, self._points, units)
         return future
 
     def worker_died(self, error: BaseException) -> bool:
         if isinstance(error, CancelledError):
-            raise EngineError(
-                f"the dask scheduler at {self._address} dropped the work. Every row that arrived "
-                "is kept; see that it runs, and run the same command again"
-            )
+            raise self._gone()
         return isinstance(error, self._killed)
 
     def restart(self) -> None:
@@ -118,22 +135,19 @@ class Cluster(Engine):
 
     def check(self) -> None:
         deadline = time.monotonic() + _NO_WORKERS
-        while self._client.status == "running" and not self._client.nthreads():
+        while not self._workers():
             if time.monotonic() > deadline:
                 raise EngineError(self._nobody())
             time.sleep(0.5)
-        if self._client.status != "running":
-            raise EngineError(
-                f"the dask scheduler at {self._address} went away. Every row that arrived is kept; "
-                "start it and run the same command again"
-            )
 
-    def close(self, at_once: bool = False) -> None:
+    def close(self) -> None:
         self._executor.shutdown(wait=False)
         self._points = None
-        self._client.close(timeout=2)
-        if self._own is not None:
-            self._own.close(timeout=2)
+        for ending in (self._client, self._own):
+            # slow good-byes are no failure: worker processes end with the one that started them
+            with suppress(TimeoutError, OSError):
+                if ending is not None:
+                    ending.close(timeout=_FAREWELL)
 
 
 def _version() -> str:

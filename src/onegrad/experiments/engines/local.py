@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
-import time
+from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 
 from onegrad.experiments.engines.base import Engine, Here, cores
 from onegrad.experiments.engines.work import (
-    Outcome,
+    Done,
     children_ignore_ctrl_c,
     pack,
     start_worker,
@@ -36,46 +37,39 @@ class Local(Engine):
     when the first units say that there is enough to do.
     """
 
+    job_seconds = 0.05
+
     def __init__(self, experiment: Experiment, workers: int | None = None) -> None:
+        super().__init__()
         self._experiment = experiment
         self._workers = workers
         self._here = Here()
         self._pool: Executor | None = None
         self._size = 0
-        self._seconds = 0.0
-        self._measured = 0
 
     @property
     def slots(self) -> int:
-        return 1 if self._pool is None else 2 * self._size
+        return 1 if self._pool is None else 3 * self._size
 
-    def submit(self, unit: Unit, left: int) -> Future[Outcome]:
-        if unit.threads > 1 or not self._worth_workers(left):
-            return self._compute_here(unit)
+    def _submit(self, units: Sequence[Unit], left: int) -> Future[Done]:
+        if units[0].threads > 1 or not self._worth_workers(left):
+            return self._here.submit(work, self._experiment.points, units)
         try:
             if self._pool is None:
                 self._pool = self._start()
             with children_ignore_ctrl_c():  # the first ones start the processes
-                return self._pool.submit(work_on_started, unit)
+                return self._pool.submit(work_on_started, units)
         except BrokenExecutor as error:
-            broken: Future[Outcome] = Future()
+            broken: Future[Done] = Future()
             broken.set_exception(error)
             return broken
-
-    def _compute_here(self, unit: Unit) -> Future[Outcome]:
-        start = time.perf_counter()
-        future = self._here.submit(work, self._experiment.points, unit)
-        self._seconds += time.perf_counter() - start
-        self._measured += 1
-        return future
 
     def _worth_workers(self, left: int) -> bool:
         if self._pool is not None:
             return True
-        if self._workers is None:
-            each = self._seconds / self._measured if self._measured else 0.0
-            return cores() > 1 and each * left > _WORTH_WORKERS
-        return self._workers > 1
+        if self._workers is not None:
+            return self._workers > 1
+        return cores() > 1 and math.isfinite(self._each) and self._each * left > _WORTH_WORKERS
 
     def _start(self) -> Executor:
         from loky import ProcessPoolExecutor
@@ -95,7 +89,7 @@ class Local(Engine):
     def check(self) -> None:
         """Nothing to do: loky tells when a process dies."""
 
-    def close(self, at_once: bool = False) -> None:
+    def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
             self._pool = None

@@ -29,18 +29,33 @@ class Failure:
 
 Outcome = list[tuple[int, Row]] | Failure
 
+
+@dataclass(frozen=True)
+class Done:
+    """What came of the units of a job, one outcome each, and how long it took."""
+
+    outcomes: list[Outcome]
+    seconds: float
+
+
 # A process computes one unit at a time, however many threads its engine gives it: the number of
 # BLAS threads is set for the process as a whole.
 _one_at_a_time = threading.Lock()
 
 
-def work(points: Sequence[Point], unit: Unit) -> Outcome:
-    """The rows that are wanted of a unit, each with the number of its point."""
+def work(points: Sequence[Point], units: Sequence[Unit]) -> Done:
     with _one_at_a_time:
-        try:
-            return _rows(points, unit)
-        except Exception as error:
-            return Failure(f"{type(error).__name__}: {error}")
+        start = time.perf_counter()
+        outcomes = [_outcome(points, unit) for unit in units]
+        return Done(outcomes, time.perf_counter() - start)
+
+
+def _outcome(points: Sequence[Point], unit: Unit) -> Outcome:
+    """The rows that are wanted of a unit, each with the number of its point."""
+    try:
+        return _rows(points, unit)
+    except Exception as error:
+        return Failure(f"{type(error).__name__}: {error}")
 
 
 def _rows(points: Sequence[Point], unit: Unit) -> list[tuple[int, Row]]:
@@ -68,12 +83,12 @@ def start_worker(packed: bytes, parent: int) -> None:
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
-def work_on_started(unit: Unit) -> Outcome:
-    return work_on_packed(_packed, unit)
+def work_on_started(units: Sequence[Unit]) -> Done:
+    return work_on_packed(_packed, units)
 
 
-def work_on_packed(packed: bytes, unit: Unit) -> Outcome:
-    return work(_unpacked(packed), unit)
+def work_on_packed(packed: bytes, units: Sequence[Unit]) -> Done:
+    return work(_unpacked(packed), units)
 
 
 def pack(points: tuple[Point, ...]) -> bytes:

@@ -1,0 +1,290 @@
+"""Real processes are killed, interrupted and starved; no row is lost, repeated or different."""
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+import onegrad as og
+
+SPEC = """
+name = "survivor"
+[data]
+model = "mixture"
+dim = 60
+[network]
+width = 50
+[training]
+samples = 60
+[scaling]
+strength = 0.6
+weighting = 0.5
+[compare]
+models = ["network", "hermite"]
+seeds = {seeds}
+[sweep]
+"network.activation" = ["relu", "erf"]
+"training.samples" = [60, 70]
+"training.ridge" = [1e-4, 1e-3, 1e-2]
+"""
+SEEDS = 60
+ROWS = 12 * 2 * SEEDS
+PATIENCE = 90  # seconds: machines may be slow and busy
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory):
+    path = tmp_path_factory.mktemp("survival") / "spec.toml"
+    path.write_text(SPEC.format(seeds=SEEDS))
+    return path
+
+
+@pytest.fixture(scope="module")
+def quiet(spec):
+    """What an undisturbed run in this process stores."""
+    og.run(spec, spec.parent / "quiet", workers=1)
+    rows = content(spec.parent / "quiet")
+    assert len(rows) == ROWS
+    return rows
+
+
+def content(folder):
+    with contextlib.closing(sqlite3.connect(folder / "results.sqlite")) as db:
+        return db.execute(
+            "SELECT point, model, seed, test_error, train_error, train_objective, status FROM rows "
+            "ORDER BY 1, 2, 3"
+        ).fetchall()
+
+
+def stored(folder):
+    """Rows so far, while somebody else is writing."""
+    with contextlib.suppress(sqlite3.OperationalError):
+        return len(content(folder)) if (folder / "results.sqlite").exists() else 0
+    return 0
+
+
+class Run:
+    """A run in a process group of its own, whose processes can be told by a mark.
+
+    From Python, which draws no figure; from the command line if `command`.
+    """
+
+    def __init__(self, spec, out, command=False, **options):
+        self.out = out
+        program = ["-c", f"import onegrad as og; og.run({str(spec)!r}, {str(out)!r}, **{options})"]
+        if command:
+            program = ["-m", "onegrad", "run", str(spec), "--out", str(out)]
+            program += [word for k, v in options.items() for word in (f"--{k}", str(v))]
+        self.mark = f"ONEGRAD_TEST={uuid.uuid4().hex}"
+        name, _, value = self.mark.partition("=")
+        self.process = subprocess.Popen(
+            [sys.executable, *program],
+            env=os.environ | {name: value},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def processes(self):
+        found = []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                if self.mark.encode() in path.read_bytes():
+                    found.append(int(path.parent.name))
+        return found
+
+    def workers(self):
+        """Those that compute: not the coordinator, nor a tracker of resources."""
+        found = []
+        for pid in self.processes():
+            with contextlib.suppress(OSError):
+                text = Path(f"/proc/{pid}/cmdline").read_text()
+                if pid != self.process.pid and "resource_tracker" not in text:
+                    found.append(pid)
+        return found
+
+    def wait_for_rows(self, count):
+        wait_until(lambda: stored(self.out) >= count or self.process.poll() is not None)
+        assert self.process.poll() is None, self.process.communicate()
+
+    def finish(self):
+        _, error = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, error
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_the_coordinator_is_killed_at_random_moments(spec, quiet, tmp_path):
+    """kill -9 twenty times, and the end is that of one quiet run; workers do not outlive it."""
+    rng = random.Random(0)
+    progress, runs = {0}, []
+    for turn in range(20):
+        run = Run(spec, tmp_path, workers=2)
+        runs.append(run)
+        if turn % 2:  # some time after it was started
+            time.sleep(rng.uniform(0.3, 3.0))
+        else:  # some time after its first row
+            before = stored(tmp_path)
+            wait_until(lambda: stored(tmp_path) > before or run.process.poll() is not None)  # noqa: B023
+            time.sleep(rng.uniform(0.0, 0.3))
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(run.process.pid, signal.SIGKILL)
+        run.finish()
+        progress.add(stored(tmp_path))
+    assert len(progress) > 5, "was hardly ever killed in the middle of the work"
+    wait_until(lambda: not any(run.processes() for run in runs))
+    assert Run(spec, tmp_path).finish()[0] == 0
+    assert content(tmp_path) == quiet
+
+
+def test_a_local_worker_is_killed(spec, quiet, tmp_path):
+    run = Run(spec, tmp_path, workers=2)
+    run.wait_for_rows(24)
+    os.kill(run.workers()[0], signal.SIGKILL)
+    code, error = run.finish()
+    assert code == 0, error
+    assert error == ""
+    assert content(tmp_path) == quiet
+
+
+@contextlib.contextmanager
+def dask_cluster(folder):
+    """A scheduler and two workers, each a process of its own on the loopback address."""
+    where = folder / "scheduler.json"
+    base = [sys.executable, "-m", "dask"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    processes = [
+        subprocess.Popen(
+            [
+                *base,
+                "scheduler",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                "0",
+                "--no-dashboard",
+                "--scheduler-file",
+                str(where),
+            ],
+            **quiet,
+        )
+    ]
+    try:
+        wait_until(where.exists)
+        processes += [
+            subprocess.Popen(
+                [*base, "worker", "--scheduler-file", str(where), "--nthreads", "1", "--no-nanny",
+                 "--no-dashboard", "--local-directory", str(folder)], **quiet,
+            )
+            for _ in range(2)
+        ]  # fmt: skip
+        yield json.loads(where.read_text())["address"], *processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.slow
+def test_a_dask_worker_is_killed(spec, quiet, tmp_path):
+    """A real scheduler and two workers, one of which is killed: the other one goes on.
+
+    When the scheduler itself is killed, the run stops and says so.
+    """
+    long = tmp_path / "long.toml"
+    long.write_text(SPEC.format(seeds=100_000))
+    with dask_cluster(tmp_path) as (address, scheduler, first, second):
+        run = Run(spec, tmp_path / "out", scheduler=address)
+        run.wait_for_rows(24)
+        first.kill()
+        code, error = run.finish()
+        assert code == 0, error
+        assert error == ""
+        assert second.poll() is None
+        assert content(tmp_path / "out") == quiet
+        run = Run(long, tmp_path / "long", command=True, scheduler=address)
+        run.wait_for_rows(24)
+        scheduler.kill()
+        code, error = run.finish()
+    assert code == 2
+    assert "scheduler" in error and "run the same command again" in error
+    assert error.count("\n") == 1, error
+    assert stored(tmp_path / "long") >= 24
+
+
+@pytest.mark.parametrize("options", [{"workers": 1}, {"workers": 2}, {"engine": "dask"}])
+def test_ctrl_c(spec, tmp_path, options):
+    """As from a terminal: to every process at once. Only the coordinator answers, in one line."""
+    long = tmp_path / "long.toml"
+    long.write_text(SPEC.format(seeds=100_000))
+    run = Run(long, tmp_path / "out", command=True, **options)
+    run.wait_for_rows(24)
+    os.killpg(run.process.pid, signal.SIGINT)
+    start = time.monotonic()
+    code, error = run.finish()
+    assert code == 130, error
+    assert "run the same command again" in error and error.count("\n") == 1, error
+    wait_until(lambda: not run.processes())
+    assert time.monotonic() - start < 20  # about one second on a machine with nothing else to do
+    assert stored(tmp_path / "out") >= 24
+
+
+def test_two_runs_at_once(spec, quiet, tmp_path):
+    """On one store from its first moment on: nothing is corrupted, nothing is there twice."""
+    runs = [Run(spec, tmp_path, workers=1) for _ in range(3)]
+    for run in runs:
+        code, error = run.finish()
+        assert code == 0 and error == "", error
+    assert content(tmp_path) == quiet
+    with contextlib.closing(sqlite3.connect(tmp_path / "results.sqlite")) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 400 kB in memory."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(folder)]
+    done = subprocess.run(mount, capture_output=True, text=True)
+    if done.returncode != 0:
+        assert not (os.environ.get("CI") and os.geteuid() == 0), done.stderr
+        pytest.skip(f"may not mount a small file system here: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.skipif(shutil.which("mount") is None, reason="no mount command")
+def test_a_full_disk_stops_the_run_and_spoils_nothing(spec, quiet, small_disk, tmp_path):
+    code, error = Run(spec, small_disk, command=True, workers=1).finish()
+    assert code == 2
+    assert "the disk is full" in error and "run the same command again" in error.lower(), error
+    assert "Traceback" not in error
+    # what was stored is readable where it is, and the run goes on once there is room
+    kept = content(small_disk)
+    assert 0 < len(kept) < ROWS and set(kept) <= set(quiet)
+    larger = tmp_path / "larger"
+    shutil.copytree(small_disk, larger)
+    assert set(content(larger)) == set(kept)
+    code, error = Run(spec, larger).finish()
+    assert code == 0, error
+    assert content(larger) == quiet
