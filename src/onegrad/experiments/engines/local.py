@@ -69,6 +69,8 @@ class Local(Engine):
             return True
         if self._workers is not None:
             return self._workers > 1
+        if self._experiment.compare.device.startswith("cuda"):
+            return False  # one GPU does not get faster by being shared
         return cores() > 1 and math.isfinite(self._each) and self._each * left > _WORTH_WORKERS
 
     def _start(self) -> Executor:
