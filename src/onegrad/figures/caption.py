@@ -38,6 +38,10 @@ def _sizes(experiment: Experiment) -> list[str]:
         parts["scaling.exponent"] = (
             f"η = {problem.scaling.constant or 1:g}·m^{problem.scaling.exponent:g}"
         )
+    if problem.training.rate is not None:
+        parts["training.rate"] = f"η = {problem.rate:g}"
+    if getattr(problem.data, "spread", None) is not None:
+        parts["data.spread"] = f"θ = {problem.spread:g}"
     swept = set(experiment.sweep)
     ratio = problem.network.width_ratio
     if ratio is not None and "training.samples" in swept:

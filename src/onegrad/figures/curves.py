@@ -89,6 +89,8 @@ def _draw_panel(panel: Axes, curves: dict[str, list[Summary]], axis: str, quanti
             ticks = _spaced(sorted(set(xs)))
             panel.set_xticks(ticks, [f"{x:g}" for x in ticks])
             panel.minorticks_off()
+        elif all(x == int(x) for x in xs) and len(set(xs)) <= 10:
+            panel.set_xticks(sorted(set(xs)))
     else:
         panel.set_xticks([])
     if values and max(values) / min(values) > 8:
@@ -135,4 +137,4 @@ def _legend(figure: Figure, curves: dict[str, list[Summary]]) -> None:
             continue
         style = {k: v for k, v in _mark(model, "#555555").items() if k != "elinewidth"}
         handles.append(Line2D([], [], label=model, **style))
-    figure.legend(handles=handles, loc="outside right upper")
+    figure.legend(handles=handles, loc="outside right center")

@@ -60,8 +60,11 @@ def save_difference_map(experiment: Experiment, results: Results, folder: Path) 
 
 
 def draw_difference_map(experiment: Experiment, results: Results) -> Figure:
-    """Red is worse than the reference, blue better; a dot marks what two standard errors cover."""
-    from matplotlib.colors import Normalize
+    """Red is worse than the reference, blue better; a dot marks what two standard errors cover.
+
+    Beyond 50 % the colour scale is logarithmic outside ±5 %, so that small differences are seen.
+    """
+    from matplotlib.colors import Normalize, SymLogNorm
 
     reference = experiment.figure.reference
     quantity = experiment.figure.quantities[0]
@@ -73,7 +76,7 @@ def draw_difference_map(experiment: Experiment, results: Results) -> Figure:
     panels = _panels(experiment, results, compare)
     finite = np.abs(_finite(panels))
     most = float(finite.max()) if finite.size else 1.0
-    norm = Normalize(-most, most)
+    norm = SymLogNorm(5.0, vmin=-most, vmax=most) if most > 50 else Normalize(-most, most)
     scale = f"{label(quantity)}: percent above {reference}"
     text = caption(experiment, results, "·: within two standard errors of zero")
     return _draw(experiment, panels, norm, "RdBu_r", scale, text, _percent, dots=True)
@@ -162,6 +165,7 @@ def _draw(
     dots: bool = False,
 ) -> Figure:
     import matplotlib
+    from matplotlib.colors import LogNorm, SymLogNorm
     from matplotlib.figure import Figure
 
     across, up = experiment.figure.along(experiment.sweep)
@@ -189,13 +193,26 @@ def _draw(
                 if cells.values.size <= _MOST_WRITTEN:
                     _write(panel, cells, image, written, dots)
         assert image is not None
-        figure.colorbar(image, ax=grid, label=scale, shrink=0.8 if len(models) > 1 else 1.0)
+        bar = figure.colorbar(image, ax=grid, label=scale, shrink=0.8 if len(models) > 1 else 1.0)
+        if isinstance(norm, LogNorm | SymLogNorm):
+            ticks = _round_ticks(norm)
+            bar.set_ticks(ticks, labels=[f"{t:g}" for t in ticks], minor=False)
+            bar.minorticks_off()
         for panel in grid[-1]:
             panel.set_xlabel(_brief(across))
         for panel in grid[:, 0]:
             panel.set_ylabel(_brief(up))
         head(figure, experiment.name, text)
     return figure
+
+
+def _round_ticks(norm: Any) -> list[float]:
+    """1, 2 and 5 times powers of ten that a logarithmic scale covers, of both signs if it does."""
+    round_numbers = [t * 10.0**p for p in range(-12, 12) for t in (1, 2, 5)]
+    if norm.vmin > 0:
+        return [t for t in round_numbers if norm.vmin <= t <= norm.vmax]
+    positive = [t for t in round_numbers if norm.linthresh <= t <= norm.vmax]
+    return [*(-t for t in reversed(positive)), 0.0, *positive]
 
 
 def _brief(key: str) -> str:
