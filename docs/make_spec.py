@@ -39,12 +39,12 @@ a Gaussian mixture fitted to images, arrays or files: [real-data.md](real-data.m
 
 `compare.seeds = "auto"` gives every point as many as it needs: rounds of repetitions, at least 8
 and at most `most_seeds`, until the standard error of each model's mean test error is below
-`precision` of that mean. Rounds are decided by the numbers of the seeds, not by which row came first, so that
-the rows are the same on any engine and after any interruption; the table and the JSON say how many
-each point got. Stopping by what was seen makes error bars too small if it is done from the second
-row on. With 8 as the least, and few looks, it is not to be seen: in 3000 trials on normal errors
-the mean was unbiased, and off by more than two standard errors in 4 to 8 % of them; 8.6 % is what
-8 repetitions without any stopping rule give.
+`precision` of that mean. Rounds are decided by the numbers of the seeds, not by which row came
+first, so that the rows are the same on any engine and after any interruption; the JSON and
+figure.csv say how many each point got. Stopping by what was seen makes error bars too small if it
+is done from the second row on. With 8 as the least, and few looks, it is not to be seen: in 3000
+trials on normal errors the mean was unbiased, and off by more than two standard errors in 4–8 %
+of them; 8.6 % is what 8 repetitions without any stopping rule give.
 
 ## Engines
 
