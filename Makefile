@@ -14,8 +14,9 @@ explore: $(INSTALLED)  ## the page: sliders, theory curves, simulated points
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[explore]"
 	$(BIN)/onegrad explore
 
-test: $(READY) check system  ## every test
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
+test: $(READY) check system  ## every test; those of the page by themselves, because they time it
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal --ignore=tests/page
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/page
 
 quick: $(READY)  ## the tests that take seconds
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal -m "not slow"
