@@ -97,17 +97,26 @@ class Prepared:
 
     sample: Sample
     moments: tuple[GroupMoments, ...]
-    noisy: Array
+    white: Array
 
     @classmethod
     def of(cls, sample: Sample, rng: np.random.Generator) -> Prepared:
         moments = tuple(
             GroupMoments.of(sample.x[sample.group == c], sample.noise) for c in range(sample.groups)
         )
-        noisy = sample.x
-        if sample.noise:
-            noisy = noisy + np.sqrt(sample.noise) * rng.standard_normal(noisy.shape)
-        return cls(sample, moments, noisy)
+        size = sample.x.shape if sample.noise else (0, 0)
+        return cls(sample, moments, rng.standard_normal(size))
+
+    def like(self, sample: Sample) -> Prepared:
+        """Another sample of the same population and size: its moments and noise are as good."""
+        return Prepared(sample, self.moments, self.white)
+
+    def projections(self, basis: Array) -> Array:
+        """κ = Vᵀx of every sample, noise included."""
+        kappa = self.sample.x @ basis
+        if self.sample.noise:
+            kappa += np.sqrt(self.sample.noise) * (self.white @ basis)
+        return np.asarray(kappa)
 
 
 @dataclass(frozen=True)
@@ -170,7 +179,7 @@ class Conditioned:
         means = np.stack([m.mean for m in moments], axis=1)
         basis = orthonormal(np.hstack([directions, means, *leading]))
         parts = tuple(_group_features(m, weights, basis) for m in moments)
-        return cls(prepared.sample, activation, basis, prepared.noisy @ basis, parts)
+        return cls(prepared.sample, activation, basis, prepared.projections(basis), parts)
 
     def blocks(self, rows: np.ndarray | None = None) -> Iterator[Block]:
         """The features at the given nodes (all by default), group by group."""

@@ -72,6 +72,8 @@ def predict_from_layers(
 ) -> SemiParametric:
     """Errors of ridge regression on the features of drawn first layers (`draw(0)`, `draw(1)`, …).
 
+    All layers have samples of one population, equally many.
+
     On the first layer the rank is doubled until it does not matter, the nodes are halved for
     Richardson's extrapolation in 1/S (eq. (13)), and responses of their own are given to some
     nodes (eq. (14)); more layers are averaged until the mean is known to half the accuracy (two
@@ -92,7 +94,7 @@ def predict_from_layers(
     for i in range(1, most_draws):
         layer = draw(i)
         if layer.sample is not prepared.sample:
-            prepared = Prepared.of(layer.sample, np.random.default_rng(seed))
+            prepared = prepared.like(layer.sample)
         nodes = _condition(layer, prepared, activation, first.rank)
         plain, _, _ = common_errors(feature_moments(nodes, np.arange(len(nodes.sample))), problem)
         found.append(np.array(plain) * correction)
