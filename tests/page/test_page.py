@@ -217,6 +217,27 @@ def test_every_preset_opens_with_one_click(visit):
         assert page.get_attribute(f"#presets [data-name='{name}']", "aria-pressed") == "true"
 
 
+def test_every_task_has_a_curve_against_every_setting(visit):
+    page = visit.open()
+    for task in ("regression", "classification", "isotropic"):
+        page.select_option("#task", task)
+        keys = page.eval_on_selector_all("#axis option", "all => all.map(o => o.value)")
+        assert len(keys) >= 7
+        for key in keys:
+            page.evaluate("delete document.body.dataset.quality")
+            page.select_option("#axis", key)
+            page.wait_for_selector("body[data-quality]", timeout=30_000)
+            assert not page.locator("#alert").is_visible(), (key, page.inner_text("#alert"))
+
+
+def test_more_inputs_keep_the_ratios(visit):
+    page = visit.open(SMALL)
+    page.fill("[data-key='data.dim'] input[type=number]", "300")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => location.hash.includes('training.samples=300')")
+    visit.settle()
+
+
 def test_png_has_the_plot(visit, tmp_path):
     page = visit.open(SMALL)
     path = download(page, "#download-png", tmp_path)

@@ -81,6 +81,7 @@ const page = {
 
   /** What stands below the plot once the numbers are there. */
   settled(quality, { methods = [], worst = 0, failed } = {}) {
+    methods = [...new Set(methods.map((name) => name.replace(/, regime.*/, "")))];
     page.methods = methods.join(" and ");
     const took = page.took ? `, ${Math.round(page.took)} ms` : "";
     const how = quality === "coarse" ? "coarse nodes, refining…" : worst ? `numerics to ${show(100 * worst, 1)} %` : "";

@@ -1,7 +1,7 @@
 // The settings beside the plot, built from what the server says about each key.
 
 import { el, show } from "./dom.js";
-import { setKey, sliderOf, taskOf, valueOf, written } from "./state.js";
+import { setInputs, setKey, sliderOf, taskOf, valueOf, written } from "./state.js";
 
 const GROUPS = [
   ["the step", ["scaling."]],
@@ -99,7 +99,9 @@ function sliderRow(about, state, slider, changed) {
   });
   range.value = now === null ? range.min : whole ? now : place(slider, now);
   const set = (x) => {
-    setKey(state.tables, slider.key, written(slider, x, state.tables));
+    const next = written(slider, x, state.tables);
+    if (slider.key === "data.dim") setInputs(state.tables, next);
+    else setKey(state.tables, slider.key, next);
     if (state.curves.key === slider.key) state.curves = { key: "network.activation", values: [state.tables.network.activation] };
     range.setAttribute("aria-valuetext", show(valueOf(slider, state.tables)));
     changed("value", slider.key);

@@ -115,7 +115,6 @@ const DEFAULTS = { "data.rank": 1, "data.alignment": 0, "data.mean": 0, "labels.
 /** Set a key; whatever says the same thing in another way goes. */
 export function setKey(tables, key, value) {
   const [table, name] = key.split(".");
-  const before = tables.data?.dim;
   tables[table] = { ...(tables[table] ?? {}), [name]: value };
   if (key === "network.width_ratio") delete tables.network.width;
   if (table === "scaling") {
@@ -126,11 +125,15 @@ export function setKey(tables, key, value) {
     if (name === "constant") tables.scaling.exponent ??= 0.3;
   }
   if (key === "data.rank") delete tables.data.strengths;
-  if (key === "data.dim" && before) {
-    for (const size of ["samples", "step_samples"]) {
-      if (tables.training[size]) tables.training[size] = Math.max(1, Math.round((tables.training[size] * value) / before));
-    }
+}
+
+/** Another number of inputs at the same m/n: the samples follow. */
+export function setInputs(tables, inputs) {
+  const ratio = inputs / tables.data.dim;
+  for (const size of ["samples", "step_samples"]) {
+    if (tables.training[size]) tables.training[size] = Math.max(1, Math.round(tables.training[size] * ratio));
   }
+  setKey(tables, "data.dim", inputs);
 }
 
 // --- axes ---------------------------------------------------------------------------------
