@@ -105,7 +105,7 @@ def test_copy_as_spec_runs(visit, tmp_path):
 
 def test_the_spec_of_every_view_is_valid(visit):
     page = visit.open()
-    for preset in ("weighting", "staircase", "feature-spectrum", "mixture-ratio"):
+    for preset in ("finite-size", "staircase", "error-map", "mixture-ratio"):
         page.click(f"#presets [data-name='{preset}']")
         for view in ("curve", "map", "features"):
             page.click(f"#tab-{view}")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from onegrad.errors import OnegradError, SpecError
 from onegrad.experiments.predict import predict
+from onegrad.experiments.run import run_experiment
 from onegrad.experiments.spec import Experiment, preset_names
 from onegrad.explorer import controls, server
 from onegrad.explorer.pool import Lane, Task
@@ -81,6 +82,26 @@ _tables = st.dictionaries(
 def test_toml_reads_back_as_it_was(tables, name):
     tables = {"name": name.encode("utf-8", "ignore").decode()} | tables
     assert tomllib.loads(to_toml(tables)) == {k: v for k, v in tables.items() if v != {}}
+
+
+def test_toml_of_lists_that_advance_together():
+    tables = {"sweep": {"a.b": [1], "together": {"data.dim": [1, 2], "training.ridge": [0.1, 1]}}}
+    assert tomllib.loads(to_toml(tables)) == tables
+
+
+def test_a_stored_run_of_lists_that_advance_together(tmp_path):
+    together = {"data.dim": [30, 60], "training.samples": [40, 80]}
+    spec = MIXTURE | {
+        "compare": {"models": ["random-features"], "seeds": 2, "seed": 3},
+        "sweep": {"network.activation": ["relu", "tanh"], "together": together},
+    }
+    run_experiment(Experiment.from_tables(spec), tmp_path)
+    stored = open_stored(tmp_path)
+    assert stored["tables"]["sweep"] == spec["sweep"]
+    assert stored["tables"]["compare"]["seed"] == 3
+    again = Experiment.from_tables(stored["tables"])
+    assert len(again.points) == len(stored["rows"]) == 4
+    assert all(row["seeds"] == 2 for row in stored["rows"])
 
 
 def test_toml_has_no_form_for_nothing():

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from onegrad.errors import SpecError
+from onegrad.experiments.plan import TOGETHER
 from onegrad.experiments.spec import Experiment
 from onegrad.explorer.bounds import (
     MESSAGE_BYTES,
@@ -112,18 +113,23 @@ def _sweep_of(tables: Mapping[str, Any]) -> Mapping[str, Any]:
     sweep = tables.get("sweep", {})
     if not isinstance(sweep, Mapping):
         raise SpecError.of("sweep", sweep, "must be a table of lists", "Write [sweep]")
-    for key, values in sweep.items():
+    tied = sweep.get(TOGETHER, {})
+    if not isinstance(tied, Mapping):
+        raise SpecError.of(f"sweep.{TOGETHER}", tied, "must be a table of lists")
+    alone = {key: values for key, values in sweep.items() if key != TOGETHER}
+    for key, values in (*alone.items(), *tied.items()):
         if not isinstance(values, list):
             raise SpecError.of(
                 f"sweep.{key}", values, "must be a list of values", f'For example "{key}" = [1]'
             )
-    count = math.prod(len(values) for values in sweep.values())
+    count = math.prod(len(values) for values in alone.values())
+    count *= max((len(values) for values in tied.values()), default=1)
     if count > POINTS:
         raise SpecError.of(
             "sweep", f"{count} points", f"must have at most {POINTS} on the page",
             "Use `onegrad run`",
         )  # fmt: skip
-    return sweep
+    return alone | dict(tied)
 
 
 def _refuse_what_is_outside(tables: Mapping[str, Any], sweep: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from onegrad.errors import SpecError
+from onegrad.experiments.plan import TOGETHER
 from onegrad.experiments.results import Results, Row
 from onegrad.experiments.store import MODEL_VERSIONS, StoreError
 from onegrad.explorer.work import finite
@@ -47,7 +48,7 @@ def open_stored(folder: Path) -> dict[str, Any]:
         "seed": compute.get("seed", 0),
         "degree": compute.get("degree", "auto"),
     }
-    tables["sweep"] = {name: _values(flat, name) for name in swept}
+    tables["sweep"] = _sweep(list(flat.values()), swept)
     summaries = [summary.as_json() for summary in results.summaries()]
     return {"name": results.name, "tables": tables, "rows": finite(summaries)}
 
@@ -86,9 +87,24 @@ def _differing(points: list[dict[str, Any]]) -> list[str]:
     return [key for key in keys if len({json.dumps(p.get(key)) for p in points}) > 1]
 
 
-def _values(flat: Mapping[str, Mapping[str, Any]], key: str) -> list[Any]:
-    seen = {json.dumps(point.get(key)): point.get(key) for point in flat.values()}
-    return sorted((v for v in seen.values() if v is not None), key=lambda v: (str(type(v)), v))
+def _sweep(points: list[dict[str, Any]], swept: list[str]) -> dict[str, Any]:
+    """The lists of the swept keys; those that change at the same points advance together."""
+    groups: dict[str, list[str]] = {}
+    for key in swept:
+        texts = [json.dumps(point.get(key)) for point in points]
+        order = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        groups.setdefault(json.dumps([order[text] for text in texts]), []).append(key)
+    sweep: dict[str, Any] = {}
+    for keys in groups.values():
+        rows = {json.dumps([p.get(k) for k in keys]): [p.get(k) for k in keys] for p in points}
+        known = [row for row in rows.values() if row[0] is not None]
+        known.sort(key=lambda row: (str(type(row[0])), row[0]))
+        lists = {key: [row[i] for row in known] for i, key in enumerate(keys)}
+        if len(keys) > 1 and TOGETHER not in sweep:
+            sweep[TOGETHER] = lists
+        else:
+            sweep |= lists
+    return sweep
 
 
 def _name(folder: Path) -> str:

@@ -18,12 +18,19 @@ def to_toml(tables: Mapping[str, Any]) -> str:
     [sweep]
     "network.width" = [1, 2]
     """
-    lines = [f"{_key(k)} = {_value(v)}" for k, v in tables.items() if not isinstance(v, Mapping)]
-    for name, table in tables.items():
-        if isinstance(table, Mapping) and table:
-            lines += ["", f"[{_key(name)}]"]
-            lines += [f"{_key(k)} = {_value(v)}" for k, v in table.items() if v is not None]
-    return "\n".join(lines).lstrip("\n") + "\n"
+    return "\n".join(_lines(tables, ())).lstrip("\n") + "\n"
+
+
+def _lines(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
+    """A table's own keys, then the tables in it."""
+    inner = {key: value for key, value in table.items() if isinstance(value, Mapping) and value}
+    own = {k: v for k, v in table.items() if not isinstance(v, Mapping) and v is not None}
+    lines = [f"{_key(key)} = {_value(value)}" for key, value in own.items()]
+    if path and (own or not inner):
+        lines = ["", f"[{'.'.join(path)}]", *lines]
+    for name, value in inner.items():
+        lines += _lines(value, (*path, _key(name)))
+    return lines
 
 
 def _key(key: str) -> str:

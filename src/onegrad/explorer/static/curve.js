@@ -26,7 +26,7 @@ export class Curve {
     this.axis = page.state.axis;
     const pick = el("select", { id: "axis", onchange: (event) => {
       page.state.axis = event.target.value;
-      page.state.range = page.state.dots = null;
+      page.state.range = page.state.dots = page.state.together = null;
       page.rebuild();
     } });
     for (const slider of page.sliders()) pick.append(el("option", { value: slider.key, selected: slider.key === axis.key }, `${slider.title}  ${slider.symbol}`));
@@ -57,11 +57,11 @@ export class Curve {
     const { page } = this;
     const { state } = page;
     const axis = page.slider(state.axis);
-    const xs = axisValues(axis, state.range, "curve", state.tables);
+    const xs = axisValues(axis, state.range, "curve", state.tables, state.together);
     const spec = sweepSpec(state, axis, xs, { compare: { models: ["theory"], seed: state.tables.compare.seed ?? 0 } });
     const size = xs.length;
     this.xs = xs;
-    this.values = xs.map((x) => shown(axis, written(axis, x, state.tables), state.tables));
+    this.values = state.together ? xs : xs.map((x) => shown(axis, written(axis, x, state.tables), state.tables));
     this.checkDots(axis);
     const ask = (coarse) => {
       const lines = state.curves.values.map((value) => ({ value, parts: new Array(size), left: size, accurate: !coarse }));
@@ -141,18 +141,18 @@ export class Curve {
   }
 
   setting() {
-    const { tables, axis, curves } = this.page.state;
+    const { tables, axis, curves, together } = this.page.state;
     const { compare, ...problem } = tables;
     const [table, name] = axis.split(".");
     const fixed = { ...problem, [table]: { ...problem[table], [name]: null } };
-    return JSON.stringify([fixed, axis, curves, compare.seed]);
+    return JSON.stringify([fixed, axis, curves, together, compare.seed]);
   }
 
   simulate() {
     const { page } = this;
     const { spec, xs } = curveSpec(page);
     const axis = page.slider(page.state.axis);
-    const values = xs.map((x) => shown(axis, written(axis, x, page.state.tables), page.state.tables));
+    const values = page.state.together ? xs : xs.map((x) => shown(axis, written(axis, x, page.state.tables), page.state.tables));
     const perSeed = page.state.curves.values.length * xs.length;
     const total = perSeed * spec.compare.seeds;
     const { runs } = page;
@@ -229,7 +229,7 @@ export class Curve {
 export function curveSpec(page) {
   const { state } = page;
   const axis = page.slider(state.axis);
-  const xs = state.dots ?? axisValues(axis, state.range, "dots", state.tables);
+  const xs = state.dots ?? axisValues(axis, state.range, "dots", state.tables, state.together);
   const name = `${axis.title}, ${page.about.tasks[taskOf(state.tables)].title}`;
   const spec = { name, ...sweepSpec(state, axis, xs), figure: { quantities: state.quantities } };
   return { xs, spec };

@@ -278,7 +278,7 @@ export class Map2D {
     const values = (slider) => axisValues(slider, null, 9, tables).map((v) => written(slider, v, tables));
     const compare = { ...tables.compare, models: ["theory"] };
     const name = `map of the ${LAYERS.test_error}: ${ax.title} and ${ay.title}`;
-    return { name, ...withSweep(copy({ ...tables, compare }), { [ax.key]: values(ax), [ay.key]: values(ay) }) };
+    return { name, ...withSweep(copy({ ...tables, compare }), { [ax.key]: values(ax), [ay.key]: values(ay) }), figure: { kind: "map" } };
   }
 
   table() {

@@ -16,7 +16,7 @@ export function withTask(about, name) {
   return {
     view: "curve", tables: copy(task.tables), axis: task.axis, range: null, dots: null,
     curves: { key: "network.activation", values: [...(task.activations ?? [task.tables.network.activation])] },
-    quantities: ["test_error", "train_error"], layer: "test_error", direction: "teacher",
+    together: null, quantities: ["test_error", "train_error"], layer: "test_error", direction: "teacher",
     component: 0,
   };
 }
@@ -50,18 +50,21 @@ export function fromTables(about, tables) {
   if (!tables.scaling) delete state.tables.scaling;
   if (!state.tables.compare.models) state.tables.compare.models = ["network", "theory"];
   if (typeof state.tables.compare.seeds !== "number") state.tables.compare.seeds = 10;
-  const sweep = tables.sweep ?? {};
+  const { together, ...separate } = tables.sweep ?? {};
+  const sweep = { ...together, ...separate };
+  const first = tables.figure?.axes?.[0];
   const numeric = Object.keys(sweep).filter((key) => key === "data.weights" || typeof sweep[key][0] === "number");
-  numeric.sort((a, b) => sweep[b].length - sweep[a].length);
+  numeric.sort((a, b) => (b === first) - (a === first) || sweep[b].length - sweep[a].length);
   const axis = numeric.find((key) => sliderOf(about, key, taskOf(tables)));
   if (axis) {
     state.axis = axis === "network.width" ? "network.width_ratio" : axis;
     const slider = sliderOf(about, axis, taskOf(tables));
     const seen = sweep[axis].map((value) => shown(slider, value, state.tables));
     state.dots = seen;
+    if (together?.[axis]) state.together = copy(together);
     if (seen.length > 1) state.range = [Math.min(...seen), Math.max(...seen)];
   }
-  const other = Object.keys(sweep).find((key) => key !== axis);
+  const other = Object.keys(separate).find((key) => key !== axis);
   state.curves = other
     ? { key: other, values: copy(sweep[other]) }
     : { key: "network.activation", values: [state.tables.network.activation ?? "relu"] };
@@ -139,7 +142,8 @@ export function setInputs(tables, inputs) {
 // --- axes ---------------------------------------------------------------------------------
 
 /** Values of an axis between two ends, in the slider's units: 20 for a line, 7 for dots. */
-export function axisValues(slider, range, kind, tables) {
+export function axisValues(slider, range, kind, tables, together = null) {
+  if (together?.[slider.key]) return together[slider.key].map((v) => shown(slider, v, tables));
   const [low, high] = range ?? [slider.low, slider.high];
   if (slider.kind === "whole") {
     const values = [];
@@ -161,6 +165,7 @@ export function axisValues(slider, range, kind, tables) {
 export function sweepSpec(state, slider, values, extra = {}) {
   const spec = { ...copy(state.tables), ...extra };
   const sweep = { [state.curves.key]: [...state.curves.values] };
+  if (state.together) return { ...spec, sweep: { ...sweep, together: copy(state.together) } };
   sweep[slider.key] = values.map((v) => written(slider, v, state.tables));
   return withSweep(spec, sweep);
 }
@@ -197,6 +202,7 @@ export function fromHash(about, hash) {
       else if (name in state && name !== "tables") state[name] = JSON.parse(text);
     }
     if (!tables.data || !tables.network || !tables.training || !VIEWS.includes(state.view)) return null;
+    if (state.together !== null && typeof state.together !== "object") return null;
     if (!Array.isArray(state.curves?.values) || !Array.isArray(state.quantities)) return null;
     if (!sliderOf(about, state.axis, taskOf(tables))) return null;
     state.tables = tables;
