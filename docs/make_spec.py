@@ -25,8 +25,8 @@ On the command line `--set key=value` changes any of these (repeatable; values a
 word is a text): `--set compare.seeds=5 --set network.activation=tanh --set 'sweep.data.rank=[1,
 2]'`. A key set by hand is no longer swept. `onegrad run --quick` cuts n to 100, or its largest
 value to 200 where it is swept (m and k in proportion), each list to three values or two names,
-and the seeds to three; it says so in the title and writes to a folder of its own. What is set by
-`--set` has the last word.
+the seeds to three and the theory to a draft; it says so in the title and writes to a folder of its
+own. What is set by `--set` has the last word.
 
 Activations and links: relu, tanh, sigmoid, erf, gelu, softplus, elu, sin, identity, or
 `hermite(c0, c1, …)` for Σ c_j H_j; in Python any `Activation`, after `register` by its name.

@@ -109,7 +109,10 @@ def predict(
     method: Annotated[
         str, typer.Option(help="auto, conditional, hybrid, isotropic or isotropic-limit")
     ] = "auto",
-    accuracy: Annotated[float, typer.Option(help="relative accuracy of the numerics")] = 0.01,
+    accuracy: Annotated[
+        float | None,
+        typer.Option(help="relative accuracy of the numerics", show_default="compare.accuracy"),
+    ] = None,
     overlaps: Annotated[
         str, typer.Option(help="auto, typical (at this n) or drawn (of the spec's seed)")
     ] = "auto",

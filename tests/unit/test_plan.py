@@ -177,6 +177,7 @@ def test_quick_cuts_sizes_in_proportion_and_says_so():
     assert quick.sweep["network.width_ratio"] == (0.1, 0.5, 2)
     assert quick.sweep["network.activation"] == ("relu", "tanh")
     assert quick.compare.seeds == 3 and "quick" in quick.name
+    assert quick.compare.accuracy > read(sweep=sweep).compare.accuracy
     problem = quick.points[0].problem
     assert (problem.dim, problem.samples) == (100, 133)
     assert problem.training.ridge == 1e-4

@@ -96,12 +96,13 @@ _SIZES = (
     "data.dim", "training.samples", "training.step_samples", "network.width",
     "compare.test_samples",
 )  # fmt: skip
+_DRAFT = 0.03  # the accuracy from which on `predict` draws theory curves in milliseconds
 _QUICK_DIM, _QUICK_SAMPLES, _QUICK_SEEDS, _QUICK_VALUES, _QUICK_NAMES = 100, 150, 3, 3, 2
 
 
 def quick_tables(tables: Tables) -> Tables:
     """The same experiment in seconds: sizes cut in proportion, three values or two names a key,
-    three seeds."""
+    three seeds, a draft of the theory."""
     sweep = _sweep(tables)
     together = sweep.pop(TOGETHER, {})
     small = {
@@ -120,8 +121,9 @@ def quick_tables(tables: Tables) -> Tables:
             changed = override(changed, key, _scaled(value, factor))
     seeds = _inner(tables, "compare").get("seeds", 0)
     few = min(seeds, _QUICK_SEEDS) if _is_whole(seeds) and seeds > 0 else _QUICK_SEEDS
-    changed = override(changed, "compare.seeds", few)
-    name = f"{tables.get('name', 'experiment')} (quick: sizes, points and seeds cut down)"
+    changed = override(override(changed, "compare.seeds", few), "compare.accuracy", _DRAFT)
+    said = "quick: sizes, points and seeds cut down, a draft of the theory"
+    name = f"{tables.get('name', 'experiment')} ({said})"
     lists = {key: _scaled_list(key, values, factor) for key, values in small.items()}
     if zipped:
         lists[TOGETHER] = {k: _scaled_list(k, values, factor) for k, values in zipped.items()}

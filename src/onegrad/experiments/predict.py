@@ -227,7 +227,7 @@ def _without_conditional(
 def predict_experiment(
     experiment: Experiment,
     method: str = "auto",
-    accuracy: float = 0.01,
+    accuracy: float | None = None,
     overlaps: str = "auto",
     finite_size: bool = False,
 ) -> tuple[Results, list[Prediction | None]]:
@@ -244,13 +244,15 @@ def theory_row(
     point: Point,
     model: str = "theory",
     method: str | None = None,
-    accuracy: float = 0.01,
+    accuracy: float | None = None,
     overlaps: str = "auto",
     finite_size: bool = False,
 ) -> tuple[Row, Prediction | None]:
-    """The row of a theory among the models, by its own method unless another is given."""
+    """The row of a theory among the models, by its own method and the spec's accuracy unless others
+    are given."""
     start = time.perf_counter()
     method = method or THEORIES[model]
+    accuracy = point.compare.accuracy if accuracy is None else accuracy
     try:
         seed = point.compare.seed
         said = predict(point.problem, method, accuracy, overlaps, seed, finite_size)

@@ -70,6 +70,10 @@ class Compare(Section):
     most_seeds: Count = Field(
         default=1000, description='of seeds = "auto": repetitions at most', examples=[1000]
     )
+    accuracy: Annotated[Real, Field(gt=0, lt=1)] = Field(
+        default=0.01, examples=[0.01],
+        description="of theory: relative accuracy of its numerics; from 0.03 on a draft",
+    )  # fmt: skip
     seed: Whole = Field(
         default=0, ge=0, le=2**63 - 1, description="root of every random number", examples=[0]
     )

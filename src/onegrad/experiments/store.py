@@ -69,6 +69,8 @@ def point_spec(point: Point) -> dict[str, Any]:
         spec["compute"]["test_samples"] = point.test_samples
     if compare.dtype != "float64":  # the device changes no number beyond rounding
         spec["compute"]["dtype"] = compare.dtype
+    if compare.accuracy != 0.01:
+        spec["compute"]["accuracy"] = compare.accuracy
     return spec
 
 
