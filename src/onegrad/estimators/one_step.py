@@ -65,11 +65,11 @@ class _OneStep(BaseEstimator):
         rows = Rows(x, target, weight, streams.rng("split"), width, block_rows)
 
         half = rows.distinct // 2
-        step_rows = rows.numbered(0, half)
+        self.rates_ = np.asarray(AUTOMATIC_RATES) if rates is None else rates
+        step_rows = rows.numbered(0, half if self.rates_.any() else 0)
         step = prepare_step(rows, scale, activation, width, damping, step_rows, streams)
         count = max(_JUDGED, _JUDGED_PER_NEURON * width)
         judged = rows.numbered(half, half + count)
-        self.rates_ = np.asarray(AUTOMATIC_RATES) if rates is None else rates
         sampled = len(self.rates_) > 1 and rows.distinct > 2 * count
         used = rows.numbered(half - count, half + count) if sampled else None
         best: tuple[float, FirstLayer, BlockReadout] | None = None
