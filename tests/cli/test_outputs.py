@@ -65,11 +65,15 @@ def test_run_ends_with_a_verdict_and_exports_what_it_stored(spec, tmp_path):
 
 
 def test_export_errors_are_advice(tmp_path):
-    for arguments, words in (
-        ((tmp_path / "nowhere",), ["no folder of results", "onegrad run"]),
-        ((tmp_path, "--format", "netcfd"), ["--format", '"netcdf"']),
+    near = tmp_path / "elsewhere" / "results" / "here"
+    near.mkdir(parents=True)
+    (near / "results.sqlite").touch()
+    for cwd, arguments, words in (
+        (tmp_path, ("nowhere",), ["no folder of results", "none below here", "onegrad run"]),
+        (near.parents[1], ("nowhere",), ["results/here", "onegrad run"]),
+        (tmp_path, (".", "--format", "netcfd"), ["--format", '"netcdf"']),
     ):
-        done = onegrad("export", *arguments)
+        done = onegrad("export", *arguments, cwd=cwd)
         assert done.returncode == 2 and "Traceback" not in done.stderr
         for word in words:
             assert word in done.stderr

@@ -22,8 +22,11 @@ def load(folder: str | Path) -> Results:
     folder = Path(folder)
     if not (folder / "results.sqlite").is_file():
         near = sorted(str(p.parent) for p in Path().glob("results/*/results.sqlite"))
-        advice = f"Those below here: {', '.join(near)}" if near else "Run onegrad run first"
-        raise OnegradError(f"{folder} has no results.sqlite: it is no folder of results. {advice}")
+        advice = f"Those below here: {', '.join(near)}" if near else "There is none below here"
+        raise OnegradError(
+            f"{folder} has no results.sqlite: it is no folder of results. {advice}; "
+            "onegrad run makes one."
+        )
     store = Store(folder)
     try:
         specs, rows = store.everything()
