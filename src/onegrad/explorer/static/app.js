@@ -30,7 +30,9 @@ const page = {
     page.writeUrl();
     if (kind === "curves" || kind === "task") return page.rebuild(started);
     refreshControls($("controls"), page.about, page.state);
-    if (kind !== "models") page.view.refresh(started);
+    if (kind === "models") return;
+    document.body.dataset.quality = "asked";
+    page.view.refresh(started);
   },
 
   /** Build the view anew: another view, axis or set of curves. */
@@ -54,6 +56,7 @@ const page = {
     page.progress(page.running?.come ?? null, page.running?.total);
     page.view = new View(page);
     page.writeUrl();
+    document.body.dataset.quality = "asked";
     page.view.refresh(started);
   },
 
