@@ -47,6 +47,15 @@ def test_gaps_texts_and_constants(tmp_path, rng):
     assert table.x[0, 0] == pytest.approx(np.median(np.delete(column, 4)))  # row 5 has no label
 
 
+def test_a_gap_among_texts_is_a_value_of_its_own(tmp_path):
+    cities = ["Paris", "Rome", ""]
+    lines = ["city,y"] + [f"{cities[i % 3]},{i}.5" for i in range(90)]
+    table = read_table(csv_file(tmp_path, lines))
+    assert table.names == ("city = Paris", "city = Rome")
+    assert table.x[:3].tolist() == [[1, 0], [0, 1], [0, 0]]
+    assert any("30 gaps in columns of texts" in note for note in table.notes)
+
+
 def test_classes_largest_first(tmp_path, rng):
     lines = ["x;y;kind"] + [
         f"{rng.normal()};{rng.normal()};{'cat' if i % 3 else 'dog'}" for i in range(90)
@@ -114,6 +123,7 @@ def test_pickles_are_refused(tmp_path):
         (["a,y"] + ["1.5,3"] * 70, "single value"),
         (["a,y"] + [f"2,{i}.5" for i in range(70)], "no input column is left"),
         (["a,y"] + [f"{i % 7},{i}.5" for i in range(20)], "at least 60 rows"),
+        (["a,y"], "0 rows"),
         (["a,y"] + [f"{i % 7},{i}.5" for i in range(70)] + ["1,2,3"], "line 72 has 3 cells"),
         (["a,a,y"] + [f"{i % 7},{i},1" for i in range(70)], "names two columns"),
         (["a"] + [str(i) for i in range(70)], "at least one input column"),

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.data.reading import Table
 from onegrad.data.spikes import Spikes, find_spikes
+from onegrad.data.table import Table
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
 from onegrad.experiments.predict import predict
 from onegrad.experiments.results import Estimate, paired_difference

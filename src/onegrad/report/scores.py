@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.data.reading import Table
+from onegrad.data.table import Table
 from onegrad.estimators import OneStepClassifier, OneStepRegressor
 
 _MOST_ROWS = 8000

@@ -1,0 +1,194 @@
+"""Columns as they were found in a file, made into finite inputs and labels, and what was done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import numpy as np
+
+from onegrad.errors import SpecError
+from onegrad.hermite import Array
+
+Task = Literal["regression", "classification"]
+
+FEWEST_ROWS = 60
+_MOST_CATEGORIES = 20  # a text column with more values than this is not a category
+_MOST_CLASSES = 50
+_INDEX_NAMES = frozenset({"", "id", "index", "row", "unnamed: 0"})
+_GAPS = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
+
+
+@dataclass(frozen=True)
+class Table:
+    """Finite inputs (N × n), labels (numbers, or the classes' names as text), and what was done."""
+
+    x: Array
+    y: np.ndarray
+    names: tuple[str, ...]
+    label: str
+    task: Task
+    notes: tuple[str, ...]
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes, largest first; empty for regression."""
+        if self.task == "regression":
+            return ()
+        values, counts = np.unique(self.y, return_counts=True)
+        return tuple(str(values[i]) for i in np.argsort(-counts, kind="stable"))
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Columns as they were found, each an array of numbers (NaN: a gap) or of texts ('': a gap)."""
+
+    columns: dict[str, np.ndarray]
+    label: str
+    notes: tuple[str, ...] = ()
+
+
+def number_in(cell: object) -> float | None:
+    """The number that a cell holds; NaN for a gap; None if it is a text."""
+    if cell is None:
+        return math.nan
+    if isinstance(cell, int | float):
+        return float(cell) if math.isfinite(cell) else math.nan
+    text = str(cell).strip()
+    if text.lower() in _GAPS:
+        return math.nan
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else math.nan
+
+
+def column_of(cells: list[object] | list[str]) -> np.ndarray:
+    """Numbers if every cell is one or a gap, otherwise texts."""
+    values = [number_in(cell) for cell in cells]
+    if all(value is not None for value in values):
+        return np.array(values, dtype=float)
+    gaps = [value is not None and math.isnan(value) for value in values]
+    texts = ["" if gap else str(cell).strip() for cell, gap in zip(cells, gaps, strict=True)]
+    return np.array(texts)
+
+
+def _is_gap(column: np.ndarray) -> np.ndarray:
+    return np.isnan(column) if column.dtype.kind == "f" else column == ""
+
+
+def cleaned(raw: Raw, task: str | None) -> Table:
+    """Inputs without gaps, texts and useless columns; rows without a label are left out."""
+    notes = list(raw.notes)
+    labels = raw.columns[raw.label]
+    known = ~_is_gap(labels)
+    if known.sum() < FEWEST_ROWS:
+        raise SpecError.of(
+            "data", f"{known.sum()} rows", f"must have at least {FEWEST_ROWS} rows with a label: "
+            "they are split into three parts", "Collect more samples",
+        )  # fmt: skip
+    if not known.all():
+        notes.append(f"{_plural(int((~known).sum()), 'row')} without a label left out.")
+    y, kind = _labels(labels[known], raw.label, task)
+    names: list[str] = []
+    columns: list[np.ndarray] = []
+    dropped: dict[str, list[str]] = {}
+    filled = unknown = 0
+    for name, column in raw.columns.items():
+        if name == raw.label:
+            continue
+        column = column[known]
+        reason = _useless(name, column)
+        if reason:
+            dropped.setdefault(reason, []).append(name)
+            continue
+        gaps = _is_gap(column)
+        if column.dtype.kind == "f":
+            filled += int(gaps.sum())
+        else:
+            unknown += int(gaps.sum())
+        for new_name, values in _numeric(name, column, gaps):
+            names.append(new_name)
+            columns.append(values)
+    for reason, which in dropped.items():
+        notes.append(f"{_plural(len(which), 'column')} left out, {reason}: {_some(which)}.")
+    if filled:
+        notes.append(f"{_plural(filled, 'gap')} filled with the column's median.")
+    if unknown:
+        notes.append(f"{_plural(unknown, 'gap')} in columns of texts: none of their values.")
+    if not columns:
+        raise SpecError.of(
+            "data", raw.label, "no input column is left beside the labels: all are constant, "
+            "mostly empty or free text", "Name the label column with --label",
+        )  # fmt: skip
+    return Table(np.column_stack(columns), y, tuple(names), raw.label, kind, tuple(notes))
+
+
+def _useless(name: str, column: np.ndarray) -> str:
+    gaps = _is_gap(column)
+    if gaps.mean() > 0.5:
+        return "more than half empty"
+    values = column[~gaps]
+    distinct = len(np.unique(values))
+    if distinct < 2:
+        return "constant"
+    if column.dtype.kind != "f":
+        return f"free text with more than {_MOST_CATEGORIES} values" * (distinct > _MOST_CATEGORIES)
+    return "it only counts the rows" * _counts_rows(name, column)
+
+
+def _counts_rows(name: str, column: np.ndarray) -> bool:
+    """Whole numbers, each once, that grow line by line or are called an index."""
+    if len(np.unique(column)) < len(column) or np.any(column != np.round(column)):
+        return False
+    return name.lower() in _INDEX_NAMES or bool(np.all(np.diff(column) > 0))
+
+
+def _numeric(name: str, column: np.ndarray, gaps: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """The column with its gaps filled; a category becomes one 0/1 column for each value."""
+    if column.dtype.kind == "f":
+        yield name, np.where(gaps, np.median(column[~gaps]), column)
+        return
+    values = np.unique(column[~gaps])
+    for value in values if gaps.any() else values[1:]:  # else the first follows from the others
+        yield f"{name} = {value}", (column == value).astype(float)
+
+
+def _labels(labels: np.ndarray, name: str, task: str | None) -> tuple[np.ndarray, Task]:
+    values = np.unique(labels)
+    if len(values) < 2:
+        raise SpecError.of(
+            "label", name, f"has a single value ({values[0]}): there is nothing to learn",
+            "Name the label column with --label",
+        )  # fmt: skip
+    text = labels.dtype.kind != "f"
+    few = len(values) <= 2 or (
+        len(values) <= 20 and not text and np.all(values == np.round(values))
+    )
+    guess: Task = "classification" if text or few else "regression"
+    kind = cast(Task, task) if task else guess
+    if kind == "regression" and text:
+        raise SpecError.of(
+            "task", "regression", f"needs numbers, and {name} holds texts such as {values[0]!r}",
+            "Leave out --task, or name another label column",
+        )  # fmt: skip
+    if kind == "regression":
+        return labels, kind
+    if len(values) > _MOST_CLASSES:
+        raise SpecError.of(
+            "label", name, f"has {len(values)} classes; at most {_MOST_CLASSES} are handled",
+            "Name another column with --label" if text else "Try --task regression",
+        )  # fmt: skip
+    return (labels if text else np.array([f"{v:g}" for v in labels])), kind
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' if count != 1 else ''}"
+
+
+def _some(names: list[str], most: int = 6) -> str:
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
