@@ -184,16 +184,12 @@ def loss_drops(
     Δ is the general-ℓ theorem of [moniri2024]; Λ for ℓ ≤ 2 its proposition, corrected. The source
     has `swelling` 0; `expansions.swelling_of` gives that of the literal gradient.
     """
-    if features.active(degree) == tuple(range(1, degree + 1)):
-        train, test = closed_form_drops(
-            features, link, phi, psi, ridge, noise_variance, degree,
-            gradient=gradient, step_phi=step_phi, swelling=swelling,
-        )  # fmt: skip
-        return float(train), float(test)
-    return active_set_drops(
+    every = features.active(degree) == tuple(range(1, degree + 1))
+    train, test = (closed_form_drops if every else active_set_drops)(
         features, link, phi, psi, ridge, noise_variance, degree,
         gradient=gradient, step_phi=step_phi, swelling=swelling,
     )  # fmt: skip
+    return float(train), float(test)
 
 
 def active_set_drops(
