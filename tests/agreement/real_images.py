@@ -8,7 +8,7 @@ from onegrad.equivalents import MODELS
 from onegrad.equivalents.conditional_gaussian import leading_direction
 from onegrad.experiments.real_data import sample_of
 from onegrad.experiments.results import Estimate
-from onegrad.network.risk import sampled_risk
+from onegrad.network.risk.sampled import sampled_risk
 from onegrad.network.trial import Trial
 from onegrad.problem import Problem
 from onegrad.randomness import Streams

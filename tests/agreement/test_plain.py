@@ -6,7 +6,7 @@ import pytest
 import onegrad as og
 from onegrad.bench import plain
 from onegrad.equivalents import MODELS
-from onegrad.network.risk import sampled_risk
+from onegrad.network.risk.sampled import sampled_risk
 from onegrad.network.trial import Trial
 from onegrad.randomness import Streams
 

@@ -22,7 +22,7 @@ from onegrad.experiments.store import point_hash
 from onegrad.network import readout
 from onegrad.network.memory import check_memory
 from onegrad.network.readout import fit_readout
-from onegrad.network.risk import sampled_risk
+from onegrad.network.risk.sampled import sampled_risk
 from onegrad.network.trial import Draw, Reuse, Trial
 from onegrad.randomness import Streams
 

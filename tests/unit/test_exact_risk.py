@@ -13,11 +13,11 @@ from onegrad.equivalents import MODELS
 from onegrad.equivalents.exact_risk import describe, exact_risk
 from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.hermite import gauss_hermite
-from onegrad.network import risk_pairs, risk_series
-from onegrad.network.exact_risk import predictor_risk
-from onegrad.network.gram import Grams
-from onegrad.network.risk_pairs import PairSum
-from onegrad.network.risk_series import Series, cross_sum
+from onegrad.network.risk import pairs, series
+from onegrad.network.risk.exact import predictor_risk
+from onegrad.network.risk.gram import Grams
+from onegrad.network.risk.pairs import PairSum
+from onegrad.network.risk.series import Series, cross_sum
 from onegrad.network.trial import Inputs, Trial
 from onegrad.pair_moments import expand, pair_moments
 from onegrad.problem import Problem, World
@@ -229,7 +229,7 @@ def brute_force(activation, readout, weights, mean, covariance):
 @pytest.mark.parametrize("tolerance", [1e-5, 1e-9])
 def test_network_energy_is_exact(name, mean, tolerance, monkeypatch):
     """With the label zero, the risk is E f²: as accurate as asked for, pair by pair."""
-    monkeypatch.setattr(risk_pairs, "_TOLERANCE", tolerance)
+    monkeypatch.setattr(pairs, "_TOLERANCE", tolerance)
     activation = get_activation(name)
     trial = Trial(
         Problem(
@@ -267,11 +267,11 @@ def test_series_and_closed_form_agree(name, along, monkeypatch):
     readout = rng.standard_normal(50)
     results = []
     for fewest in (0, 1000):
-        monkeypatch.setattr(risk_pairs, "_CLOSED_FROM", fewest)
-        series = Series(get_activation(name), np.zeros(50), np.sqrt(variance))
-        pairs = PairSum(series, readout, variance, structure, near, 0.0)
-        pairs.add(0, gram)
-        results.append(pairs.result())
+        monkeypatch.setattr(pairs, "_CLOSED_FROM", fewest)
+        each = Series(get_activation(name), np.zeros(50), np.sqrt(variance))
+        total = PairSum(each, readout, variance, structure, near, 0.0)
+        total.add(0, gram)
+        results.append(total.result())
     closed, summed = results
     assert closed.order == 0
     assert summed.order > 12
@@ -317,7 +317,7 @@ def test_cross_terms_by_series_and_by_integration(link, name):
     scale, shift = np.full(3, 2.0), np.full(3, 0.4)
     x = np.array([0.2, 0.7, -0.97])
     many = Series(get_activation(name), shift, scale)
-    integrated = risk_series._integrated(single, many, x, np.arange(3))[0]
+    integrated = series._integrated(single, many, x, np.arange(3))[0]
     for i in range(3):
         one = Series(get_activation(name), shift[:1], scale[:1])
         total = cross_sum(single, one, np.ones(1), x[i : i + 1], None, 1e-9)

@@ -12,9 +12,9 @@ from onegrad.equivalents.linear import LinearFeatures
 from onegrad.equivalents.spiked import SpikedFeatures
 from onegrad.errors import AssumptionError
 from onegrad.hermite import power_to_hermite
-from onegrad.network.exact_risk import ExactRisk, Predictor, predictor_risk
 from onegrad.network.model import Fitted, LinearInFeatures, NetworkFeatures
-from onegrad.network.risk_component import Neurons, Single
+from onegrad.network.risk.component import Neurons, Single
+from onegrad.network.risk.exact import ExactRisk, Predictor, predictor_risk
 from onegrad.network.trial import Trial
 from onegrad.pair_moments import IDENTITY
 

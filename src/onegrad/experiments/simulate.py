@@ -16,7 +16,7 @@ from onegrad.experiments.results import Estimate, Results, Row, Summary
 from onegrad.experiments.spec import Compare, Point
 from onegrad.network.memory import check_memory
 from onegrad.network.model import Fitted
-from onegrad.network.risk import sampled_risk
+from onegrad.network.risk.sampled import sampled_risk
 from onegrad.network.trial import Draw, Reuse, Trial, draw_key
 from onegrad.problem import Problem
 from onegrad.randomness import Streams

@@ -13,7 +13,7 @@ from onegrad.problem import Problem
 
 _SMALL = 1 << 27  # bytes that are never worth a look at the machine
 _NOISY = ("hermite", "conditional-gaussian", "gaussian")  # models with noise of their own
-_GRAMS = 1 << 30  # what network.gram keeps at most
+_GRAMS = 1 << 30  # what network.risk.gram keeps at most
 
 
 def peak_bytes(

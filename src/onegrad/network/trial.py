@@ -15,8 +15,8 @@ from onegrad.data.arrays import Arrays, File
 from onegrad.data.images import Images
 from onegrad.data.population import Batch
 from onegrad.hermite import Array
-from onegrad.network.gram import Grams
 from onegrad.network.init import draw_readout, draw_weights
+from onegrad.network.risk.gram import Grams
 from onegrad.network.step import residual, slopes_and_error
 from onegrad.problem import Problem, World
 from onegrad.randomness import Streams

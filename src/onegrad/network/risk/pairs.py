@@ -11,8 +11,8 @@ import numpy as np
 
 from onegrad.backend import clear_diagonal, host, like, namespace, rows_at_once
 from onegrad.hermite import Array
-from onegrad.network.gram import precision
-from onegrad.network.risk_series import ORDERS, Closed, Series, Sum
+from onegrad.network.risk.gram import precision
+from onegrad.network.risk.series import ORDERS, Closed, Series, Sum
 
 _TOLERANCE = 1e-5  # of the part of the risk that is known before the pairs
 _CLOSED_FROM = 12  # orders; fewer are faster than the inverse sines of the closed forms

@@ -10,8 +10,8 @@ import numpy as np
 from onegrad.activation import Activation
 from onegrad.data.population import Population
 from onegrad.hermite import Array
-from onegrad.network.risk_pairs import PairSum
-from onegrad.network.risk_series import Series, Sum, cross_sum
+from onegrad.network.risk.pairs import PairSum
+from onegrad.network.risk.series import Series, Sum, cross_sum
 
 _CROSS = 1e-6  # error allowed in a product of two functions, relative to what is known
 

@@ -5,7 +5,7 @@ E f(z_i)g(z_j) = Σ_r f̂_r(s_i, q_i)ĝ_r(s_j, q_j)ρ_ij^r (Mehler), exact also 
 features are Gaussian given some projections κ of x (conditional Gaussian model), ρ^r is replaced
 by its first-order expansion around the part ρ^κ of the correlation that κ makes:
 (ρ^κ)^r + r(ρ^κ)^{r−1}(ρ − ρ^κ). Here are the parts, and the sum for one function against many;
-all pairs of neurons are in `risk_pairs`.
+all pairs of neurons are in `pairs`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Gaussian projections. With their Hermite expansions the error of y − f splits 
 where α runs over the label (b = 1) and the neurons (b = −a_i), ĉ_rα = E f_α H_r/√r! at the mean
 and variance of its projection w_αᵀx in component c, g = Σ_α b_α ĉ_1α/√q_α · w_α, and ρ_αβ are the
 correlations. Every line but the last is exact at O(kn) cost; the last one is in
-`risk_pairs`. Means other than zero only shift the coefficients. Which model has which predictor
+`pairs`. Means other than zero only shift the coefficients. Which model has which predictor
 is told in `equivalents.exact_risk`.
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 
 from onegrad.backend import host, like
 from onegrad.errors import AssumptionError, ConvergenceError
-from onegrad.network.risk_component import ComponentRisk, Neurons, Single
+from onegrad.network.risk.component import ComponentRisk, Neurons, Single
 from onegrad.network.trial import Trial
 
 _ACCEPTED = 1e-3  # largest estimated error, relative to the risk
