@@ -80,6 +80,11 @@ class Backend:
         return replace(self, dtype=NUMPY.dtype if self.xp is np else self.xp.float64)
 
     @property
+    def precision(self) -> str:
+        """float64 or float32."""
+        return str(self.dtype).rpartition(".")[2]
+
+    @property
     def free_bytes(self) -> int | None:
         """Memory of the device that is free; None where the device works in the machine's own."""
         if not self.device.startswith("cuda"):

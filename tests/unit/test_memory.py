@@ -14,31 +14,33 @@ from onegrad.network.trial import Draw, Reuse, Trial
 from onegrad.randomness import Streams
 
 
-def experiment(n=1000, k=1000, m=1000, sweep=None):
+def experiment(n=1000, k=1000, m=1000, sweep=None, dtype="float64"):
     return Experiment.from_tables(
         {
             "data": {"model": "mixture", "dim": n},
             "network": {"width": k},
             "training": {"samples": m},
             "scaling": {"strength": 0.74, "weighting": 0.5},
+            "compare": {"dtype": dtype},
             "sweep": sweep or {},
         }
     )
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("k", "models", "layers"), [
     (800, ["network"], 1), (800, ["network", "hermite"], 1), (300, ["network", "hermite"], 2),
     (2000, ["network"], 1), (800, ["network", "conditional-gaussian"], 1), (800, ["network"], 3),
 ])  # fmt: skip
-def test_estimate_is_close_to_the_measured_peak(k, models, layers):
+def test_estimate_is_close_to_the_measured_peak(k, models, layers, dtype):
     names = ["relu", "erf", "sigmoid"][:layers]
-    points = experiment(800, k, 800, {"network.activation": names}).points
+    points = experiment(800, k, 800, {"network.activation": names}, dtype).points
     run_group(points, models, 0)
     tracemalloc.start()
     run_group(points, models, 1)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    estimate = memory.peak_bytes(points[0].problem, models, reuse_of(models, layers))
+    estimate = memory.peak_bytes(points[0].problem, models, reuse_of(models, layers), dtype)
     assert 0.75 * peak < estimate < 1.5 * peak
 
 
@@ -55,6 +57,9 @@ def test_a_problem_that_does_not_fit_is_refused_with_advice(monkeypatch):
         run_group([point], ["network"], 0)
     with pytest.raises(SpecError):
         og.simulate(point.problem, seeds=1)
+    single = experiment(20_000, 20_000, 20_000, dtype="float32").points[0]
+    with pytest.raises(SpecError, match=r"6\.4 GB"):
+        run_group([single], ["network"], 0)
 
 
 def test_unknown_memory_refuses_nothing(monkeypatch):

@@ -17,12 +17,16 @@ _GRAMS = 1 << 30  # what network.risk.gram keeps at most
 
 
 def peak_bytes(
-    problem: Problem, models: Sequence[str] = ("network",), reuse: Reuse | None = None
+    problem: Problem,
+    models: Sequence[str] = ("network",),
+    reuse: Reuse | None = None,
+    dtype: str = "float64",
 ) -> int:
     """Bytes of one repetition at its largest, to about 20 %, beside the interpreter itself.
 
     The largest of three stages: the gradient step, the readout, the exact risk. For one network
-    alone with n = m = k that is four matrices, 32·n² bytes.
+    alone with n = m = k that is four matrices, 32·n² bytes; half of it in single precision, in
+    which the conditional Gaussian model saves nothing: it works in double precision.
 
     >>> p = Problem(data={"model": "isotropic", "dim": 10_000}, network={"width": 10_000},
     ...             training={"samples": 10_000, "rate": 1.0})
@@ -53,7 +57,8 @@ def peak_bytes(
     risk = kept + k * n // 2 + min(k * k // 4, _GRAMS // 8)
     if problem.data.model not in ("isotropic", "mixture"):
         risk = kept + 2 * 2048 * (n + k)
-    return 8 * max(step, fit, risk)
+    half = dtype == "float32" and "conditional-gaussian" not in models
+    return (4 if half else 8) * max(step, fit, risk)
 
 
 def _kept(entries: int) -> int:
@@ -79,7 +84,7 @@ def check_memory(
     problem: Problem, models: Sequence[str], reuse: Reuse, backend: Backend = NUMPY
 ) -> None:
     """Refuse a repetition that would not fit, instead of being killed in the middle of it."""
-    needed = peak_bytes(problem, models, reuse)
+    needed = peak_bytes(problem, models, reuse, backend.precision)
     if needed < _SMALL:
         return
     free = backend.free_bytes

@@ -105,6 +105,7 @@ def fitting_workers(experiment: Experiment) -> int:
         if threads_for(group[0].problem) == 1:
             layers = by_layer(group).values()
             reuse = reuse_of(models, len(layers), max(len(members) for members in layers))
-            most = max(most, peak_bytes(group[0].problem, models, reuse))
+            dtype = experiment.compare.dtype
+            most = max(most, peak_bytes(group[0].problem, models, reuse, dtype))
     available = available_bytes()
     return 10_000 if available is None else max(1, int(available / (most + _INTERPRETER)))
