@@ -107,7 +107,11 @@ def predict(
     spec: Spec,
     changes: Set = None,
     method: Annotated[
-        str, typer.Option(help="auto, conditional, hybrid, isotropic or isotropic-limit")
+        str,
+        typer.Option(
+            help="auto, conditional, hybrid, isotropic, isotropic-limit; for real data "
+            "semi-parametric or surrogate"
+        ),
     ] = "auto",
     accuracy: Annotated[
         float | None,
