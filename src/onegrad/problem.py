@@ -52,7 +52,11 @@ class Network(Section):
     )  # fmt: skip
     width: Count | None = Field(default=None, description="number of neurons k", examples=[1000])
     width_ratio: Real | None = Field(
-        default=None, gt=0, le=1000, description="k/m, instead of width", examples=[1.0]
+        default=None,
+        gt=0,
+        le=1000,
+        description="neurons per sample k/m, instead of width",
+        examples=[1.0],
     )
     readout: Literal["gaussian", "constant"] = Field(
         default="gaussian", description="initial readout: Gaussian, or every entry equal",
@@ -99,11 +103,14 @@ class Scaling(Section):
 
     table: ClassVar[str] = "scaling"
     strength: Real | None = Field(
-        default=None, ge=0, le=1, description="β: η·θ = n^β", examples=[0.74]
-    )
+        default=None, ge=0, le=1, examples=[0.74],
+        description="β: how strong the spread of the data and the step are together, η·θ = n^β",
+    )  # fmt: skip
     weighting: Real | None = Field(
-        default=None, ge=0, le=1, description="α: η = n^{βα}, θ = n^{β(1−α)}", examples=[0.5]
-    )
+        default=None, ge=0, le=1, examples=[0.5],
+        description="α: how β is shared, from the data alone (0) to the learning rate alone (1); "
+        "η = n^{βα}, θ = n^{β(1−α)}",
+    )  # fmt: skip
     exponent: Real | None = Field(
         default=None, ge=-5, le=2, description="isotropic convention: η = constant·m^exponent",
         examples=[0.29],

@@ -34,7 +34,7 @@ Count = Annotated[int, BeforeValidator(_number), Field(ge=1, le=10_000_000)]
 class _Advising(ModelMetaclass):
     """Turns pydantic's error into ours when a section is built directly in Python."""
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __call__(cls, /, *args: Any, **kwargs: Any) -> Any:  # a key may be called cls
         try:
             return super().__call__(*args, **kwargs)
         except ValidationError as error:

@@ -109,6 +109,11 @@ def test_built_in_python():
     assert problem.spread == 1.0
 
 
+def test_a_key_with_a_name_of_pythons_own():
+    with pytest.raises(SpecError, match=r"scaling\.cls = 0\.5: is not a known key"):
+        og.Scaling(**{"cls": 0.5})
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
