@@ -1,6 +1,5 @@
 """The page in a browser: every view, what arrives, what can be taken away."""
 
-import csv
 import json
 import re
 import statistics
@@ -13,43 +12,9 @@ from playwright.sync_api import expect
 from onegrad.experiments.predict import predict_experiment
 from onegrad.experiments.run import run_experiment, simulate_experiment
 from onegrad.experiments.spec import Experiment
+from tests.page.browsing import SMALL, download, ink, table
 from tests.page.conftest import Visit
-from tests.page.server import SPEC, Explorer, collect, say
-
-CURVES = json.dumps({"key": "network.activation", "values": ["relu"]})
-AXIS = "axis=network.width_ratio&range=[0.5,2]&dots=[0.5,2]"
-SMALL = f"#view=curve&{AXIS}&curves={CURVES}" + "".join(
-    f"&{table}.{key}={json.dumps(value)}"
-    for table, fields in SPEC.items()
-    for key, value in fields.items()
-)
-
-
-def ink(page, selector=".panel canvas"):
-    """How many different colours the first canvas shows: one means nothing was drawn."""
-    return page.evaluate(
-        """(selector) => {
-          const canvas = document.querySelector(selector);
-          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-          const seen = new Set();
-          for (let i = 0; i < data.length; i += 4) seen.add(data[i] + 256 * data[i+1] + 65536 * data[i+2]);
-          return seen.size;
-        }""",  # noqa: E501
-        selector,
-    )
-
-
-def download(page, button, folder):
-    with page.expect_download() as caught:
-        page.click(button)
-    path = folder / caught.value.suggested_filename
-    caught.value.save_as(path)
-    return path
-
-
-def table(path):
-    with path.open(encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))
+from tests.page.server import SPEC, collect, say
 
 
 def test_curve_shows_the_theory(visit, tmp_path):
@@ -162,7 +127,8 @@ def test_features(visit, tmp_path):
 def test_formula_and_citation_on_demand(visit):
     page = visit.open(SMALL)
     assert not page.locator("#formula-body").is_visible()
-    for view, source in {"curve": "Demir", "map": "Demir", "spectrum": "Moniri"}.items():
+    sources = {"curve": "Demir", "map": "Demir", "spectrum": "Moniri", "features": "Demir"}
+    for view, source in sources.items():
         page.click(f"#tab-{view}")
         page.click("#formula summary")
         expect(page.locator("#formula-body math").first).to_be_visible()
@@ -184,12 +150,6 @@ def test_a_link_gives_the_same_page(visit):
     assert again.get_attribute("#tab-features", "aria-selected") == "true"
     assert again.is_checked("#controls input[value=tanh]")
     assert "scaling.weighting=0.515" in seen[0]
-
-
-@pytest.mark.parametrize("rest", ["#view=nonsense", "#data.dim=x", "#curves=3&view=map", "#%%%"])
-def test_a_broken_link_opens_the_usual_page(visit, rest):
-    page = visit.open(rest)
-    assert page.get_attribute("#tab-curve", "aria-selected") == "true"
 
 
 def test_what_is_refused_is_said(visit):
@@ -291,27 +251,6 @@ def test_every_control_has_a_name_and_works_by_keyboard(visit):
     page.locator(".plot").first.focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator("#readout")).to_contain_text("k/m = 0.5")
-
-
-def test_a_stored_run_opens(browser, tmp_path):
-    spec = SPEC | {"sweep": {"network.width_ratio": [0.5, 2.0]}}
-    run_experiment(Experiment.from_tables(spec), tmp_path)
-    before = sorted(p.name for p in tmp_path.iterdir())
-    explorer = Explorer(str(tmp_path))
-    try:
-        visit = Visit(browser, explorer)
-        page = visit.open()
-        expect(page.locator("#legend")).to_contain_text("hermite")
-        expect(page.locator("#presets button").first).to_contain_text("stored run")
-        page.fill("[data-key='scaling.strength'] input[type=number]", "0.5")
-        page.keyboard.press("Enter")
-        visit.settle()
-        page.click("#presets [data-name=stored]")
-        assert "scaling.strength=0.74" in page.url
-        visit.close()
-    finally:
-        explorer.stop()
-    assert sorted(p.name for p in tmp_path.iterdir()) == before  # only looked at
 
 
 def moves(page, key, steps):

@@ -85,6 +85,12 @@ WRONG = {
     "unknown type": ('{"type": "curves", "id": 1}', 'Did you mean "curve"'),
     "unknown key": ('{"type": "stop", "id": 1, "path": "x"}', "path"),
     "deep": ("[" * 20_000, "must be a JSON object"),
+    "a key of Python's own": ('{"type": "stop", "id": 1, "cls": 2}', "cls"),
+    "half a character": (json.dumps({"type": "\ud800", "id": 1}), "must be"),
+    "nothing in a sweep": (
+        json.dumps({"type": "spec", "id": 1, "spec": SPEC | {"sweep": {"training.rate": [None]}}}),
+        "has no form in TOML",
+    ),
 }
 
 

@@ -1,5 +1,7 @@
 """The explorer without a server: its controls, its bounds, its workers, its spec texts."""
 
+import asyncio
+import json
 import sys
 import threading
 import time
@@ -13,7 +15,7 @@ from onegrad.errors import OnegradError, SpecError
 from onegrad.experiments.predict import predict
 from onegrad.experiments.run import run_experiment
 from onegrad.experiments.spec import Experiment, preset_names
-from onegrad.explorer import controls, server
+from onegrad.explorer import app, controls, server, session, work
 from onegrad.explorer.pool import Lane, Task
 from onegrad.explorer.requests import channel_of
 from onegrad.explorer.session import Cache
@@ -104,6 +106,31 @@ def test_a_stored_run_of_lists_that_advance_together(tmp_path):
     assert all(row["seeds"] == 2 for row in stored["rows"])
 
 
+def test_a_stored_run_over_degrees_keeps_them_apart(tmp_path):
+    """The degree is how a point is computed: rows of different ones are never averaged."""
+    small = {"data": MIXTURE["data"] | {"dim": 30}, "training": {"samples": 40}}
+    spec = MIXTURE | small | {
+        "compare": {"models": ["hermite"], "seeds": 2},
+        "sweep": {"compare.degree": [1, 3]},
+    }  # fmt: skip
+    run_experiment(Experiment.from_tables(spec), tmp_path)
+    other = {"models": ["hermite"], "seeds": 2, "seed": 9, "degree": 3}
+    again = MIXTURE | small | {"compare": other}
+    run_experiment(Experiment.from_tables(again), tmp_path)  # other draws in the same folder
+    stored = open_stored(tmp_path)
+    assert stored["tables"]["sweep"] == {"compare.degree": [1, 3]}
+    assert all(row["seeds"] == 2 for row in stored["rows"]) and len(stored["rows"]) == 3
+    (axis,) = stored["axes"]
+    assert (axis["key"], axis["values"], axis["tasks"]) == ("compare.degree", [1, 3], ())
+    assert axis in controls.about(stored)["sliders"]
+
+
+def test_a_swept_key_with_a_slider_needs_no_axis_of_its_own():
+    assert controls.stored_axis("training.ridge", [1e-4, 1e-2]) is None
+    assert controls.stored_axis("network.activation", ["relu", "tanh"]) is None
+    assert controls.stored_axis("training.rate", [0.1, 10])["kind"] == "log"
+
+
 def test_toml_has_no_form_for_nothing():
     with pytest.raises(SpecError, match="no form in TOML"):
         to_toml({"data": {"dim": [None]}})
@@ -156,6 +183,78 @@ def test_features_are_those_of_the_theory():
 def test_what_is_refused_comes_back_as_advice():
     (answer,) = perform("spectrum", [MIXTURE], {})
     assert "limiting spectra are known" in answer["error"]
+
+
+def test_a_failure_that_nobody_foresaw_is_said(monkeypatch):
+    def broken(tables, **options):
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setitem(work._ALONE, "spectrum", broken)
+    monkeypatch.setitem(work._TOGETHER, "theory", broken)
+    for kind in ("spectrum", "theory"):
+        answers = perform(kind, [MIXTURE, MIXTURE], {})
+        assert len(answers) == 2
+        assert "ZeroDivisionError: division by zero" in answers[1]["error"]
+
+
+def test_a_session_survives_its_own_faults(monkeypatch, caplog):
+    """Whatever happens to one message, the page gets an answer, and so do the ones after it."""
+    sent = []
+
+    async def send(text):
+        sent.append(json.loads(text))
+
+    def broken(text):
+        raise KeyError(text)
+
+    async def talk():
+        one = session.Session(Lane(1), Lane(1), Cache(), send)
+        running = [asyncio.create_task(job()) for job in (one.work, one.answer)]
+        with monkeypatch.context() as patch:
+            patch.setattr(session, "read_request", broken)
+            one.receive('{"type": "curve", "id": 4}')
+            await asyncio.sleep(0.05)
+        one.receive('{"type": "nonsense", "id": 5}')
+        await asyncio.sleep(0.05)
+        for job in running:
+            job.cancel()
+
+    asyncio.run(talk())
+    assert [(note["type"], note["id"]) for note in sent] == [("error", 4), ("error", 5)]
+    assert "a fault of onegrad" in sent[0]["text"]
+    assert "a message of the page failed" in caplog.text
+
+
+def test_a_page_that_comes_while_the_workers_end_gets_new_ones():
+    """The last page leaves; when its time is over another one comes, and asks at once."""
+
+    async def change():
+        hub = app.Hub()
+        hub.join()
+        hub.leave()
+        while hub.theory._crew is not None:  # the very moment in which they are dismissed
+            await asyncio.sleep(0.001)
+        hub.join()
+        come = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        answers = []
+
+        def deliver(answer):
+            answers.append(answer)
+            loop.call_soon_threadsafe(come.set)
+
+        hub.simulation.submit([Task(1, "theory", [MIXTURE], {"coarse": True}, 30.0, deliver)])
+        try:
+            await asyncio.wait_for(come.wait(), 60)
+        finally:
+            await asyncio.to_thread(hub.stop)
+        return answers[0][0]
+
+    app._LINGER, linger = 0.01, app._LINGER
+    try:
+        assert asyncio.run(change())["test_error"] > 0
+    finally:
+        app._LINGER = linger
 
 
 def run_task(lane, kind="theory", seconds=30.0, options=None, **changes):

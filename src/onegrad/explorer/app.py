@@ -50,7 +50,9 @@ class Hub:
 
     async def _end(self) -> None:
         await asyncio.sleep(_LINGER)
-        await asyncio.to_thread(self.stop)
+        # dismissed at once: a page that comes while they end gets new ones, and loses no task
+        for thread in [*self.theory.dismiss(), *self.simulation.dismiss()]:
+            await asyncio.to_thread(thread.join)
 
     def stop(self) -> None:
         self.theory.stop()
@@ -61,7 +63,7 @@ def make_app(port: int, stored: dict[str, Any] | None = None) -> ASGIApp:
     """The guarded application; the page's files are read once and no other file ever is."""
     hub = Hub()
     files = _page_files(resources.files("onegrad.explorer") / "static")
-    hello = json.dumps(about() | {"stored": stored}, ensure_ascii=False)
+    hello = json.dumps(about(stored))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -20,9 +20,8 @@ from onegrad.experiments.spec import (
     preset_groups,
     preset_path,
 )
-from onegrad.explorer import bounds as limits
-from onegrad.figures.style import COLOURS, LABELS, MARKS
-from onegrad.sections import allowed, bounds, read_toml
+from onegrad.figures.style import COLOURS, LABELS, MARKS, RATIOS
+from onegrad.sections import allowed, read_toml
 
 _PAGE_MODELS = ("isotropic", "mixture")
 _MIXED = ("regression", "classification")
@@ -118,20 +117,20 @@ TASKS: dict[str, dict[str, Any]] = {
 }
 
 
-def about() -> dict[str, Any]:
+def about(stored: dict[str, Any] | None = None) -> dict[str, Any]:
     """Everything that the page needs to know before it asks for anything."""
     return {
         "type": "hello",
         "version": __version__,
+        "stored": stored,
         "tasks": TASKS,
-        "sliders": [slider_json(s) for s in SLIDERS],
+        "sliders": [slider_json(s) for s in SLIDERS] + (stored["axes"] if stored else []),
         "pickers": [picker_json(*p) for p in PICKERS],
         "presets": presets(),
         "citations": citations(),
         "colours": COLOURS,
         "labels": LABELS,
         "marks": {name: mark["marker"] for name, mark in MARKS.items()},
-        "limits": {"points": limits.POINTS, "runs": limits.RUNS},
     }
 
 
@@ -143,23 +142,30 @@ def field_of(key: str) -> FieldInfo:
 
 def slider_json(slider: Slider) -> dict[str, Any]:
     field = field_of(slider.key)
-    declared = bounds(field)
     return {
         "key": slider.key,
         "symbol": slider.symbol,
         "title": slider.title,
-        "label": LABELS.get(slider.key, slider.title),
         "help": field.description,
         "allowed": allowed(field),
         "low": slider.low,
         "high": slider.high,
-        "least": declared.get("ge", declared.get("gt")),
-        "most": declared.get("le", declared.get("lt")),
         "kind": slider.kind,
         "over": slider.over,
         "first": slider.first,
         "tasks": slider.tasks,
     }
+
+
+def stored_axis(key: str, values: list[Any]) -> dict[str, Any] | None:
+    """A swept key without a slider, as the axis of a stored run: only at its own values."""
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    if not numbers or any(key == slider.key for slider in SLIDERS):
+        return None
+    low, high = min(values), max(values)
+    kind: Literal["linear", "log"] = "log" if key in RATIOS and low > 0 else "linear"
+    title = LABELS.get(key, key.partition(".")[2].replace("_", " "))
+    return slider_json(Slider(key, "", title, low, high, kind, tasks=())) | {"values": values}
 
 
 def picker_json(key: str, title: str, tasks: tuple[str, ...]) -> dict[str, Any]:

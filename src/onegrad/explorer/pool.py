@@ -88,15 +88,19 @@ class Lane:
 
     def stop(self) -> None:
         """End every process and forget every task; blocks for at most some tenths of a second."""
+        for thread in self.dismiss():
+            thread.join()
+
+    def dismiss(self) -> list[threading.Thread]:
+        """The same without waiting: the threads that are ending the processes."""
         with self._changed:
             crew, self._crew = self._crew, None
             self._waiting.clear()
             if crew is None:
-                return
+                return []
             crew.stopping = True
             self._changed.notify_all()
-        for thread in crew.threads:
-            thread.join()
+        return crew.threads
 
     def _next(self, crew: _Crew) -> Task | None:
         with self._changed:

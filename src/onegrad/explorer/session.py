@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -21,7 +22,9 @@ from onegrad.explorer.requests import (
     request_number,
 )
 from onegrad.explorer.toml_text import to_toml
+from onegrad.explorer.work import fault
 
+_log = logging.getLogger(__name__)
 _numbers = itertools.count(1)
 _SHARED = ("theory", "map", "spikes")  # kinds of which one task may hold several
 _CURVE = 20  # points of a curve
@@ -94,12 +97,16 @@ class Session:
                 await asyncio.sleep(0)  # the other pages' turn
 
     def _read(self, text: str) -> None:
-        """Take one message; never raises on what the page wrote."""
+        """Take one message; never raises, whatever the page wrote."""
         try:
-            request = read_request(text)
+            self._obey(read_request(text))
         except SpecError as error:
             self._note({"type": "error", "id": request_number(text), "text": str(error)})
-            return
+        except Exception as error:  # a fault of ours must not leave the page without answers
+            _log.exception("a message of the page failed")
+            self._note({"type": "error", "id": request_number(text), "text": fault(error)})
+
+    def _obey(self, request: Request) -> None:
         message = request.message
         if message.type == "spec":
             self._note({"type": "spec", "id": message.id, "text": to_toml(request.tables)})
@@ -136,13 +143,13 @@ class Session:
             self._wake.clear()
             notes, self._notes = self._notes, []
             for note in notes:
-                await self._send(json.dumps(note, ensure_ascii=False))
+                await self._send(json.dumps(note))
             for channel, parts in self._ready.items():
                 if parts:
                     self._ready[channel] = []
                     done = self._left[channel] == 0
                     reply = {"type": "parts", "id": self._current[channel], "parts": parts}
-                    await self._send(json.dumps(reply | {"done": done}, ensure_ascii=False))
+                    await self._send(json.dumps(reply | {"done": done}))
                     if done and channel == "theory":
                         self._release()
 

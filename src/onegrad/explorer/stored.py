@@ -12,7 +12,9 @@ from urllib.parse import quote
 from onegrad.errors import SpecError
 from onegrad.experiments.plan import TOGETHER
 from onegrad.experiments.results import Results, Row
+from onegrad.experiments.spec import sweepable_keys
 from onegrad.experiments.store import MODEL_VERSIONS, StoreError
+from onegrad.explorer.controls import stored_axis
 from onegrad.explorer.work import finite
 
 
@@ -40,17 +42,20 @@ def open_stored(folder: Path) -> dict[str, Any]:
         results.rows.append(Row(point, *row))
     first = specs[rows[0][0]]
     tables = {k: v for k, v in first.items() if k != "compute"}
-    compute = first.get("compute", {})
     models = list(dict.fromkeys(row[0] for _, row in rows))
-    tables["compare"] = {
-        "models": models,
-        "seeds": 1 + max(row[1] for _, row in rows),
-        "seed": compute.get("seed", 0),
-        "degree": compute.get("degree", "auto"),
-    }
-    tables["sweep"] = _sweep(list(flat.values()), swept)
+    seeds = 1 + max(row[1] for _, row in rows)
+    tables["compare"] = {"models": models, "seeds": seeds, **first.get("compute", {})}
+    known = sweepable_keys()  # two runs in one folder may differ in more
+    sweep = tables["sweep"] = _sweep(list(flat.values()), [key for key in swept if key in known])
+    lists = {**sweep.get(TOGETHER, {}), **{k: v for k, v in sweep.items() if k != TOGETHER}}
+    axes = [stored_axis(key, values) for key, values in lists.items()]
     summaries = [summary.as_json() for summary in results.summaries()]
-    return {"name": results.name, "tables": tables, "rows": finite(summaries)}
+    return {
+        "name": results.name,
+        "tables": tables,
+        "rows": finite(summaries),
+        "axes": [axis for axis in axes if axis],
+    }
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[tuple[str, tuple[Any, ...]]]]:
@@ -79,7 +84,12 @@ def _read(path: Path) -> tuple[dict[str, Any], list[tuple[str, tuple[Any, ...]]]
 
 
 def _flat(spec: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"{t}.{k}": v for t, table in spec.items() if t != "compute" for k, v in table.items()}
+    """Dotted keys as in a spec, where the store's [compute] is part of [compare]."""
+    return {
+        f"{'compare' if name == 'compute' else name}.{key}": value
+        for name, table in spec.items()
+        for key, value in table.items()
+    }
 
 
 def _differing(points: list[dict[str, Any]]) -> list[str]:

@@ -33,21 +33,27 @@ Tables = Mapping[str, Any]
 
 def perform(kind: str, tables: Sequence[Tables], options: Mapping[str, Any]) -> list[Any]:
     """One answer for each of the tables; what onegrad refuses is {"error": advice}."""
-    try:
-        if kind in _TOGETHER:
-            return finite(_TOGETHER[kind](tables, **options))
-        return [_one(kind, t, options) for t in tables]
-    except MemoryError:
-        return [{"error": "this is too large for the memory of one worker of the page"}] * len(
-            tables
-        )
+    if kind in _ALONE:
+        return [_guarded(_ALONE[kind], t, options) for t in tables]
+    answers = _guarded(_TOGETHER[kind], tables, options)
+    return answers if isinstance(answers, list) else [answers] * len(tables)
 
 
-def _one(kind: str, tables: Tables, options: Mapping[str, Any]) -> Any:
+def _guarded(compute: Callable[..., Any], what: Any, options: Mapping[str, Any]) -> Any:
+    """What it computes, or {"error": why not}: a worker survives whatever it is asked for."""
     try:
-        return finite(_ALONE[kind](tables, **options))
+        return finite(compute(what, **options))
     except OnegradError as error:
         return {"error": str(error)}
+    except MemoryError:
+        return {"error": "this is too large for the memory of one worker of the page"}
+    except Exception as error:
+        return {"error": fault(error)}
+
+
+def fault(error: Exception) -> str:
+    """What the page says of a failure that nobody foresaw."""
+    return f"this failed unexpectedly ({type(error).__name__}: {error}); it is a fault of onegrad"
 
 
 def finite(value: Any) -> Any:

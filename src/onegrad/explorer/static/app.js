@@ -9,9 +9,13 @@ import { $, el, show } from "./dom.js";
 import { copyText, saveCsv, savePng, showText } from "./download.js";
 import { FORMULAS } from "./formulas.js";
 import { Link } from "./link.js";
+import { aboutStored, isDrawn } from "./stored.js";
+import { fillTour } from "./tour.js";
 import { VIEWS, changeTask, copy, fromHash, fromTables, sliderOf, startState, taskOf, toHash } from "./state.js";
 
 const KINDS = { curve: [curve, curve.Curve], map: [map, map.Map2D], spectrum: [spectrum, spectrum.Spectrum], features: [features, features.Features] };
+const UNREADABLE = "This link cannot be read; perhaps a part of it is missing.";
+const DOWNLOADS = ["download-png", "download-csv"];
 const REST = 180; // ms without a move before the accurate numbers are asked for
 
 const page = {
@@ -19,20 +23,20 @@ const page = {
   options: $("options"), legend: $("legend"), panels: $("panels"),
   slider: (key) => sliderOf(page.about, key, taskOf(page.state.tables)),
   sliders: () => page.about.sliders.filter((slider) => slider.tasks.includes(taskOf(page.state.tables))),
+  isDrawn: () => isDrawn(page.about, page.state.tables),
   say: (text) => ($("readout").textContent = text),
 
   /** The state has changed: show it, ask for it, put it into the URL. */
   changed(kind) {
     const started = performance.now();
-    page.pressed(null);
-    clearTimeout(page.resting);
     $("alert").hidden = true;
     page.writeUrl();
+    if (kind === "models") return; // asks for nothing before "simulate"
+    page.pressed(null);
     if (kind === "curves" || kind === "task") return page.rebuild(started);
+    clearTimeout(page.resting);
     refreshControls($("controls"), page.about, page.state);
-    if (kind === "models") return;
-    document.body.dataset.quality = "asked";
-    page.view.refresh(started);
+    page.ask(started);
   },
 
   /** Build the view anew: another view, axis or set of curves. */
@@ -40,23 +44,36 @@ const page = {
     clearTimeout(page.resting);
     page.view?.destroy();
     page.panels.replaceChildren();
+    const drawn = page.isDrawn();
+    if (!drawn) page.state.view = "curve"; // the others compute
     const [module, View] = KINDS[page.state.view];
     $("sentence").textContent = module.sentence(page);
     for (const tab of $("tabs").children) {
       const mine = tab.id === `tab-${page.state.view}`;
       tab.setAttribute("aria-selected", mine);
       tab.tabIndex = mine ? 0 : -1;
+      tab.disabled = !drawn && !mine;
     }
     page.panels.setAttribute("aria-labelledby", `tab-${page.state.view}`);
+    document.body.dataset.view = page.state.view;
     showFormula(page.state.view);
-    buildRun($("run"), page.state, {
-      changed: page.changed, stop: page.stop,
-      simulate: () => { $("alert").hidden = true; page.view.simulate(); },
-    });
+    $("run").replaceChildren();
+    if (drawn) {
+      buildRun($("run"), page.state, {
+        changed: page.changed, stop: page.stop,
+        simulate: () => { $("alert").hidden = true; page.view.simulate(); },
+      });
+    }
     page.progress(page.running?.come ?? null, page.running?.total);
     page.view = new View(page);
     page.writeUrl();
+    page.ask(started);
+  },
+
+  /** Until the answer comes the plot is that of the settings before: not to be taken home. */
+  ask(started = performance.now()) {
     document.body.dataset.quality = "asked";
+    for (const id of DOWNLOADS) $(id).disabled = true;
     page.view.refresh(started);
   },
 
@@ -90,12 +107,17 @@ const page = {
     const how = quality === "coarse" ? "coarse nodes, refining…" : worst ? `numerics to ${show(100 * worst, 1)} %` : "";
     $("status").textContent = [methods.join(" and "), how].filter(Boolean).join(": ") + (quality ? took : "");
     document.body.dataset.quality = quality;
+    for (const id of DOWNLOADS) $(id).disabled = quality === "";
     if (failed) page.refuse(failed);
   },
 
-  refuse(text) {
+  warn(text) {
     $("alert").textContent = text;
     $("alert").hidden = false;
+  },
+
+  refuse(text) {
+    page.warn(text);
     document.body.dataset.quality = "refused";
   },
 
@@ -109,15 +131,6 @@ const page = {
     if (come !== null) { bar.value = come; bar.max = total; bar.title = `${come} of ${total}`; }
   },
 
-  storedDots() {
-    const { stored } = page.about;
-    if (!stored) return [];
-    const { compare, ...now } = page.state.tables;
-    const { compare: _, ...then } = page.storedState.tables;
-    const faded = JSON.stringify(now) !== JSON.stringify(then);
-    return curve.storedDots(page.about, stored, page.state).map((dot) => ({ ...dot, faded }));
-  },
-
   writeUrl() { history.replaceState(null, "", toHash(page.state)); },
 
   open(state, name = null) {
@@ -129,9 +142,14 @@ const page = {
     page.pressed(name);
   },
 
-  /** Mark the preset that is shown, if it still is. */
+  /** Mark the preset that is shown, if it still is, and say what it is. */
   pressed(name) {
-    for (const button of $("presets").querySelectorAll("button")) button.setAttribute("aria-pressed", button.dataset.name === name);
+    $("figure").hidden = name === null;
+    for (const button of $("presets").querySelectorAll("button")) {
+      const mine = button.dataset.name === name;
+      button.setAttribute("aria-pressed", mine);
+      if (mine) $("figure").textContent = button.title;
+    }
   },
 };
 
@@ -144,12 +162,13 @@ function showFormula(view) {
 function fillPresets() {
   const nodes = [];
   if (page.about.stored) {
-    nodes.push(el("button", { "data-name": "stored", onclick: () => page.open(copy(page.storedState), "stored") }, `stored run: ${page.about.stored.name}`));
+    nodes.push(el("button", { "data-name": "stored", title: aboutStored(page.about, page.storedState), onclick: () => page.open(copy(page.storedState), "stored") }, `stored run: ${page.about.stored.name}`));
   }
   for (const group of page.about.presets) {
     nodes.push(el("span", { class: "source" }, group.source.replace(/^.*\((.*)\)$/, "$1")));
     for (const preset of group.presets) {
-      nodes.push(el("button", { "data-name": preset.name, title: `${preset.title} (${group.source})`, onclick: () => page.open(fromTables(page.about, preset.tables), preset.name) }, preset.name));
+      const more = preset.tables.figure?.kind === "difference-map" ? `. The page shows the error itself; the difference to simulated models comes with onegrad run ${preset.name}` : "";
+      nodes.push(el("button", { "data-name": preset.name, title: `${preset.title}, ${group.source}${more}`, onclick: () => page.open(fromTables(page.about, preset.tables), preset.name) }, preset.name));
     }
   }
   $("presets").replaceChildren(...nodes);
@@ -173,7 +192,16 @@ function fillTabs() {
 
 const THEMES = ["auto", "light", "dark"];
 const system = matchMedia("(prefers-color-scheme: dark)");
-let theme = THEMES.includes(localStorage.getItem("theme")) ? localStorage.getItem("theme") : "auto";
+let theme = THEMES.find((name) => name === remembered()) ?? "auto";
+/** The theme chosen last, here or on an earlier visit, if the browser keeps such things. */
+function remembered(name) {
+  try {
+    if (name) localStorage.setItem("theme", name);
+    return localStorage.getItem("theme");
+  } catch {
+    return null;
+  }
+}
 function applyTheme() {
   document.documentElement.dataset.theme = theme === "auto" ? (system.matches ? "dark" : "light") : theme;
   $("theme").textContent = `Theme: ${theme}`;
@@ -182,7 +210,7 @@ function applyTheme() {
 system.addEventListener("change", applyTheme);
 $("theme").onclick = () => {
   theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
-  localStorage.setItem("theme", theme);
+  remembered(theme);
   applyTheme();
 };
 
@@ -224,19 +252,27 @@ page.link = new Link({
   hello(about) {
     const first = !page.about;
     page.about = about;
-    $("status").textContent = "";
-    if (!first) return page.view.refresh(performance.now());
+    $("offline").hidden = true;
+    if (!first) return page.ask();
     if (about.stored) page.storedState = fromTables(about, about.stored.tables);
     fillTabs();
     fillPresets();
-    page.open(fromHash(about, location.hash) ?? (about.stored ? copy(page.storedState) : startState(about)));
+    fillTour(page);
+    const asked = location.hash.length > 1;
+    const linked = fromHash(about, location.hash);
+    if (linked) return page.open(linked);
+    if (about.stored) page.open(copy(page.storedState), "stored");
+    else page.open(startState(about));
+    if (asked) page.warn(UNREADABLE);
   },
   lost() {
-    $("status").textContent = "The server has gone. Start `onegrad explore` again; this page will find it.";
+    $("offline").hidden = false;
     if (page.about) page.progress(null);
   },
 });
 addEventListener("hashchange", () => {
-  const state = page.about && fromHash(page.about, location.hash);
-  if (state && toHash(state) !== toHash(page.state)) page.open(state);
+  if (!page.about || location.hash === toHash(page.state)) return;
+  const state = fromHash(page.about, location.hash);
+  if (!state) page.warn(UNREADABLE);
+  else if (toHash(state) !== toHash(page.state)) page.open(state);
 });

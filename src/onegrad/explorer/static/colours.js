@@ -8,8 +8,8 @@ const BELOW = ["#D55E00", "#f4d9c6", "#f5f5f2"]; // a loss by the step, up to no
 export function colours(layer, seen) {
   const low = Math.min(...seen), high = Math.max(...seen);
   if (layer === "degree") {
-    const levels = Math.max(1, high - low + 1);
-    return { levels, of: (v) => blend(CIVIDIS, levels > 1 ? (v - low) / (levels - 1) : 0.5), at: (u) => low + Math.floor(u * levels) };
+    const steps = [...new Set(seen)].sort((a, b) => a - b); // one colour each: near β = 1 they jump far
+    return { levels: steps.length, of: (v) => blend(CIVIDIS, steps.length > 1 ? steps.indexOf(v) / (steps.length - 1) : 0.5), at: (u) => steps[Math.floor(u * steps.length)] };
   }
   if (layer === "gain") {
     const top = Math.max(high, 0.02), bottom = Math.min(low, 0);

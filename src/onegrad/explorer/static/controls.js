@@ -1,6 +1,7 @@
 // The settings beside the plot, built from what the server says about each key.
 
 import { el, show } from "./dom.js";
+import { isDrawn } from "./stored.js";
 import { setInputs, setKey, sliderOf, taskOf, valueOf, written } from "./state.js";
 
 const GROUPS = [
@@ -14,6 +15,9 @@ const MODELS = {
   isotropic: ["network", "spiked", "hermite", "random-features", "linear"],
 };
 
+const STORED = "The page computes only with data that it draws itself. These come from a file, so it shows what the run has stored.";
+const HINT = "Point at a setting, or go there by Tab, to read what it means.";
+
 /**
  * Fill the panel. `changed(kind)` is called with "value" while a slider moves, "task" when
  * another task is picked.
@@ -21,14 +25,17 @@ const MODELS = {
 export function buildControls(panel, about, state, { changed, task }) {
   const current = taskOf(state.tables);
   const tasks = el("select", { id: "task", "aria-label": "task", onchange: (event) => task(event.target.value) });
+  const drawn = isDrawn(about, state.tables);
+  if (!drawn) tasks.append(el("option", { selected: true, disabled: true }, `stored run on ${state.tables.data.model}`));
   for (const [name, info] of Object.entries(about.tasks)) {
-    tasks.append(el("option", { value: name, selected: name === current }, info.title));
+    tasks.append(el("option", { value: name, selected: drawn && name === current }, info.title));
   }
   const groups = [
     el("fieldset", {}, el("legend", {}, "task"),
       el("div", { class: "control only" }, tasks),
-      el("p", { class: "help" }, about.tasks[current].about)),
+      el("p", { class: "help" }, drawn ? about.tasks[current].about : STORED)),
   ];
+  if (!drawn) return panel.replaceChildren(...groups);
   for (const [title, prefixes] of GROUPS) {
     const mine = (item) => item.tasks.includes(current) && prefixes.some((prefix) => item.key.startsWith(prefix));
     const rows = [
@@ -37,7 +44,11 @@ export function buildControls(panel, about, state, { changed, task }) {
     ];
     groups.push(el("fieldset", {}, el("legend", {}, title), ...rows));
   }
-  panel.replaceChildren(...groups);
+  const hint = el("p", { class: "hint", "aria-hidden": true }, HINT);
+  panel.replaceChildren(...groups, hint);
+  for (const row of panel.querySelectorAll("[data-help]")) {
+    for (const event of ["focusin", "pointerenter"]) row.addEventListener(event, () => (hint.textContent = row.dataset.help));
+  }
 }
 
 function pickerRow(about, state, picker, changed) {
@@ -46,12 +57,12 @@ function pickerRow(about, state, picker, changed) {
   const [table, name] = picker.key.split(".");
   const value = state.tables[table]?.[name] ?? picker.options[0];
   const options = picker.options.includes(value) || Array.isArray(value) ? picker.options : [value, ...picker.options];
-  const select = el("select", { id, title: picker.help, onchange: (event) => {
+  const select = el("select", { id, onchange: (event) => {
     setKey(state.tables, picker.key, event.target.value);
     changed("value");
   } });
   for (const option of options) select.append(el("option", { value: option, selected: option === value }, option));
-  return el("div", { class: "control wide" }, el("label", { htmlFor: id, title: picker.help }, picker.title), select);
+  return el("div", { class: "control wide", "data-help": picker.help }, el("label", { htmlFor: id }, picker.title), select);
 }
 
 /** Activations are boxes: each one ticked is a curve. */
@@ -70,15 +81,15 @@ function activationRow(state, picker, changed) {
       state.tables.network.activation = values[0];
       changed("curves");
     } });
-    chips.append(el("label", { title: picker.help }, box, option));
+    chips.append(el("label", {}, box, option));
   }
-  return el("div", {}, el("p", { class: "help" }, "activation σ: one curve for each that is ticked"), chips);
+  return el("div", { "data-help": picker.help }, el("p", { class: "help" }, "activation σ: one curve for each that is ticked"), chips);
 }
 
 /** Position 0…1000 of the range input for a value, and back. */
 const place = (slider, x) => {
   const { low, high } = slider;
-  const u = slider.kind === "log" ? Math.log(x / low) / Math.log(high / low) : (x - low) / (high - low);
+  const u = slider.kind === "log" ? Math.log(Math.max(x, low) / low) / Math.log(high / low) : (x - low) / (high - low);
   return Math.round(1000 * Math.min(1, Math.max(0, u)));
 };
 const value = (slider, position) => {
@@ -87,14 +98,17 @@ const value = (slider, position) => {
   return slider.kind === "log" ? low * (high / low) ** u : low + (high - low) * u;
 };
 
+/** A value as it stands in a number box, which takes nothing that is none. */
+const typed = (x) => (Number.isFinite(x) ? show(x) : "");
+
 function sliderRow(about, state, slider, changed) {
   const id = `slide-${slider.key.replace(".", "-")}`;
   const whole = slider.kind === "whole";
   const now = valueOf(slider, state.tables);
   const help = `${slider.help} (${slider.key} ${slider.allowed})`;
-  const number = el("input", { type: "number", step: "any", "aria-label": `${slider.title}, typed`, value: now === null ? "" : show(now) });
+  const number = el("input", { type: "number", step: "any", "aria-label": `${slider.title}, typed`, value: typed(now) });
   const range = el("input", {
-    type: "range", id, title: help, "aria-valuetext": now === null ? "not set" : show(now),
+    type: "range", id, "aria-description": help, "aria-valuetext": now === null ? "not set" : show(now),
     min: whole ? slider.low : 0, max: whole ? slider.high : 1000, step: whole ? 1 : 5,
   });
   range.value = now === null ? range.min : whole ? now : place(slider, now);
@@ -119,8 +133,8 @@ function sliderRow(about, state, slider, changed) {
     range.value = whole ? x : place(slider, x);
     set(x);
   });
-  return el("div", { class: "control", "data-key": slider.key },
-    el("label", { htmlFor: id, title: help }, el("i", {}, slider.symbol), slider.title), number, range);
+  return el("div", { class: "control", "data-key": slider.key, "data-help": help },
+    el("label", { htmlFor: id }, el("i", {}, slider.symbol), slider.title), number, range);
 }
 
 /** Show what the state says again, without building the panel anew (the size of m follows n). */
@@ -130,8 +144,9 @@ export function refreshControls(panel, about, state) {
     const now = valueOf(slider, state.tables);
     const [number, range] = row.querySelectorAll("input");
     if (now === null || document.activeElement === number || document.activeElement === range) continue;
-    number.value = show(now);
+    number.value = typed(now);
     range.value = slider.kind === "whole" ? now : place(slider, now);
+    range.setAttribute("aria-valuetext", show(now));
   }
 }
 
@@ -142,7 +157,7 @@ export function buildRun(bar, state, { changed, simulate, stop }) {
   const { compare } = state.tables;
   const task = taskOf(state.tables);
   const chips = el("div", { class: "chips", role: "group", "aria-label": "models to simulate" });
-  for (const model of MODELS[task]) {
+  for (const model of new Set([...MODELS[task], ...compare.models.filter((name) => !name.startsWith("theory"))])) {
     chips.append(el("label", {}, el("input", { type: "checkbox", value: model, checked: compare.models.includes(model), onchange: () => {
       const ticked = [...chips.querySelectorAll("input:checked")].map((input) => input.value);
       compare.models = [...ticked, ...compare.models.filter((name) => name.startsWith("theory"))];

@@ -1,8 +1,10 @@
 // View "curve": errors against one setting; lines are theory, dots are trained networks.
 
 import { colour, css, el, show } from "./dom.js";
+import { report } from "./link.js";
 import { Panel, legendLine, legendMark, niceRange } from "./plot.js";
-import { axisValues, shown, sliderOf, sweepSpec, taskOf, written } from "./state.js";
+import { QUANTITIES, axisValues, shown, sweepSpec, taskOf, valueOf, written } from "./state.js";
+import { storedDots, storedLines } from "./stored.js";
 
 export const title = "Curve";
 export const sentence = (page) => {
@@ -27,13 +29,15 @@ export class Curve {
     const pick = el("select", { id: "axis", onchange: (event) => {
       page.state.axis = event.target.value;
       page.state.range = page.state.dots = page.state.together = null;
+      page.pressed(null);
       page.rebuild();
     } });
-    for (const slider of page.sliders()) pick.append(el("option", { value: slider.key, selected: slider.key === axis.key }, `${slider.title}  ${slider.symbol}`));
+    const axes = page.sliders();
+    for (const slider of axes.includes(axis) ? axes : [axis, ...axes]) pick.append(el("option", { value: slider.key, selected: slider.key === axis.key }, `${slider.title}  ${slider.symbol}`));
     page.options.replaceChildren(el("label", {}, "against", pick));
     for (const [name, text] of Object.entries(NAMES)) {
       const box = el("input", { type: "checkbox", checked: page.state.quantities.includes(name), onchange: () => {
-        const chosen = Object.keys(NAMES).filter((q) => (q === name ? box.checked : page.state.quantities.includes(q)));
+        const chosen = QUANTITIES.filter((q) => (q === name ? box.checked : page.state.quantities.includes(q)));
         if (!chosen.length) { box.checked = true; return; }
         page.state.quantities = chosen;
         page.rebuild();
@@ -56,13 +60,14 @@ export class Curve {
   refresh(started) {
     const { page } = this;
     const { state } = page;
+    if (!page.isDrawn()) return this.showStored();
     const axis = page.slider(state.axis);
     const xs = axisValues(axis, state.range, "curve", state.tables, state.together);
     const spec = sweepSpec(state, axis, xs, { compare: { models: ["theory"], seed: state.tables.compare.seed ?? 0 } });
     const size = xs.length;
     this.xs = xs;
     this.values = state.together ? xs : xs.map((x) => shown(axis, written(axis, x, state.tables), state.tables));
-    this.checkDots(axis);
+    this.checkDots();
     const ask = (coarse) => {
       const lines = state.curves.values.map((value) => ({ value, parts: new Array(size), left: size, accurate: !coarse }));
       page.link.ask("theory", { type: "curve", spec, coarse }, {
@@ -71,8 +76,8 @@ export class Curve {
           line.parts[index % size] = value;
           if (--line.left === 0) this.take(lines, line, started, coarse);
         },
-        done: () => {
-          page.settled(coarse ? "coarse" : "accurate", this.report(lines));
+        done: (parts) => {
+          page.settled(coarse ? "coarse" : "accurate", report(parts));
           if (coarse) page.later(() => ask(false));
         },
         error: (text) => page.refuse(text),
@@ -81,22 +86,19 @@ export class Curve {
     ask(true);
   }
 
+  /** A run on data that the page cannot draw: everything is as it was stored. */
+  showStored() {
+    this.lines = storedLines(this.page.about, this.page.state);
+    this.paint();
+    this.page.settled("accurate", { methods: ["theory as stored"] });
+  }
+
   /** A whole line has come: draw it. */
   take(lines, line, started, coarse) {
     if (this.lines.length !== lines.length) this.lines = lines.map((l) => ({ value: l.value, parts: [], accurate: false }));
     this.lines[lines.indexOf(line)] = { ...line, values: this.values };
     this.paint();
-    if (coarse && line === lines[0]) this.page.measure("first curve", started);
-    if (!coarse && line === lines[0]) this.page.measure("accurate curve", started);
-  }
-
-  report(lines) {
-    const all = lines.flatMap((line) => line.parts);
-    const good = all.filter((part) => !part.error);
-    const failed = all.find((part) => part.error);
-    const methods = [...new Set(good.map((part) => part.method))];
-    const worst = Math.max(0, ...good.map((part) => part.error_estimate ?? 0));
-    return { methods, worst, failed: failed?.error };
+    if (line === lines[0]) this.page.measure(coarse ? "first curve" : "accurate curve", started);
   }
 
   paint() {
@@ -106,7 +108,7 @@ export class Curve {
     const dots = this.visible();
     for (const [quantity, panel] of this.panels) {
       const ys = lines.map((line) => line.parts.map((part) => part?.[quantity] ?? null));
-      const high = Math.max(...ys.flat());
+      const high = Math.max(...ys.flat()) || Infinity;
       const seen = [...ys.flat(), ...dots.flatMap((dot) => {
         const { mean, error } = dot[quantity];
         // a polynomial of too high a degree can be off by powers of ten: it must not rule the axis
@@ -141,11 +143,9 @@ export class Curve {
   }
 
   setting() {
-    const { tables, axis, curves, together } = this.page.state;
-    const { compare, ...problem } = tables;
-    const [table, name] = axis.split(".");
-    const fixed = { ...problem, [table]: { ...problem[table], [name]: null } };
-    return JSON.stringify([fixed, axis, curves, together, compare.seed]);
+    const { state } = this.page;
+    const { tables, axis, curves, together } = state;
+    return JSON.stringify([fixed(state, tables), axis, curves, together, tables.compare.seed]);
   }
 
   simulate() {
@@ -179,11 +179,31 @@ export class Curve {
 
   /** Means and standard errors of what has come so far, and the dots of a stored run. */
   visible() {
-    const dots = [...this.page.runs.dots.values()].map((dot) => ({ ...dot, ...Object.fromEntries(Object.keys(NAMES).map((q) => [q, estimate(dot[q])])) }));
-    return [...dots, ...this.page.storedDots()];
+    const dots = [...this.page.runs.dots.values()].map((dot) => ({ ...dot, ...Object.fromEntries(QUANTITIES.map((q) => [q, estimate(dot[q])])) }));
+    const { about, state, storedState } = this.page;
+    if (!about.stored) return dots;
+    const faded = fixed(state, state.tables) !== fixed(state, storedState.tables);
+    return [...dots, ...storedDots(about, state).map((dot) => ({ ...dot, faded }))];
+  }
+
+  /** A thin line where the axis' own slider stands. */
+  drawHere({ ctx, box, x, scale }) {
+    const value = valueOf(this.page.slider(this.axis), this.page.state.tables);
+    if (value === null || this.page.state.together || !this.page.isDrawn()) return;
+    const px = x(value);
+    if (!(px >= box.left && px <= box.left + box.width)) return;
+    ctx.strokeStyle = css("--soft");
+    ctx.lineWidth = scale;
+    ctx.setLineDash([2 * scale, 4 * scale]);
+    ctx.beginPath();
+    ctx.moveTo(px, box.top);
+    ctx.lineTo(px, box.top + box.height);
+    ctx.stroke();
+    ctx.setLineDash([]);
   }
 
   drawDots(pen, quantity) {
+    this.drawHere(pen);
     for (const dot of this.visible()) {
       const { mean, error } = dot[quantity];
       if (!Number.isFinite(mean)) continue;
@@ -211,13 +231,14 @@ export class Curve {
   }
 
   table() {
-    const axis = this.page.state.axis;
-    const rows = [[axis, this.page.state.curves.key, "model", "seeds", ...Object.keys(NAMES).flatMap((q) => [q, `${q}_se`])]];
+    const axis = this.page.slider(this.axis);
+    const column = axis.over ? `${axis.key}/${axis.over}` : axis.first ? `${axis.key}[0]` : axis.key;
+    const rows = [[column, this.page.state.curves.key, "model", "seeds", ...QUANTITIES.flatMap((q) => [q, `${q}_se`])]];
     for (const line of this.lines) {
-      line.parts.forEach((part, i) => rows.push([line.values[i], line.value, line.accurate ? "theory" : "theory (coarse)", 0, ...Object.keys(NAMES).flatMap((q) => [part[q] ?? "", 0])]));
+      line.parts.forEach((part, i) => rows.push([line.values[i], line.value, line.accurate ? "theory" : "theory (coarse)", 0, ...QUANTITIES.flatMap((q) => [part[q] ?? "", 0])]));
     }
     for (const dot of this.visible()) {
-      rows.push([dot.x, this.page.state.curves.values[dot.curve], dot.model, dot.seeds ?? dot.rows, ...Object.keys(NAMES).flatMap((q) => [dot[q].mean, dot[q].error])]);
+      rows.push([dot.x, this.page.state.curves.values[dot.curve], dot.model, dot.seeds ?? dot.rows, ...QUANTITIES.flatMap((q) => [dot[q].mean, dot[q].error].map((v) => (Number.isFinite(v) ? v : "")))]);
     }
     return rows;
   }
@@ -235,11 +256,17 @@ export function curveSpec(page) {
   return { xs, spec };
 }
 
+/** The settings of `tables` that are the same all over the plot of `state`, as text. */
+function fixed({ axis, curves }, { compare, ...problem }) {
+  const rest = Object.entries(problem).flatMap(([table, keys]) => Object.entries(keys).map(([name, value]) => [`${table}.${name}`, value]));
+  return JSON.stringify(rest.filter(([key]) => key !== axis && key !== curves.key).sort());
+}
+
 function add(dots, curve, x, row) {
   const key = `${row.model} ${curve} ${x}`;
   const dot = dots.get(key) ?? { model: row.model, curve, x, rows: 0, test_error: [], train_error: [], train_objective: [] };
   dot.rows += 1;
-  for (const quantity of Object.keys(NAMES)) dot[quantity].push(row[quantity]);
+  for (const quantity of QUANTITIES) dot[quantity].push(row[quantity]);
   dots.set(key, dot);
 }
 
@@ -249,21 +276,4 @@ export function estimate(values) {
   const mean = values.reduce((sum, v) => sum + v, 0) / values.length;
   const square = values.reduce((sum, v) => sum + (v - mean) ** 2, 0);
   return { mean, error: values.length > 1 ? Math.sqrt(square / (values.length - 1) / values.length) : NaN };
-}
-
-/** The rows of a stored run as dots of the current axes. */
-export function storedDots(about, stored, state) {
-  const axis = sliderOf(about, state.axis, taskOf(state.tables));
-  const dots = [];
-  for (const row of stored.rows) {
-    if (row.model.startsWith("theory") || row.test_error === null) continue;
-    const raw = row.point[state.axis] ?? row.point[state.axis === "network.width_ratio" ? "network.width" : ""];
-    const value = row.point[state.curves.key];
-    const curve = value === undefined ? 0 : state.curves.values.findIndex((v) => JSON.stringify(v) === JSON.stringify(value));
-    if (curve < 0 || raw === undefined || raw === null) continue;
-    const dot = { model: row.model, curve, x: shown(axis, raw, state.tables), seeds: row.seeds };
-    for (const q of Object.keys(NAMES)) dot[q] = { mean: row[q] ?? NaN, error: row[`${q}_se`] ?? NaN };
-    dots.push(dot);
-  }
-  return dots;
 }

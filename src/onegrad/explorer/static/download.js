@@ -20,37 +20,55 @@ export function savePng(name, { title, caption, panels, legend }) {
   const ratio = devicePixelRatio;
   const unit = rem() * ratio;
   const frame = panels.getBoundingClientRect();
-  const entries = [...legend.children];
-  const head = 2.2 * unit + (entries.length ? 1.8 * unit : 0);
-  const lines = wrap(caption, Math.max(30, Math.floor(frame.width / (rem() * 0.48))));
-  const canvas = el("canvas", { width: frame.width * ratio + 2 * unit, height: frame.height * ratio + head + (1.2 + 1.3 * lines.length) * unit });
-  const ctx = canvas.getContext("2d");
+  const width = panels.scrollWidth; // in a narrow window the panels stand beside each other
+  const place = (node) => {
+    const box = node.getBoundingClientRect();
+    return { left: unit + (box.left - frame.left + panels.scrollLeft) * ratio, top: head + (box.top - frame.top) * ratio, box };
+  };
   const family = getComputedStyle(document.body).fontFamily;
+  const rows = legendRows([...legend.children], width * ratio, unit, `${0.85 * unit}px ${family}`);
+  const head = (2.2 + 1.8 * rows.length) * unit;
+  const lines = wrap(caption, Math.max(30, Math.floor(width / (rem() * 0.48))));
+  const canvas = el("canvas", { width: width * ratio + 2 * unit, height: frame.height * ratio + head + (1.2 + 1.3 * lines.length) * unit });
+  const ctx = canvas.getContext("2d");
   ctx.fillStyle = css("--panel");
   ctx.fillRect(0, 0, canvas.width, canvas.height);
   ctx.fillStyle = css("--ink");
   ctx.font = `600 ${1.1 * unit}px ${family}`;
   ctx.fillText(title, unit, 1.7 * unit);
   ctx.font = `${0.85 * unit}px ${family}`;
-  let x = unit;
-  for (const entry of entries) {
-    const swatch = entry.querySelector("canvas");
-    if (swatch) ctx.drawImage(swatch, x, 2.5 * unit);
-    x += (swatch?.width ?? 0) + 0.4 * unit;
-    ctx.fillText(entry.textContent, x, 3.3 * unit);
-    x += ctx.measureText(entry.textContent).width + 1.2 * unit;
-  }
+  rows.forEach((row, i) => row.forEach(({ swatch, text, x }) => {
+    ctx.drawImage(swatch, unit + x, (2.5 + 1.8 * i) * unit);
+    ctx.fillText(text, unit + x + swatch.width + 0.4 * unit, (3.3 + 1.8 * i) * unit);
+  }));
   for (const heading of panels.querySelectorAll("h3")) {
-    const box = heading.getBoundingClientRect();
-    ctx.fillText(heading.textContent, unit + (box.left - frame.left) * ratio, head + (box.top - frame.top) * ratio + 0.9 * unit);
+    const { left, top } = place(heading);
+    ctx.fillText(heading.textContent, left, top + 0.9 * unit);
   }
   for (const source of panels.querySelectorAll("canvas")) {
-    const box = source.getBoundingClientRect();
-    ctx.drawImage(source, unit + (box.left - frame.left) * ratio, head + (box.top - frame.top) * ratio, box.width * ratio, box.height * ratio);
+    const { left, top, box } = place(source);
+    ctx.drawImage(source, left, top, box.width * ratio, box.height * ratio);
   }
   ctx.fillStyle = css("--soft");
   lines.forEach((line, i) => ctx.fillText(line, unit, head + frame.height * ratio + (1.2 + 1.3 * i) * unit));
   canvas.toBlob((blob) => save(name, blob), "image/png");
+}
+
+/** The entries of the legend in rows that fit into `width`, each with its place. */
+function legendRows(entries, width, unit, font) {
+  const ctx = el("canvas").getContext("2d");
+  ctx.font = font;
+  const rows = [];
+  let x = Infinity;
+  for (const entry of entries) {
+    const swatch = entry.querySelector("canvas");
+    const text = entry.textContent;
+    const wide = swatch.width + 0.4 * unit + ctx.measureText(text).width;
+    if (x + wide > width) { rows.push([]); x = 0; }
+    rows[rows.length - 1].push({ swatch, text, x });
+    x += wide + 1.2 * unit;
+  }
+  return rows;
 }
 
 function wrap(text, width) {

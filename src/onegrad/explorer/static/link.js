@@ -20,7 +20,8 @@ export class Link {
     this.socket.onmessage = (event) => this.receive(JSON.parse(event.data));
     this.socket.onclose = () => {
       this.open.clear();
-      this.busy = null;
+      clearTimeout(this.later);
+      this.busy = this.held = null;
       this.lost();
       setTimeout(() => this.connect(), 1500);
     };
@@ -67,7 +68,7 @@ export class Link {
   }
 
   drop(channel) {
-    this.held = null;
+    if (channel === "theory") this.held = null;
     for (const [number, request] of this.open) {
       // a coarse request that still runs answers to nobody, but its end lets the next one go
       if (request.channel === channel) this.open.set(number, { ...request, handlers: {} });
@@ -120,4 +121,14 @@ export class Link {
     this.seen.set(request.key, request.parts);
     if (this.seen.size > SEEN) this.seen.delete(this.seen.keys().next().value);
   }
+}
+
+/** What a set of answers of the theory has in common, for the line below the plot. */
+export function report(parts) {
+  const good = parts.filter((part) => !part.error);
+  return {
+    methods: [...new Set(good.map((part) => part.method))],
+    worst: Math.max(0, ...good.map((part) => part.error_estimate ?? 0)),
+    failed: parts.find((part) => part.error)?.error,
+  };
 }

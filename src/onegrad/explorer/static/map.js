@@ -2,16 +2,20 @@
 
 import { colours } from "./colours.js";
 import { css, el, rem, show } from "./dom.js";
-import { axisValues, copy, setKey, taskOf, valueOf, withSweep, written } from "./state.js";
+import { report } from "./link.js";
+import { LAYERS, axisValues, copy, setKey, taskOf, valueOf, withSweep, written } from "./state.js";
 
 export const title = "Map";
-const LAYERS = { test_error: "test error", train_error: "training error", degree: "polynomial degree", gain: "gain over random features" };
-export const sentence = (page) => ({
-  test_error: "Every cell is a network at another balance of data spread and learning rate: dark cells err less.",
-  train_error: "Every cell is a network at another balance of data spread and learning rate: dark cells fit their training data better.",
-  degree: "The higher the strength β, the higher the degree of the polynomial that behaves exactly like the network: the degree rises in steps.",
-  gain: "How much of the error of untrained random features one gradient step removes: where it is zero, the step taught nothing.",
-})[page.state.layer];
+export const sentence = (page) => {
+  const isotropic = taskOf(page.state.tables) === "isotropic";
+  const cell = `Every cell is a network ${isotropic ? "of another width, after another step" : "at another balance of data spread and learning rate"}`;
+  return {
+    test_error: `${cell}: dark cells err less.`,
+    train_error: `${cell}: dark cells fit their training data better.`,
+    degree: `The ${isotropic ? "larger the step" : "higher the strength β"}, the higher the degree of the polynomial that behaves exactly like the network: the degree rises in steps.`,
+    gain: "How much of the error of untrained random features one gradient step removes: where it is zero, the step taught nothing.",
+  }[page.state.layer];
+};
 
 const SIZES = [9, 17]; // the finer grid contains the coarser
 
@@ -51,8 +55,6 @@ export class Map2D {
     const { page } = this;
     const [ax, ay] = this.axes();
     const setting = JSON.stringify([page.state.tables, page.state.layer === "gain"], (key, value) => ([ax.key, ay.key].some((k) => k.endsWith("." + key)) ? undefined : value));
-    if (setting !== this.setting) this.cells.clear();
-    this.setting = setting;
     const ask = (size, coarse) => {
       const xs = axisValues(ax, null, size, page.state.tables);
       const ys = axisValues(ay, null, size, page.state.tables);
@@ -61,15 +63,15 @@ export class Map2D {
       Object.assign(this, { xs, ys });
       page.link.ask("theory", { type: "map", spec, coarse, gain: page.state.layer === "gain" }, {
         part: (index, value) => {
+          if (setting !== this.setting) this.cells.clear(); // those of other settings stayed until now
+          this.setting = setting;
           this.cells.set(`${xs[Math.floor(index / ys.length)]} ${ys[index % ys.length]}`, { ...value, coarse });
           this.soon ??= requestAnimationFrame(() => { this.soon = null; this.paint(); });
         },
         done: (parts) => {
           if (size === SIZES[0]) page.measure("first map", started);
           document.body.dataset.cells = this.cells.size;
-          const good = parts.filter((part) => !part.error);
-          const failed = parts.find((part) => part.error);
-          page.settled(coarse ? "coarse" : "accurate", { methods: [...new Set(good.map((p) => p.method))], worst: Math.max(0, ...good.map((p) => p.error_estimate ?? 0)), failed: failed?.error });
+          page.settled(coarse ? "coarse" : "accurate", report(parts));
           if (size === SIZES[0]) ask(SIZES[1], true);
           else if (coarse) page.later(() => ask(size, false));
         },
@@ -287,7 +289,7 @@ export class Map2D {
     for (const x of this.xs) {
       for (const y of this.ys) {
         const cell = this.cells.get(`${x} ${y}`) ?? {};
-        rows.push([x, y, ...Object.keys(LAYERS).map((layer) => cell[layer] ?? ""), cell.coarse ? "coarse" : "accurate"]);
+        rows.push([x, y, ...Object.keys(LAYERS).map((layer) => cell[layer] ?? ""), cell.coarse === undefined ? "" : cell.coarse ? "coarse" : "accurate"]);
       }
     }
     return rows;

@@ -56,7 +56,7 @@ export class Panel {
       axes: [
         { ...axis, label: xLabel, size: size * 2.1, space: size * 3.2, values: ticks, ...this.options.xAxis,
           ...(xLog ? { splits: () => logTicks(this.x), filter: (u, s) => s } : {}) },
-        { ...axis, label: yLabel, size: size * 3.8, space: size * 2.4, values: ticks,
+        { ...axis, label: yLabel, size: (u, texts) => size * (1.2 + 0.52 * Math.max(5, ...(texts ?? []).map((text) => text?.length ?? 0))), space: size * 2.4, values: ticks,
           ...(yLog ? { splits: () => logTicks(this.y), filter: (u, s) => s } : {}) },
       ],
       series: [{}, ...series.map((s) => ({ spanGaps: true, points: { show: false }, ...s, width: ((s.width ?? 1.6) * size) / 15 }))],

@@ -46,13 +46,16 @@ export class Spectrum {
 
   refresh(started) {
     const { page } = this;
-    if (this.empty) return page.settled("", {});
+    if (this.empty) return page.settled("", {}); // nothing to ask for
     const slider = page.slider("scaling.exponent");
     const alphas = axisValues(slider, null, 27, page.state.tables);
     const { compare, ...problem } = page.state.tables;
     const spec = { ...problem, compare: { models: ["theory"] } };
     const setting = JSON.stringify(problem);
-    if (setting !== this.setting) this.drawn = null;
+    if (setting !== this.setting) {
+      this.drawn = null;
+      if (page.running) page.stop(); // it would come too late
+    }
     this.setting = setting;
     // the path does not depend on the exponent itself: asked for once per setting
     const rest = JSON.stringify({ ...problem, scaling: { ...problem.scaling, exponent: 0 }, training: { ...problem.training, rate: 0 } });
@@ -68,13 +71,14 @@ export class Spectrum {
     page.link.ask("theory", { type: "spectrum", spec, coarse: true }, {
       part: (index, value) => {
         if (index === 0) {
-          if (value.error) return page.refuse(value.error);
+          if (value.error) return;
           this.now = value;
           this.paint();
           page.measure("first spectrum", started);
         } else path[index - 1] = value;
       },
-      done: () => {
+      done: ([now]) => {
+        if (now.error) return page.refuse(now.error);
         if (path.length) { this.rest = rest; this.alphas = alphas; this.steps = path; this.paintPath(); }
         page.settled("accurate", { methods: ["limiting laws of the bulk, spikes at this step"] });
       },
@@ -224,6 +228,7 @@ export class Spectrum {
   }
 
   spec() {
+    if (this.empty) return undefined;
     const { compare, ...problem } = this.page.state.tables;
     return { name: "spectrum of the features", ...problem, compare, figure: { kind: "feature-spectrum" } };
   }

@@ -2,6 +2,8 @@
 
 export const VIEWS = ["curve", "map", "spectrum", "features"];
 const TABLES = ["data", "labels", "network", "training", "scaling", "compare"];
+export const QUANTITIES = ["test_error", "train_error", "train_objective"];
+export const LAYERS = { test_error: "test error", train_error: "training error", degree: "polynomial degree", gain: "gain over random features" };
 const SIZES = { curve: 20, dots: 7 };
 
 export const copy = (value) => JSON.parse(JSON.stringify(value));
@@ -28,7 +30,7 @@ export function changeTask(about, state, name) {
   const activation = state.tables.network.activation;
   next.tables.network.activation = activation;
   next.curves.values = state.curves.key === "network.activation" ? [...state.curves.values] : [activation];
-  if (name !== "isotropic" && taskOf(state.tables) !== "isotropic") {
+  if (state.tables.data.model === next.tables.data.model) {
     for (const table of ["data", "training", "scaling"]) next.tables[table] = copy(state.tables[table]);
     next.tables.network = copy(state.tables.network);
     next.axis = state.axis;
@@ -57,7 +59,7 @@ export function fromTables(about, tables) {
   numeric.sort((a, b) => (b === first) - (a === first) || sweep[b].length - sweep[a].length);
   const axis = numeric.find((key) => sliderOf(about, key, taskOf(tables)));
   if (axis) {
-    state.axis = axis === "network.width" ? "network.width_ratio" : axis;
+    state.axis = axis;
     const slider = sliderOf(about, axis, taskOf(tables));
     const seen = sweep[axis].map((value) => shown(slider, value, state.tables));
     state.dots = seen;
@@ -75,9 +77,8 @@ export function fromTables(about, tables) {
 }
 
 export function sliderOf(about, key, task) {
-  if (key === "network.width") key = "network.width_ratio";
   const all = about.sliders.filter((slider) => slider.key === key);
-  return all.find((slider) => slider.tasks.includes(task)) ?? all[0];
+  return all.find((slider) => slider.values || slider.tasks.includes(task)) ?? all[0];
 }
 
 // --- one setting --------------------------------------------------------------------------
@@ -93,16 +94,18 @@ export function shown(slider, value, tables) {
 export function written(slider, x, tables) {
   if (slider.over) return Math.max(1, Math.round(x * at(tables, slider.over)));
   if (slider.first) {
-    const old = at(tables, slider.key) ?? [0.5, 0.5];
-    const others = old.slice(1).reduce((sum, w) => sum + w, 0);
-    return [tidy(x), ...old.slice(1).map((w) => (others > 0 ? (w / others) * (1 - tidy(x)) : (1 - tidy(x)) / (old.length - 1)))];
+    const old = at(tables, slider.key);
+    const rest = Array.isArray(old) && old.length > 1 ? old.slice(1) : [0.5];
+    const sum = rest.reduce((total, w) => total + w, 0);
+    return [x, ...rest.map((w) => clean((sum > 0 ? w / sum : 1 / rest.length) * (1 - x)))];
   }
   if (slider.kind === "whole" || slider.key === "data.dim") return Math.round(x);
-  return tidy(x);
+  return x;
 }
 
 export const at = (tables, key) => key.split(".").reduce((table, name) => table?.[name], tables);
-export const tidy = (x) => Number(x.toPrecision(4));
+const tidy = (x) => Number(x.toPrecision(4));
+const clean = (x) => Number(x.toPrecision(12)); // without the dust of binary fractions
 
 /** The value that a slider shows, or null where the spec does not have it. */
 export function valueOf(slider, tables) {
@@ -120,6 +123,7 @@ export function setKey(tables, key, value) {
   const [table, name] = key.split(".");
   tables[table] = { ...(tables[table] ?? {}), [name]: value };
   if (key === "network.width_ratio") delete tables.network.width;
+  if (key === "network.width") delete tables.network.width_ratio;
   if (table === "scaling") {
     delete tables.training.rate;
     delete tables.data.spread;
@@ -133,6 +137,7 @@ export function setKey(tables, key, value) {
 /** Another number of inputs at the same m/n: the samples follow. */
 export function setInputs(tables, inputs) {
   const ratio = inputs / tables.data.dim;
+  if (!(ratio > 0 && ratio < Infinity)) return setKey(tables, "data.dim", inputs); // refused in a moment
   for (const size of ["samples", "step_samples"]) {
     if (tables.training[size]) tables.training[size] = Math.max(1, Math.round(tables.training[size] * ratio));
   }
@@ -143,7 +148,8 @@ export function setInputs(tables, inputs) {
 
 /** Values of an axis between two ends, in the slider's units: 20 for a line, 7 for dots. */
 export function axisValues(slider, range, kind, tables, together = null) {
-  if (together?.[slider.key]) return together[slider.key].map((v) => shown(slider, v, tables));
+  const listed = together?.[slider.key] ?? slider.values;
+  if (listed) return listed.map((v) => shown(slider, v, tables));
   const [low, high] = range ?? [slider.low, slider.high];
   if (slider.kind === "whole") {
     const values = [];
@@ -199,15 +205,23 @@ export function fromHash(about, hash) {
       const [table, key] = name.split(".");
       if (key && TABLES.includes(table)) (tables[table] ??= {})[key] = JSON.parse(text);
       else if (typeof state[name] === "string") state[name] = text;
-      else if (name in state && name !== "tables") state[name] = JSON.parse(text);
+      else if (Object.hasOwn(state, name) && name !== "tables") state[name] = JSON.parse(text);
     }
-    if (!tables.data || !tables.network || !tables.training || !VIEWS.includes(state.view)) return null;
-    if (state.together !== null && typeof state.together !== "object") return null;
-    if (!Array.isArray(state.curves?.values) || !Array.isArray(state.quantities)) return null;
-    if (!sliderOf(about, state.axis, taskOf(tables))) return null;
     state.tables = tables;
-    return state;
+    return isReadable(about, state) ? state : null;
   } catch {
     return null;
   }
+}
+
+/** Whether the page can work with a state; what is wrong in its numbers is for the server to say. */
+function isReadable(about, { view, tables, axis, range, dots, curves, together, quantities, layer, component }) {
+  const numbers = (list) => Array.isArray(list) && list.length > 0 && list.every(Number.isFinite);
+  const all = (list, known) => Array.isArray(list) && list.length > 0 && list.every((item) => known.includes(item));
+  return VIEWS.includes(view) && Object.hasOwn(LAYERS, layer) && all(quantities, QUANTITIES) && Number.isInteger(component) &&
+    Number.isFinite(tables.data.dim ?? 1) && typeof tables.network.activation === "string" && Number.isFinite(tables.training.samples) &&
+    Array.isArray(tables.compare.models) && Number.isFinite(tables.compare.seeds) && sliderOf(about, axis, taskOf(tables)) !== undefined &&
+    (range === null || (numbers(range) && range.length === 2 && range[0] < range[1])) && (dots === null || numbers(dots)) &&
+    typeof curves.key === "string" && Array.isArray(curves.values) && curves.values.length > 0 &&
+    (together === null || (Object.values(together).length > 0 && Object.values(together).every(Array.isArray)));
 }

@@ -1,0 +1,177 @@
+"""The page when something is wrong, or comes at a bad moment."""
+
+import json
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.page.browsing import SMALL, download, table
+from tests.page.conftest import Visit
+from tests.page.server import SPEC, Explorer, eventually
+
+BROKEN = [
+    "#view=nonsense", "#data.dim=x", "#curves=3&view=map", "#%%%",
+    *(f"{SMALL}&{more}" for more in (
+        "dots=5", 'dots=["a"]', 'range=["a",2]', "range=[2,1]", 'quantities=["sum"]',
+        "quantities=[]", "layer=__proto__", "component=x", "together=3", 'curves={"key":"x"}',
+        'curves={"key":"network.activation","values":[]}', "compare.models=3",
+        "network.activation=3", "axis=network.nonsense",
+    )),
+]  # fmt: skip
+
+
+def test_a_broken_link_is_said_and_opens_the_usual_page(visit):
+    visit.open()
+    usual = visit.page.evaluate("location.hash")
+    for rest in BROKEN:
+        page = visit.open(rest)
+        expect(page.locator("#alert")).to_contain_text("This link cannot be read")
+        assert page.evaluate("location.hash") == usual, rest
+
+
+def test_a_link_with_wrong_numbers_is_refused_with_advice(visit):
+    page = visit.open(SMALL.replace("training.samples=200", "training.samples=-3"), "refused")
+    expect(page.locator("#alert")).to_contain_text("training.samples")
+    page.fill("[data-key='training.samples'] input[type=number]", "1")  # m/n
+    page.keyboard.press("Enter")
+    visit.settle()
+    assert not page.locator("#alert").is_visible()
+
+
+def test_no_inputs_and_then_some(visit):
+    page = visit.open(SMALL)
+    box = "[data-key='data.dim'] input[type=number]"
+    page.fill(box, "0")
+    page.keyboard.press("Enter")
+    visit.settle("refused")
+    expect(page.locator("#alert")).to_contain_text("data.dim = 0: must be")
+    assert page.is_disabled("#download-csv")  # what is seen belongs to the settings before
+    page.fill(box, "300")
+    page.keyboard.press("Enter")
+    visit.settle()
+    assert "training.samples=200" in page.url and "data.dim=300" in page.url
+
+
+def test_a_typed_number_is_taken_as_it_is(visit):
+    page = visit.open(SMALL)
+    page.fill("[data-key='scaling.strength'] input[type=number]", "0.654321")
+    page.keyboard.press("Enter")
+    visit.settle()
+    assert "scaling.strength=0.654321" in page.url
+
+
+def move(*positions):
+    """JavaScript that drags the slider of β through some positions at once."""
+    return f"""
+      const slider = document.querySelector("[data-key='scaling.strength'] input[type=range]");
+      for (const value of {list(positions)}) {{
+        slider.value = value;
+        slider.dispatchEvent(new Event("input", {{ bubbles: true }}));
+      }}
+    """
+
+
+def test_simulating_right_after_a_move_keeps_the_curve(visit, tmp_path):
+    """A move that waits for the curve before it is not forgotten when something else is asked."""
+    page = visit.open(SMALL)
+    page.evaluate(f"() => {{ {move(300, 400, 500)} document.getElementById('simulate').click(); }}")
+    visit.settle()
+    page.wait_for_selector("body[data-simulating=false]", timeout=60_000)
+    rows = table(download(page, "#download-csv", tmp_path))
+    assert {row["model"] for row in rows} == {"theory", "network", "hermite"}
+
+
+def test_choosing_models_right_after_a_move_keeps_the_accurate_curve(visit):
+    page = visit.open(SMALL)
+    page.evaluate(f"() => {{ {move(310)} }}")
+    page.wait_for_selector("body[data-quality=coarse]")
+    page.evaluate("document.querySelector('#run input[value=linear]').click()")
+    visit.settle()
+
+
+def test_samples_over_inputs_are_named_so(visit, tmp_path):
+    page = visit.open(SMALL)
+    for key, column, low, high in (
+        ("training.samples", "training.samples/data.dim", 0.2, 10),
+        ("data.weights", "data.weights[0]", 0.02, 0.98),
+    ):
+        page.select_option("#axis", key)
+        page.wait_for_selector("body:not([data-quality=asked])", timeout=30_000)
+        rows = table(download(page, "#download-csv", tmp_path))
+        values = [float(row[column]) for row in rows]
+        assert (min(values), max(values)) == (low, high)
+
+
+def test_a_picture_from_a_narrow_window_has_both_panels(visit, tmp_path):
+    visit.page.set_viewport_size({"width": 400, "height": 800})
+    page = visit.open(SMALL)
+    data = download(page, "#download-png", tmp_path).read_bytes()
+    assert int.from_bytes(data[16:20]) > 2 * page.locator(".panel").first.bounding_box()["width"]
+
+
+def test_the_server_goes_and_comes_back(browser):
+    explorer = Explorer()
+    visit = Visit(browser, explorer)
+    page = visit.open(SMALL)
+    explorer.stop()
+    page.wait_for_selector("#offline:not([hidden])")
+    page.evaluate(f"() => {{ {move(350)} }}")  # asked of nobody
+    again = Explorer("--port", str(explorer.port))
+    try:
+        page.wait_for_selector("#offline", state="hidden", timeout=10_000)
+        visit.settle()
+        visit.context.close()
+        refused = [text for text in visit.complaints if "ERR_CONNECTION_REFUSED" not in text]
+        assert refused == []
+        assert eventually(lambda: again.workers() == [])
+    finally:
+        again.stop()
+
+
+def test_a_draw_of_other_settings_is_not_shown(visit):
+    """The network is drawn while the step has moved on: it would stand on the wrong density."""
+    page = visit.open()
+    page.click("#tab-spectrum")
+    page.click("#go-isotropic")
+    visit.settle()
+    page.click("#simulate")
+    page.fill("[data-key='scaling.exponent'] input[type=number]", "0.1")
+    page.keyboard.press("Enter")
+    visit.settle()
+    page.wait_for_selector("body[data-simulating=false]")
+    page.wait_for_timeout(1500)
+    assert "one trained network" not in page.inner_text("#legend")
+
+
+def test_the_help_of_a_setting_is_shown_when_it_has_the_focus(visit):
+    page = visit.open(SMALL)
+    help_of = {"scaling.weighting": "θ = n^{β(1−α)}", "data.alignment": "cosine between"}
+    for key, text in help_of.items():
+        page.locator(f"[data-key='{key}'] input[type=range]").focus()
+        expect(page.locator(".hint")).to_contain_text(text)
+        expect(page.locator(".hint")).to_contain_text(key)
+
+
+def test_the_tour_shows_every_view(visit):
+    page = visit.open()
+    page.click("#tour-start")
+    page.wait_for_selector("body[data-simulating=true]")
+    seen = []
+    for step in range(1, 7):
+        expect(page.locator("#tour")).to_contain_text(f"{step} of 6")
+        page.wait_for_selector("body:not([data-quality=asked])", timeout=30_000)
+        assert not page.locator("#alert").is_visible()
+        seen.append(json.loads(page.evaluate("JSON.stringify(document.body.dataset)"))["view"])
+        page.click("#tour .primary")
+    assert set(seen) == {"curve", "map", "spectrum", "features"}
+    expect(page.locator("#tour-start")).to_be_visible()
+
+
+@pytest.mark.parametrize("model", ["gaussian", "kernel"])
+def test_every_model_of_a_link_has_its_box(visit, model):
+    page = visit.open(
+        SMALL.replace(json.dumps(SPEC["compare"]["models"]), f'["network", "{model}"]')
+    )
+    assert page.is_checked(f"#run input[value={model}]")
+    page.check("#run input[value=linear]")
+    assert model in page.evaluate("decodeURIComponent(location.hash)")
