@@ -9,24 +9,40 @@ from tests.page.browsing import SMALL, download, table
 from tests.page.conftest import Visit
 from tests.page.server import SPEC, Explorer, eventually
 
-BROKEN = [
-    "#view=nonsense", "#data.dim=x", "#curves=3&view=map", "#%%%",
-    *(f"{SMALL}&{more}" for more in (
-        "dots=5", 'dots=["a"]', 'range=["a",2]', "range=[2,1]", 'quantities=["sum"]',
-        "quantities=[]", "layer=__proto__", "component=x", "together=3", 'curves={"key":"x"}',
-        'curves={"key":"network.activation","values":[]}', "compare.models=3",
-        "network.activation=3", "axis=network.nonsense",
-    )),
+UNREADABLE = ["#view=nonsense", "#data.dim=x", "#curves=3&view=map", "#%%%", f"{SMALL}&dots=5"]
+WRONG_PARTS = [
+    'dots=["a"]', 'range=["a",2]', "range=[2,1]", 'quantities=["sum"]', "quantities=[]",
+    "layer=__proto__", "component=x", "together=3", 'curves={"key":"x"}',
+    'curves={"key":"network.activation","values":[]}', "compare.models=3",
+    "network.activation=3", "axis=network.nonsense",
 ]  # fmt: skip
 
 
 def test_a_broken_link_is_said_and_opens_the_usual_page(visit):
     visit.open()
     usual = visit.page.evaluate("location.hash")
-    for rest in BROKEN:
+    for rest in UNREADABLE:
         page = visit.open(rest)
         expect(page.locator("#alert")).to_contain_text("This link cannot be read")
         assert page.evaluate("location.hash") == usual, rest
+
+
+@pytest.mark.parametrize("part", WRONG_PARTS)
+def test_a_broken_link_leaves_an_open_page_as_it_is(here, part):
+    page, before = here
+    page.evaluate("(hash) => { location.hash = hash; }", f"{SMALL}&{part}")
+    expect(page.locator("#alert")).to_contain_text("This link cannot be read")
+    assert page.evaluate("location.hash") == before
+    page.evaluate("() => { document.getElementById('alert').hidden = true; }")
+
+
+@pytest.fixture(scope="module")
+def here(browser, explorer):
+    """One open page for all of them, and its address."""
+    visit = Visit(browser, explorer)
+    page = visit.open(SMALL)
+    yield page, page.evaluate("location.hash")
+    visit.close()
 
 
 def test_a_link_with_wrong_numbers_is_refused_with_advice(visit):

@@ -151,6 +151,17 @@ def test_the_cache_forgets_the_oldest():
     assert (cache.get("a"), cache.get("b"), cache.get("c")) == (1, None, 3)
 
 
+def test_the_cache_is_bounded_in_values():
+    cache = Cache(100)
+    for name in ("a", "b", "a", "a"):  # the same answer again takes no more room
+        cache.put(name, {"values": [0.0] * 30})
+    assert cache.get("b") and cache.get("a")
+    cache.put("c", {"values": [0.0] * 30})
+    assert cache.get("b") is None and cache.get("a") and cache.get("c")
+    cache.put("d", [0.0] * 101)  # larger than all there is room for
+    assert cache.get("d") is None
+
+
 def test_without_the_step_nothing_but_the_rate_changes():
     problem = Problem.from_spec(MIXTURE)
     before = without_step(problem)
@@ -168,6 +179,12 @@ def test_the_gain_of_a_map_cell():
     assert cell["gain"] == pytest.approx(expected, rel=1e-9)
     assert cell["gain"] > 0.02  # here the step does teach something
     assert cell["degree"] == problem.degree == 9
+
+
+def test_where_there_is_no_error_there_is_no_gain():
+    tables = MIXTURE | {"labels": {"model": "single-index", "link": "hermite(0)"}}
+    (cell,) = perform("map", [tables], {"coarse": True, "gain": True})
+    assert cell["test_error"] == 0 and "gain" not in cell
 
 
 def test_features_are_those_of_the_theory():

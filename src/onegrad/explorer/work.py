@@ -89,7 +89,9 @@ def map_cells(tables: Sequence[Tables], coarse: bool, gain: bool) -> list[dict[s
     if gain:
         before = _predicted([without_step(problem) for problem in problems], coarse)
         for cell, untrained in zip(cells, before, strict=True):
-            if isinstance(untrained, Prediction) and "error" not in cell:
+            if "error" in cell or isinstance(untrained, OnegradError):
+                continue
+            if untrained.test_error > 0:  # nothing to gain where there is no error
                 cell["gain"] = 1 - cell["test_error"] / untrained.test_error
     return cells
 

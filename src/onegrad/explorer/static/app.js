@@ -242,7 +242,7 @@ function caption() {
   const activation = swept.includes("network.activation") ? "" : `, ${tables.network.activation}`;
   const parts = page.sliders().filter((slider) => !swept.includes(slider.key)).map((slider) => [slider.symbol, slider.key.split(".")]).map(([symbol, [table, name]]) => [symbol, tables[table]?.[name]]);
   const shown = parts.filter(([, value]) => value !== undefined).map(([symbol, value]) => `${symbol.replace("m/n", "m")} = ${Array.isArray(value) ? value.map((v) => show(v)).join("/") : show(value)}`);
-  return `${page.about.tasks[taskOf(tables)].title}${activation}; ${shown.join(", ")}. Theory: ${page.methods}. onegrad ${page.about.version}.`;
+  return `${page.view.caption?.() ?? ""}${page.about.tasks[taskOf(tables)].title}${activation}; ${shown.join(", ")}. Theory: ${page.methods}. onegrad ${page.about.version}.`;
 }
 
 // --- start ------------------------------------------------------------------------------------
@@ -273,6 +273,8 @@ page.link = new Link({
 addEventListener("hashchange", () => {
   if (!page.about || location.hash === toHash(page.state)) return;
   const state = fromHash(page.about, location.hash);
-  if (!state) page.warn(UNREADABLE);
-  else if (toHash(state) !== toHash(page.state)) page.open(state);
+  if (!state) {
+    page.writeUrl();
+    page.warn(UNREADABLE);
+  } else if (toHash(state) !== toHash(page.state)) page.open(state);
 });

@@ -116,6 +116,12 @@ export class Features {
     ];
   }
 
+  /** What a picture has to say beyond the settings. */
+  caption() {
+    const where = this.after.components > 1 ? ` within component ${Math.min(this.page.state.component, this.after.components - 1) + 1}` : "";
+    return `along ${this.after.direction}${where}; `;
+  }
+
   table() {
     const { after, before } = this;
     const rows = [["what", "at", "target", "after_step", "without_step"]];
