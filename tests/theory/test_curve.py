@@ -147,6 +147,20 @@ def test_shortened_rules_stay_below_their_limit() -> None:
     assert np.allclose(w @ z, 0) and np.allclose((z.T * w) @ z, np.eye(8))
 
 
+def test_a_step_beyond_all_bounds_is_like_a_very_large_one() -> None:
+    """The readout's axis is then so important that its weight rounds to one."""
+    tables = {
+        "data": {"model": "isotropic", "dim": 100},
+        "network": {"convention": "isotropic", "activation": "relu", "width": 150},
+        "training": {"samples": 200, "ridge": 0.01},
+    }
+    large, larger = (
+        predict(Problem.from_spec(tables | {"scaling": {"exponent": 0.3, "constant": c}}))
+        for c in (1e7, 1e9)
+    )
+    assert larger.test_error == pytest.approx(large.test_error, rel=1e-3)
+
+
 def test_unknown_geometry_is_not_shared() -> None:
     """Two geometries with equal numbers are two objects, and the answers the same."""
     geometries = [typical_geometry(300, [1.0], [[9.0]]) for _ in range(2)]

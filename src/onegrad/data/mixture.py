@@ -73,7 +73,7 @@ class Mixture(Section):
         if self.rank >= self.dim:
             raise SpecError.of(
                 "data.rank", self.rank, f"must be below data.dim = {self.dim}",
-                f"For example {max(1, min(5, self.dim - 1))}",
+                f"For example {min(5, self.dim - 1)}",
             )  # fmt: skip
         if self.strengths is not None and len(self.strengths) != self.rank:
             raise SpecError.of(

@@ -67,6 +67,8 @@ def axis_order(importance: float, effort: Effort) -> int:
     x = importance / (1.0 + importance)
     if x <= 0:
         return 2
+    if x >= 1:  # beyond 1e16, rounded
+        return effort.longest
     return int(min(max(2, math.ceil(math.log(effort.tolerance) / math.log(x))), effort.longest))
 
 
