@@ -16,9 +16,9 @@ from onegrad.experiments.predict import predict
 from onegrad.experiments.run import run_experiment
 from onegrad.experiments.spec import Experiment, preset_names
 from onegrad.explorer import app, controls, server, session, work
+from onegrad.explorer.cache import Cache
 from onegrad.explorer.pool import Lane, Task
 from onegrad.explorer.requests import channel_of
-from onegrad.explorer.session import Cache
 from onegrad.explorer.stored import open_stored
 from onegrad.explorer.toml_text import to_toml
 from onegrad.explorer.work import perform, without_step
@@ -41,6 +41,27 @@ def test_sliders_stay_within_the_declared_range(slider):
         assert slider.high * unit <= declared["le"]
     shown = controls.slider_json(slider)
     assert shown["help"] == controls.field_of(slider.key).description
+    assert shown["default"] is None or json.dumps(shown["default"])
+
+
+def test_defaults_are_those_of_the_reader():
+    """A key left out and its default written down are the same problem."""
+    listed = [*map(controls.slider_json, controls.SLIDERS)]
+    listed += [controls.picker_json(*picker) for picker in controls.PICKERS]
+    known = {item["key"]: item["default"] for item in listed if item["default"] is not None}
+    assert known["labels.link"] == known["network.activation"] == "relu"
+    assert len(known) >= 9
+    for key, default in known.items():
+        task = "isotropic" if key in ("scaling.constant", "training.gradient") else "regression"
+        tables = {name: dict(table) for name, table in controls.TASKS[task]["tables"].items()}
+        table, _, name = key.partition(".")
+        tables[table].pop(name, None)
+        left_out = Problem.from_spec(tables)
+        tables[table][name] = default
+        written = Problem.from_spec(tables)
+        assert written.rate == left_out.rate
+        if key != "scaling.constant":
+            assert written.model_dump() == left_out.model_dump()
 
 
 def test_the_controls_that_the_page_promises_are_there():

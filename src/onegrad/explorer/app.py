@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI, Response, WebSocket, WebSocketDisconnect
 
 from onegrad.explorer.bounds import PAGES
+from onegrad.explorer.cache import Cache
 from onegrad.explorer.controls import about
 from onegrad.explorer.guard import Guard
 from onegrad.explorer.pool import Lane, cores
-from onegrad.explorer.session import Cache, Session
+from onegrad.explorer.session import Session
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

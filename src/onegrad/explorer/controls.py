@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 from onegrad import __version__
-from onegrad.activation import names
+from onegrad.activation import Activation, names
 from onegrad.experiments.citations import bibliography
 from onegrad.experiments.spec import (
     TABLES,
@@ -34,7 +35,8 @@ class Slider:
     """A number with a slider from `low` to `high`; what may be typed is what the field takes.
 
     kind : "linear", "log" or "whole"; `over` names a key in whose units it is shown (m/n);
-    `first` says that the key is a list of which the first entry is moved (mixture weights)
+    `first` says that the key is a list of which the first entry is moved (mixture weights);
+    `unset` is what it means to leave a key out whose field has no default of its own
     """
 
     key: str
@@ -46,13 +48,14 @@ class Slider:
     tasks: tuple[str, ...] = _ALL
     over: str = ""
     first: bool = False
+    unset: float | None = None
 
 
 SLIDERS = (
     Slider("scaling.strength", "β", "strength", 0.0, 1.0, tasks=_MIXED),
     Slider("scaling.weighting", "α", "weighting", 0.0, 1.0, tasks=_MIXED),
     Slider("scaling.exponent", "α", "step exponent", -0.3, 0.47, tasks=_ALONE),
-    Slider("scaling.constant", "c", "step factor", 0.1, 10.0, "log", tasks=_ALONE),
+    Slider("scaling.constant", "c", "step factor", 0.1, 10.0, "log", tasks=_ALONE, unset=1.0),
     Slider("network.width_ratio", "k/m", "width over samples", 0.1, 10.0, "log"),
     Slider("training.samples", "m/n", "samples over inputs", 0.2, 10.0, "log", over="data.dim"),
     Slider("training.ridge", "λ", "ridge", 1e-6, 10.0, "log"),
@@ -140,14 +143,24 @@ def field_of(key: str) -> FieldInfo:
     return next(c.model_fields[name] for c in TABLES[table] if name in c.model_fields)
 
 
+def default_of(field: FieldInfo) -> Any:
+    """What a key is where a spec leaves it out, as a spec would say it; None if it may not."""
+    value = field.get_default(call_default_factory=True)
+    if value is PydanticUndefined:
+        return None
+    return value.name if isinstance(value, Activation) else value
+
+
 def slider_json(slider: Slider) -> dict[str, Any]:
     field = field_of(slider.key)
+    default = default_of(field)
     return {
         "key": slider.key,
         "symbol": slider.symbol,
         "title": slider.title,
         "help": field.description,
         "allowed": allowed(field),
+        "default": slider.unset if default is None else default,
         "low": slider.low,
         "high": slider.high,
         "kind": slider.kind,
@@ -177,6 +190,7 @@ def picker_json(key: str, title: str, tasks: tuple[str, ...]) -> dict[str, Any]:
         "key": key,
         "title": title,
         "help": field.description,
+        "default": default_of(field),
         "options": options,
         "tasks": tasks,
     }

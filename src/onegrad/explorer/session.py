@@ -6,13 +6,13 @@ import asyncio
 import itertools
 import json
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from onegrad.errors import SpecError
 from onegrad.explorer.bounds import SIMULATION_SECONDS, THEORY_SECONDS
+from onegrad.explorer.cache import Cache
 from onegrad.explorer.pool import Lane, Task
 from onegrad.explorer.requests import (
     SIMULATIONS,
@@ -30,37 +30,6 @@ _SHARED = ("theory", "map", "spikes")  # kinds of which one task may hold severa
 _CURVE = 20  # points of a curve
 _PATIENCE = 1.0  # seconds that a newer request waits for a coarse one that has begun
 _FINE = 4  # accurate points in one task: a cancelled one ends soon
-
-
-class Cache:
-    """The latest answers of the theory, shared by all pages; old ones are forgotten.
-
-    size : values in all answers together, some tens of megabytes; a spectrum has a thousand
-    """
-
-    def __init__(self, size: int = 400_000) -> None:
-        self._size, self._held = size, 0
-        self._answers: OrderedDict[str, Any] = OrderedDict()
-
-    def get(self, key: str) -> Any:
-        if key in self._answers:
-            self._answers.move_to_end(key)
-        return self._answers.get(key)
-
-    def put(self, key: str, answer: Any) -> None:
-        if key in self._answers:
-            self._held -= weight(self._answers.pop(key))
-        self._answers[key] = answer
-        self._held += weight(answer)
-        while self._held > self._size:
-            self._held -= weight(self._answers.popitem(last=False)[1])
-
-
-def weight(answer: Any) -> int:
-    """How many values there are in an answer; a mapping takes some room itself."""
-    if isinstance(answer, Mapping):
-        return 10 + sum(weight(value) for value in answer.values())
-    return sum(weight(value) for value in answer) if isinstance(answer, list) else 1
 
 
 class Session:

@@ -55,7 +55,7 @@ function pickerRow(about, state, picker, changed) {
   if (picker.key === "network.activation") return activationRow(state, picker, changed);
   const id = `pick-${picker.key.replace(".", "-")}`;
   const [table, name] = picker.key.split(".");
-  const value = state.tables[table]?.[name] ?? picker.options[0];
+  const value = state.tables[table]?.[name] ?? picker.default;
   const options = picker.options.includes(value) || Array.isArray(value) ? picker.options : [value, ...picker.options];
   const select = el("select", { id, onchange: (event) => {
     setKey(state.tables, picker.key, event.target.value);

@@ -112,11 +112,9 @@ export function valueOf(slider, tables) {
   if (slider.key === "network.width_ratio" && tables.network.width) {
     return tables.network.width / tables.training.samples;
   }
-  const value = at(tables, slider.key);
-  if (value === undefined || value === null) return DEFAULTS[slider.key] ?? null;
-  return shown(slider, value, tables);
+  const value = at(tables, slider.key) ?? slider.default;
+  return value === null ? null : shown(slider, value, tables);
 }
-const DEFAULTS = { "data.rank": 1, "data.alignment": 0, "data.mean": 0, "labels.noise": 0, "data.weights": 0.5, "training.ridge": 1e-4, "scaling.constant": 1 };
 
 /** Set a key; whatever says the same thing in another way goes. */
 export function setKey(tables, key, value) {
