@@ -24,7 +24,7 @@ def test_a_stored_run_opens(browser, tmp_path):
         page.keyboard.press("Enter")
         visit.settle()
         page.click("#presets [data-name=stored]")
-        assert "scaling.strength=0.74" in page.url
+        assert "scaling.strength=0.74" in page.evaluate("location.hash")
         visit.close()
     finally:
         explorer.stop()
