@@ -16,6 +16,7 @@ from onegrad.problem import Problem
 from onegrad.theory import neurons as neurons_module
 from onegrad.theory import resolution as resolution_module
 from onegrad.theory.conditional import predict_mixture
+from onegrad.theory.features import Nodes
 from onegrad.theory.geometry import (
     Geometry,
     Labels,
@@ -27,7 +28,7 @@ from onegrad.theory.isotropic import predict_isotropic
 from onegrad.theory.learned import learned_function
 from onegrad.theory.neurons import drawn_types
 from onegrad.theory.nodes import Effort, component_nodes, piecewise_gauss, quasi_gaussian, two_level
-from onegrad.theory.resolution import Nodes, Solution, errors_at
+from onegrad.theory.resolution import Solution, errors_at
 from onegrad.theory.smoothing import slope_moments, smoothed
 
 from . import plain_simulation as plain
@@ -593,7 +594,7 @@ def test_interpolation_is_refused_with_a_reason() -> None:
 
 
 def test_many_directions_use_quasi_monte_carlo() -> None:
-    geometry = typical_geometry(1000, [0.5, 0.5], [[30.0] * 10] * 2)
+    geometry = typical_geometry(1000, [0.5, 0.5], [[25.0 + i for i in range(10)]] * 2)
     labels = Labels(links=(get_activation("relu"),) * 2)
     training = Training(
         get_activation("relu"), 500, 1000, 1000, 5.0, 0.05, 1 / geometry.mean_trace, 2e-3
@@ -611,9 +612,7 @@ def test_refusals_say_what_to_do() -> None:
     with pytest.raises(ConvergenceError, match="between"):
         predict_mixture(geometry, labels, training, accuracy=0.0)
     with pytest.raises(AssumptionError, match="Did you mean"):
-        learned_function(
-            geometry, labels, training, predict_mixture(geometry, labels, training), "techer"
-        )
+        learned_function(labels, training, predict_mixture(geometry, labels, training), "techer")
 
 
 # --- what else a solution tells -----------------------------------------------------------
@@ -634,7 +633,7 @@ def test_components_add_up(solved: tuple[Setting, Solution]) -> None:
 def test_errors_at_own_nodes_are_the_solved_ones(solved: tuple[Setting, Solution]) -> None:
     problem, solution = solved
     where = Nodes(solution.where.kappa.copy(), solution.where.component, solution.where.weights)
-    prediction, variance = errors_at(*problem, solution, where)
+    prediction, variance = errors_at(*problem[1:], solution, where)
     assert np.allclose(prediction, solution.by_node.prediction)
     assert np.allclose(variance, solution.by_node.variance, rtol=1e-5)
 
@@ -642,7 +641,7 @@ def test_errors_at_own_nodes_are_the_solved_ones(solved: tuple[Setting, Solution
 def test_learned_function_has_the_mean_of_the_prediction(solved: tuple[Setting, Solution]) -> None:
     problem, solution = solved
     for name in ("teacher", "spike 1.1", "spike 2.1"):
-        learned = learned_function(*problem, solution, name, component=1)
+        learned = learned_function(*problem[1:], solution, name, component=1)
         mine = solution.where.component == 1
         w = solution.where.weights[mine] / solution.where.weights[mine].sum()
         mean = w @ solution.by_node.prediction[mine]
@@ -673,7 +672,7 @@ def test_learned_degrees_agree_with_the_network() -> None:
         table = np.stack([np.ones_like(t), t, t**2 - 1], axis=1)
         measured.append(np.linalg.lstsq(table, result.test_prediction[mine], rcond=None)[0])
         solution = predict_mixture(geometry, labels, training)
-        learned = learned_function(geometry, labels, training, solution, degree=2)
+        learned = learned_function(labels, training, solution, degree=2)
         expected.append(learned.learned_coefficients)
     gap = np.array(measured) - np.array(expected)
     error = gap.std(axis=0, ddof=1) / len(gap) ** 0.5

@@ -13,11 +13,11 @@ from onegrad.errors import AssumptionError
 from onegrad.experiments.predict import Prediction, predict, predict_curve
 from onegrad.problem import Problem
 from onegrad.theory.conditional import predict_mixture
+from onegrad.theory.features import data_nodes, features_at
 from onegrad.theory.fixed_point import Features, solve_fixed_point
 from onegrad.theory.geometry import Labels, Training, typical_geometry
 from onegrad.theory.neurons import pure_types
 from onegrad.theory.nodes import Effort, standard_nodes
-from onegrad.theory.resolution import data_nodes, features_at
 from onegrad.theory.second_moments import errors
 
 

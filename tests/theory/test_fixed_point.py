@@ -9,11 +9,11 @@ import pytest
 
 from onegrad.activation import get_activation
 from onegrad.errors import ConvergenceError
+from onegrad.theory.features import data_nodes, features_at
 from onegrad.theory.fixed_point import Features, mean_share, solve_fixed_point
 from onegrad.theory.geometry import Labels, Training, typical_geometry
 from onegrad.theory.neurons import pure_types
 from onegrad.theory.nodes import Effort
-from onegrad.theory.resolution import data_nodes, features_at
 from onegrad.theory.second_moments import Errors, errors
 
 from . import dense_reference as dense

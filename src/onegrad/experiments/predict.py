@@ -20,7 +20,7 @@ from onegrad.experiments.translate import drawn_neurons, geometry_of, labels_of,
 from onegrad.hermite import Array
 from onegrad.problem import Problem
 from onegrad.theory.conditional import predict_mixtures
-from onegrad.theory.geometry import Geometry, Labels, Training
+from onegrad.theory.geometry import Labels, Training
 from onegrad.theory.isotropic import predict_isotropic
 from onegrad.theory.learned import LearnedFunction, learned_function
 from onegrad.theory.resolution import Refusal, Solution, Task
@@ -53,7 +53,7 @@ class Prediction:
     component_train: tuple[float, ...] | None = None
     classification_error: float | None = None
     solution: Solution | None = None
-    _parts: tuple[Geometry, Labels, Training] | None = None
+    _parts: tuple[Labels, Training] | None = None
 
     def learned(
         self, direction: str = "teacher", component: int = 0, degree: int = 6
@@ -68,12 +68,13 @@ class Prediction:
     @property
     def directions(self) -> tuple[str, ...]:
         """The directions that `learned` knows here; none without the conditional theory."""
-        return () if self._parts is None else tuple(self._parts[0].directions)
+        return () if self.solution is None else tuple(self.solution.geometry.directions)
 
     def by_projection(self) -> dict[str, Array]:
         """Errors node by node over the projections κ of a sample on the few directions.
 
-        Columns: weight, component, kappa (S × r, in the solution's own basis), prediction
+        Columns: weight, component, kappa (S × r, in the solution's own basis; lengths along the
+        last axes where `solution.geometry` has groups of directions that are alike), prediction
         E[f|κ], variance Var[f|κ], test_error and train_error given κ.
         """
         if self.solution is None:
@@ -403,7 +404,7 @@ def _described(
         _floats(solution.component_train),
         solution.classification_error,
         solution,
-        (task.geometry, task.labels, task.training),
+        (task.labels, task.training),
     )
 
 

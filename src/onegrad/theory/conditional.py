@@ -13,13 +13,17 @@ from dataclasses import replace
 
 from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.theory.geometry import Geometry, Labels, Training
-from onegrad.theory.neurons import Neurons
-from onegrad.theory.nodes import Effort
-from onegrad.theory.resolution import Refusal, Solution, Task, solve_tasks
+from onegrad.theory.neurons import Neurons, output_is_faint
+from onegrad.theory.nodes import Effort, axis_order
+from onegrad.theory.resolution import Refusal, Solution, Task, resolving, solve_tasks
+from onegrad.theory.symmetry import grouped
 
 DRAFT = 0.03  # accuracies from here on are answered by one coarse resolution
 _HIGHEST_LEVEL = 4
 _FEWEST_DEGREES = 10.0
+_FEWEST_DIRECTIONS = 4  # with fewer special directions groups never pay
+_STRONG_DIRECTIONS = 4  # directions of groups that need more than two nodes: groups pay
+_MANY_DIRECTIONS = 10  # special directions from which on groups always pay
 _FIXED_POINT = 1e-4  # tolerance of the fixed point, in units of the accuracy
 
 
@@ -72,6 +76,8 @@ def _solutions(
             f"accuracy = {accuracy}: the theory offers relative accuracies between 1e-6 and 0.5."
         )
     tolerance = _FIXED_POINT * accuracy
+    if not finite_size:
+        tasks = [_simplified(task) for task in tasks]
     draft = accuracy >= DRAFT
     first = Effort.draft() if draft else Effort.level(0)
     said = solve_tasks(tasks, first, tolerance, finite_size)
@@ -90,6 +96,26 @@ def _solutions(
             assert isinstance(coarse, Solution)
             said[i] = _compared(fine, coarse, accuracy) if isinstance(fine, Solution) else fine
     return said
+
+
+def _simplified(task: Task) -> Task:
+    """The task with groups of directions that are alike, where rules over all would be too long."""
+    geometry, labels, training = task.geometry, task.labels, task.training
+    if task.neurons is not None or geometry.special < _FEWEST_DIRECTIONS:
+        return task
+    simple = grouped(geometry)
+    if not simple.groups or not output_is_faint(simple, labels, training):
+        return task
+    effort = resolving(geometry, labels, Effort.level(1))
+    variances = simple.covariances.diagonal(axis1=1, axis2=2)[:, -len(simple.groups) :].max(axis=0)
+    strong = [
+        size
+        for size, variance in zip(simple.groups, variances, strict=True)
+        if axis_order(float(variance) / geometry.dim, effort) > 2
+    ]
+    if sum(strong) >= _STRONG_DIRECTIONS or geometry.special >= _MANY_DIRECTIONS:
+        return replace(task, geometry=simple)
+    return task
 
 
 def _compared(fine: Solution, coarse: Solution, accuracy: float) -> Solution:

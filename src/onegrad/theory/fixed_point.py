@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
@@ -23,6 +23,7 @@ from onegrad.errors import ConvergenceError
 from onegrad.hermite import Array
 
 _RANK_TOLERANCE = 1e-12  # of the largest squared singular value of the table of slopes
+_WEAKER = 1e-8  # the same for harmonics
 _MEMORY = 12
 _DAMPING = 1e-12  # of the normal equations of the acceleration, whose columns have norm one
 
@@ -35,6 +36,18 @@ def one_of(record: Any, index: int) -> dict[str, Any]:
     """The fields of one problem of a stacked dataclass."""
     values = {f.name: getattr(record, f.name) for f in fields(record)}
     return {k: np.asarray(v[index]) if isinstance(v, np.ndarray) else v for k, v in values.items()}
+
+
+class Harmonic(NamedTuple):
+    """Features Σ_a ω_ia table_is x_a/√p, with p independent coordinates x_a of a sample and p
+    random coefficients ω_ia of a neuron, all of variance one; so many `copies` of them.
+
+    The slopes themselves are one: p = n', table b_i d_is.
+    """
+
+    copies: float
+    coordinates: float
+    table: Array
 
 
 @dataclass(frozen=True)
@@ -50,6 +63,8 @@ class Features:
     bulk_dim : n' = n − r, an array of no axes (or the leading one)
     tilt : (T,) or None; the rows of Ŵ_⊥ are correlated as b_i² δ_ij − tilt_i tilt_j when the
         direction W₀ᵀa is among those conditioned on (docs/theory.md eq. (24))
+    harmonics : what nodes and types add that stand for whole spheres of directions
+        (docs/theory.md, section 8); no stacks, no tilt
     """
 
     mean: Array
@@ -62,6 +77,7 @@ class Features:
     noise: Array
     bulk_dim: Array
     tilt: Array | None = None
+    harmonics: tuple[Harmonic, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bulk_dim", np.asarray(self.bulk_dim, float))
@@ -72,20 +88,33 @@ class Features:
         columns: dict[str, Any] = {}
         for f in fields(Features):
             values = [getattr(p, f.name) for p in parts]
-            columns[f.name] = None if values[0] is None else np.stack(values)
+            columns[f.name] = np.stack(values) if isinstance(values[0], np.ndarray) else values[0]
         return Features(**columns)
 
     @cached_property
     def factors(self) -> tuple[Array, Array]:
         """(U, V) with b_i d_is = (U Vᵀ)_is, U (T, R), V (S, R), by a truncated SVD."""
-        scaled = self.slope * np.sqrt(self.counts * self.bulk**2)[..., None]
+        return self._factored(self.slope * np.sqrt(self.counts * self.bulk**2)[..., None])
+
+    @cached_property
+    def blocks(self) -> list[tuple[float, Array, Array, Array]]:
+        """Multiplicity, coordinates and factors of the slopes and of each harmonic."""
+        root = np.sqrt(self.counts)[..., None]
+        others = [
+            (h.copies, np.asarray(h.coordinates), *self._factored(h.table * root, _WEAKER))
+            for h in self.harmonics
+        ]
+        return [(1.0, self.bulk_dim, *self.factors), *others]
+
+    def _factored(self, scaled: Array, tolerance: float = _RANK_TOLERANCE) -> tuple[Array, Array]:
+        """(U, V) of a table whose rows have been multiplied by √c."""
         scaled = scaled * np.sqrt(self.weights)[..., None, :]
         types, nodes = scaled.shape[-2:]
         few = types <= nodes
         values, vectors = np.linalg.eigh(
             scaled @ transposed(scaled) if few else transposed(scaled) @ scaled
         )
-        kept = values > np.maximum(_RANK_TOLERANCE * values[..., -1:], 1e-300)
+        kept = values > np.maximum(tolerance * values[..., -1:], 1e-300)
         # at least one direction, an empty one if there is no slope at all, keeps the shapes alive
         rank = max(1, int(kept.sum(axis=-1).max()))
         basis = (vectors * kept[..., None, :])[..., -rank:]
@@ -113,13 +142,17 @@ class FixedPoint:
 
 
 class Core:
-    """Matrices of rank R that belong to one (m, χ): eqs. (9)–(10) in low-rank form."""
+    """Matrices of rank R that belong to one (m, χ): eqs. (9)–(10) in low-rank form.
 
-    def __init__(self, features: Features, gain: Array, weights: Array) -> None:
-        u, v = features.factors
-        self.u, self.v = u, v
+    copies, coordinates : of the block (`Harmonic`); size : (T,) c_i m_i; weights : (S,) w_s
+    """
+
+    def __init__(
+        self, copies: float, coordinates: Array, u: Array, v: Array, size: Array, weights: Array
+    ) -> None:
+        self.copies, self.coordinates, self.u, self.v = copies, coordinates, u, v
         self.g = transposed(v) @ (weights[..., None] * v)
-        share = features.counts * gain / features.bulk_dim[..., None]
+        share = size / coordinates[..., None]
         inner = (transposed(u) * share[..., None, :]) @ u
         self.h = np.asarray(np.linalg.inv(np.eye(inner.shape[-1]) + inner @ self.g), float)
         self.k = self.h @ inner
@@ -129,8 +162,14 @@ class Core:
 
     def take(self, index: int) -> Core:
         one = object.__new__(Core)
-        one.__dict__ = {name: value[index] for name, value in self.__dict__.items()}
+        arrays = {k: v for k, v in self.__dict__.items() if isinstance(v, np.ndarray)}
+        one.__dict__ = self.__dict__ | {k: np.asarray(v[index]) for k, v in arrays.items()}
         return one
+
+
+def cores_of(features: Features, gain: Array, weights: Array) -> list[Core]:
+    """One core for the slopes, and one for each of their harmonics."""
+    return [Core(*block, features.counts * gain, weights) for block in features.blocks]
 
 
 def diagonal(x: Array, inner: Array) -> Array:
@@ -143,17 +182,23 @@ def product(matrix: Array, vector: Array) -> Array:
     return np.asarray((matrix @ vector[..., None])[..., 0])
 
 
-def response_kernel(features: Features, core: Core, gain: Array) -> Array:
+def response_kernel(features: Features, cores: Sequence[Core], gain: Array) -> Array:
     """Z⁻¹ of eq. (15): c_i dm_i = −[Z F dw]_i."""
-    kernel = -((core.u @ core.gh @ transposed(core.u)) ** 2) / features.bulk_dim[..., None, None]
+    kernel = np.zeros((*gain.shape, gain.shape[-1]))
+    for core in cores:
+        square = (core.u @ core.gh @ transposed(core.u)) ** 2
+        kernel -= square / (core.coordinates[..., None, None] / core.copies)
     index = np.arange(gain.shape[-1])
     kernel[..., index, index] += 1.0 / (features.counts * gain**2)
     return np.asarray(kernel)
 
 
-def response_table(core: Core, extra: Array, v: Array) -> Array:
-    """F_is = e_is + b_i² ((W⁻¹P d_i)_s)²  (eq. (14))."""
-    return np.asarray(extra + (core.u @ transposed(core.h) @ transposed(v)) ** 2)
+def response_table(cores: Sequence[Core], extra: Array, factors: Sequence[Array]) -> Array:
+    """F_is = e_is + b_i² ((W⁻¹P d_i)_s)²  (eq. (14)), at nodes with factors V, one per core."""
+    table = extra.copy()
+    for core, v in zip(cores, factors, strict=True):
+        table += core.copies * (core.u @ transposed(core.h) @ transposed(v)) ** 2
+    return table
 
 
 class Cholesky:
@@ -190,7 +235,8 @@ def mean_share(
 
     ∂/∂w_s log det(I + WN) at the fixed point in m, with the mean part solved in the types.
     """
-    core, size = Core(features, gain, weights), features.counts * gain
+    (core,) = cores_of(features, gain, weights)
+    size = features.counts * gain
     free, before = np.diag(1.0 / size), np.diag(size)
     if features.tilt is not None:
         lifted = core.u * (features.tilt / features.bulk)[:, None]
@@ -204,8 +250,8 @@ def mean_share(
         inner = lifted.T @ taken @ lifted
         pushed = pushed - diagonal(core.u @ core.gh, inner) / features.bulk_dim
         share = share + diagonal(v @ core.h, inner)
-    factor = Cholesky(response_kernel(features, core, gain), "the response of the gains")
-    return np.asarray(share - response_table(core, extra, v).T @ factor.solve(pushed))
+    factor = Cholesky(response_kernel(features, [core], gain), "the response of the gains")
+    return np.asarray(share - response_table([core], extra, [v]).T @ factor.solve(pushed))
 
 
 def _map(features: Features, samples: Array, ridge: Array, z: Array, finite_size: bool) -> Array:
@@ -213,12 +259,13 @@ def _map(features: Features, samples: Array, ridge: Array, z: Array, finite_size
     both = np.exp(z)
     gain, chi = both[..., :types], both[..., types:]
     w = features.weights / (1.0 + chi)
-    core = Core(features, gain, w)
-    inverse = ridge[..., None] + product(features.extra, w) + diagonal(core.u, core.gh)
+    inverse = ridge[..., None] + product(features.extra, w)
     x = product(transposed(features.extra), features.counts * gain)
-    x += features.bulk_dim[..., None] * diagonal(core.v, core.k)
+    for core in cores_of(features, gain, w):
+        inverse += core.copies * diagonal(core.u, core.gh)
+        x += core.copies * core.coordinates[..., None] * diagonal(core.v, core.k)
     if finite_size:
-        x += mean_share(features, gain, w, features.mean, features.extra, core.v)
+        x += mean_share(features, gain, w, features.mean, features.extra, features.factors[1])
     x = np.maximum(x / samples[..., None], 1e-300)
     return np.log(np.concatenate([1.0 / inverse, x], axis=-1))
 
@@ -243,6 +290,8 @@ def solve_fixed_point(
     m, ridges, w = np.asarray(samples, float), np.asarray(ridge, float), features.weights
     start = ridges[..., None] + product(features.extra, w)
     start += product(features.slope**2, w) * features.bulk**2
+    for harmonic in features.harmonics:
+        start += harmonic.copies * product(harmonic.table**2, w)
     first = product(transposed(features.extra), features.counts / start) / m[..., None]
     z = np.concatenate([-np.log(start), np.log(np.maximum(first, 1e-3))], axis=-1)
     shape, types = z.shape, start.shape[-1]

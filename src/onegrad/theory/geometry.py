@@ -39,6 +39,8 @@ class Geometry:
     teacher : (r,) Vᵀξ with its norm 1/√‖Σ̄‖; zero if the labels do not use it
     directions : named unit vectors (r,), for reports: "teacher", "spike 1.1", …
     basis : (n, r) V itself where the geometry comes from explicit vectors, else None
+    groups : numbers of directions that the last axes stand for, one axis each: directions that
+        are alike and free of everything else (symmetry.py); their coordinates are lengths
     """
 
     dim: int
@@ -48,6 +50,7 @@ class Geometry:
     teacher: Array
     directions: dict[str, Array] = field(default_factory=dict)
     basis: Array | None = None
+    groups: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         count, rank = self.means.shape
@@ -69,7 +72,13 @@ class Geometry:
 
     @property
     def rank(self) -> int:
+        """Axes: r, with one for each group."""
         return int(self.means.shape[1])
+
+    @property
+    def special(self) -> int:
+        """Special directions: those of the axes, with all of each group."""
+        return self.rank + sum(self.groups) - len(self.groups)
 
     @property
     def mean_covariance(self) -> Array:
@@ -86,7 +95,13 @@ class Geometry:
     @property
     def mean_trace(self) -> float:
         """tr Σ̄, the scale 1/(entry variance of W) in the mixture convention."""
-        return float(self.dim - self.rank + np.trace(self.mean_covariance))
+        along = self.mean_covariance.diagonal()
+        more = sum((g - 1) * a for g, a in zip(self.groups, self._last(along), strict=True))
+        return float(self.dim - self.special + along.sum() + more)
+
+    def _last(self, axes: Array) -> Array:
+        """The part that belongs to the axes of groups."""
+        return axes[len(axes) - len(self.groups) :]
 
 
 @dataclass(frozen=True)
@@ -105,6 +120,11 @@ class Labels:
             raise AssumptionError("give either the links of a teacher or constant labels.")
         if not self.noise >= 0:
             raise AssumptionError(f"label noise {self.noise} must be a standard deviation ≥ 0.")
+
+    @property
+    def separating(self) -> bool:
+        """Labels that name the component."""
+        return self.values is not None and len(set(self.values)) > 1
 
     @property
     def binary(self) -> bool:
@@ -208,10 +228,11 @@ def typical_geometry(
 
     Spikes are orthonormal within a component. Between components the leading spikes have the
     cosine `alignment`; where that is 0 and directions are random, chance overlaps do not vanish
-    at finite n: |γ·γ'| = E|N(0,1/n)| = √(2/(πn)) between spikes of different components,
-    ξ̂·γ = 1/√n (its root mean square, because E y² depends on its square), and likewise for
-    means. Component means have norm `mean` and point to the corners of a regular simplex, ±μ
-    for two components. The teacher is random, or along the sum of the leading spikes.
+    at finite n: |γ·γ'| = E|N(0,1/n)| = √(2/(πn)) between spikes of different components, or where
+    there are several in each a matrix with the singular values of a typical one
+    (`_chance_overlaps`); ξ̂·γ = 1/√n (its root mean square, because E y² depends on its square),
+    and likewise for means. Component means have norm `mean` and point to the corners of a regular
+    simplex, ±μ for two components. The teacher is random, or along the sum of the leading spikes.
     `directions="orthogonal"` sets every chance overlap to zero.
     """
     rho = np.asarray(weights, float)
@@ -221,18 +242,24 @@ def typical_geometry(
     corners = rho.size if mean else 0
     size = count + int(drawn_teacher) + corners
     chance = directions == "random"
-    between = math.sqrt(2 / (math.pi * dim)) if chance else 0.0
     gram = np.full((size, size), 1 / math.sqrt(dim) if chance else 0.0)
     # The sign of a spike matters only to a teacher made of spikes. What is orthogonal to one of
     # two aligned spikes has that much less of a chance overlap with the other.
     cosine = alignment if teacher == "spikes" else abs(alignment)
-    across = between * math.sqrt(1 - cosine**2)
-    for p, (c, i) in enumerate(owners):
-        for q, (d, j) in enumerate(owners):
-            other = across if 0 in (i, j) else between
-            if i == j == 0:
-                other = cosine if alignment else between
-            gram[p, q] = float(i == j) if c == d else other
+    starts = np.cumsum([0, *(t.size for t in theta)])
+    blocks = [slice(a, b) for a, b in itertools.pairwise(starts)]
+    for c, mine in enumerate(blocks):
+        gram[mine, mine] = np.eye(theta[c].size)
+        for d, other in enumerate(blocks[:c]):
+            overlaps = np.zeros((theta[c].size, theta[d].size))
+            if chance:
+                overlaps = _chance_overlaps(overlaps.shape, pair=c * (c - 1) // 2 + d)
+                overlaps = overlaps / math.sqrt(dim)
+            if alignment and overlaps.size:
+                across = math.sqrt(1 - cosine**2)
+                overlaps[0], overlaps[:, 0] = across * overlaps[0], across * overlaps[:, 0]
+                overlaps[0, 0] = cosine
+            gram[mine, other], gram[other, mine] = overlaps, overlaps.T
     np.fill_diagonal(gram, 1.0)
     if corners:  # the directions that the simplex is made of, drawn independently
         gram[-corners:, -corners:] = np.eye(corners)
@@ -253,9 +280,27 @@ def typical_geometry(
     if corners:
         mu = (np.eye(corners) - (1.0 / corners if corners > 1 else 0.0)) @ unit[-corners:]
         mu *= mean / np.linalg.norm(mu, axis=1, keepdims=True)
-    starts = np.cumsum([0, *(t.size for t in theta)])
-    gammas = [unit[a:b].T for a, b in itertools.pairwise(starts)]
+    gammas = [unit[mine].T for mine in blocks]
     return _reduced(_assemble(dim, rho, mu, gammas, theta, named, None))
+
+
+def _chance_overlaps(shape: tuple[int, int], pair: int) -> Array:
+    """√n·γ_i·γ'_j of two random sets of orthonormal directions: typical, nothing left to chance.
+
+    One of each: the mean √(2/π) of |N(0,1)|. Else the singular vectors of one fixed draw (another
+    one for each pair of components) with typical singular values, which decide about ‖Σ̄‖:
+    quantiles of the quarter-circle law, within 2 % of their means from 2 × 2 on; q·Q² + p − q
+    for the squares of p × q, p > q.
+    """
+    if shape == (1, 1):
+        return np.full(shape, math.sqrt(2 / math.pi))
+    few, many = min(shape), max(shape)
+    drawn = np.random.default_rng([20250117, pair]).standard_normal(shape)
+    left, _, right = np.linalg.svd(drawn, full_matrices=False)
+    half = np.linspace(0.0, math.pi / 2, 2001)  # Q = 2 sin(half), probability (2h + sin 2h)/π
+    law = (2 * half + np.sin(2 * half)) / math.pi
+    quantiles = 2 * np.sin(np.interp(1 - (np.arange(few) + 0.5) / few, law, half))
+    return np.asarray((left * np.sqrt(few * quantiles**2 + many - few)) @ right)
 
 
 def _reduced(geometry: Geometry) -> Geometry:

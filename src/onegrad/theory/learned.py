@@ -8,6 +8,7 @@ with the probabilists' polynomials.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -19,7 +20,9 @@ from onegrad.hermite import Array, gauss_hermite, orthonormal_hermite, sqrt_fact
 from onegrad.theory.geometry import Geometry, Labels, Training
 from onegrad.theory.resolution import Solution
 from onegrad.theory.smoothing import smoothed
+from onegrad.theory.symmetry import angles
 
+_ANGLES = 12  # nodes for the angle between a neuron and a direction of a group
 _ORDER = 80  # nodes for the coefficients; the functions of t are smooth
 
 
@@ -41,7 +44,6 @@ class LearnedFunction:
 
 
 def learned_function(
-    geometry: Geometry,
     labels: Labels,
     training: Training,
     solution: Solution,
@@ -50,7 +52,8 @@ def learned_function(
     t: ArrayLike | None = None,
     degree: int = 6,
 ) -> LearnedFunction:
-    """The mean prediction over one of `geometry.directions` within one component."""
+    """The mean prediction over one of the geometry's `directions` within one component."""
+    geometry = solution.geometry
     if direction not in geometry.directions:
         known = list(geometry.directions)
         raise AssumptionError(
@@ -81,14 +84,26 @@ def learned_function(
 def _mean_prediction(
     training: Training, solution: Solution, mean: Array, covariance: Array, unit: Array, t: Array
 ) -> Array:
-    neurons, r = solution.neurons, len(mean)
+    neurons, r, groups = solution.neurons, len(mean), solution.geometry.groups
     v, rest = neurons.vectors[:, :r], neurons.vectors[:, r:]
-    cross = v @ covariance @ unit
     variance = ((v @ covariance) * v).sum(axis=1) + (rest**2).sum(axis=1) + neurons.bulk**2
-    left = np.sqrt(np.maximum(variance - cross**2, 1e-300))
-    shift = (v @ mean)[:, None] + cross[:, None] * t
-    value = smoothed(training.activation, shift, np.broadcast_to(left[:, None], shift.shape)).value
-    return np.asarray(solution.by_node.readout @ value)
+    # Coordinates along a group are lengths: the angle between neuron and û is averaged over.
+    used = [(a, g) for a, g in enumerate(groups, start=r - len(groups)) if unit[a]]
+    rules = [angles(size, _ANGLES) for _, size in used]
+    total = np.zeros(len(t))
+    for picked in itertools.product(range(_ANGLES), repeat=len(used)):
+        turned, weight = unit.copy(), 1.0
+        for (axis, _), (cosine, w), q in zip(used, rules, picked, strict=True):
+            turned[axis] *= cosine[q]
+            weight *= w[q]
+        cross = v @ covariance @ turned
+        left = np.sqrt(np.maximum(variance - cross**2, 1e-300))
+        shift = (v @ mean)[:, None] + cross[:, None] * t
+        scale = np.broadcast_to(left[:, None], shift.shape)
+        total += weight * (
+            solution.by_node.readout @ smoothed(training.activation, shift, scale).value
+        )
+    return total
 
 
 def _mean_label(geometry: Geometry, labels: Labels, component: int, unit: Array, t: Array) -> Array:

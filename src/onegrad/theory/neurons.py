@@ -25,17 +25,19 @@ from onegrad.theory.nodes import (
     tensor,
 )
 from onegrad.theory.smoothing import slope_moments, smoothed
+from onegrad.theory.symmetry import radial_importance, radius
 
 _WEAK_STEP = 1e-3  # a step that adds less than this to a preactivation's variance is nearly linear
 _TINY_STEP = 1e-5
 _OUTPUT_MATTERS = 0.01  # initial output below this part of E y² is left out of the residual
+_FAINT_STEP = 0.02  # likewise, of k·(variance that the step adds)·(part of E y²), with groups
 
 
 @dataclass(frozen=True)
 class Neurons:
     """Types of neurons in the coordinates (V, [W₀ᵀa], e).
 
-    vectors : (T, r') v_i; bulk : (T,) b_i; counts : (T,) c_i, Σ c_i = k
+    vectors : (T, r') v_i, |v_i| along a group; bulk : (T,) b_i; counts : (T,) c_i, Σ c_i = k
     bulk_dim : n' = n − r'. Coordinates after the r of the geometry are N(0, 1) on fresh data,
         independent of κ and y
     tilt : (T,) or None, see Features.tilt
@@ -70,13 +72,32 @@ class StepSample:
 
 def initial_output_matters(geometry: Geometry, labels: Labels, training: Training) -> bool:
     """Whether f₀ has to be taken off the labels: an exact gradient and f₀ that is not tiny."""
+    return _output_share(geometry, labels, training) > _OUTPUT_MATTERS
+
+
+def output_is_faint(geometry: Geometry, labels: Labels, training: Training) -> bool:
+    """Whether f₀ may be left out of the residual though it is not tiny beside the labels,
+    because the step hardly moves neurons: k·(variance that it adds)·(share of f₀) is small."""
+    share = _output_share(geometry, labels, training)
+    if share <= _OUTPUT_MATTERS:
+        return True
+    sample = _step_sample(geometry, labels, training, Effort.level(0), False)
+    bulk_dim = geometry.dim - geometry.special - 1
+    bulk = math.sqrt(max(bulk_dim, 1) * training.weight_variance)
+    memory = _memory(bulk_dim, training.step_samples, sample.power)
+    moved = _step_importance(training, sample, _second_moment(geometry), bulk, memory)
+    return training.width * share * moved <= _FAINT_STEP
+
+
+def _output_share(geometry: Geometry, labels: Labels, training: Training) -> float:
+    """E f₀²/E y², to a percent; zero where the gradient leaves f₀ out, or nothing moves."""
     if training.gradient == "labels-only" or training.rate == 0:
-        return False
+        return 0.0
     scale = math.sqrt(geometry.dim * training.weight_variance)
     mean, square = _two_moments(training.activation, 0.0, scale)
     output = training.width * training.readout_square * square
     output += (training.width * training.readout_mean * mean) ** 2
-    return output > _OUTPUT_MATTERS * max(_label_power(geometry, labels), 1e-12)
+    return output / max(_label_power(geometry, labels), 1e-12)
 
 
 def _two_moments(activation: Activation, shift: float, scale: float) -> tuple[float, float]:
@@ -214,24 +235,31 @@ def pure_types(geometry: Geometry, labels: Labels, training: Training, effort: E
     1/√n is what a centred even activation learns a constant from. With the initial output in
     the residual, the coordinate along W₀ᵀa has mean a_i·√(n·weight_variance/(k E a²)).
     """
-    output = initial_output_matters(geometry, labels, training)
+    output = not geometry.groups and initial_output_matters(geometry, labels, training)
     sample = _step_sample(geometry, labels, training, Effort.level(0), output)
     count = geometry.rank + 1 + int(output)
-    bulk_dim = geometry.dim - count
+    bulk_dim = geometry.dim - geometry.special - 1 - int(output)
     if bulk_dim < 1:
         raise AssumptionError(
-            f"{count} special directions leave no bulk in dimension {geometry.dim}; use a larger "
-            "dim or fewer spikes."
+            f"{geometry.dim - bulk_dim} special directions leave no bulk in dimension "
+            f"{geometry.dim}; use a larger dim or fewer spikes."
         )
     variance = training.weight_variance
     bulk = math.sqrt(bulk_dim * variance)
     memory = _memory(bulk_dim, training.step_samples, sample.power)
     # Axes of f0: principal directions of E κκᵀ, strong ones first; e and W₀ᵀa have unit variance.
+    # Of a group only the length of f0 there counts.
     second = _second_moment(geometry)
-    values, vectors = np.linalg.eigh(second)
-    importance = np.concatenate([values[::-1], np.ones(count - geometry.rank), [0.0]]) / bulk_dim
+    single = geometry.rank - len(geometry.groups)
+    values, vectors = np.linalg.eigh(second[:single, :single])
+    importance = np.concatenate([values[::-1], second.diagonal()[single:], np.ones(count + 1)])
+    importance = importance[: count + 1] / bulk_dim
+    importance[-1] = 0.0
+    for j, size in enumerate(geometry.groups):
+        along = importance[single + j]
+        importance[single + j] = radial_importance(along, size, labels.separating)
     rotation = np.eye(count)
-    rotation[: geometry.rank, : geometry.rank] = vectors[:, ::-1]
+    rotation[:single, :single] = vectors[:, ::-1]
     moved = _step_importance(training, sample, second, bulk, memory)
     leading: tuple[Rule, ...] = (_readout_rule(training, moved, effort),)
     readout_axes: list[float] = []
@@ -244,6 +272,8 @@ def pure_types(geometry: Geometry, labels: Labels, training: Training, effort: E
     z = np.roll(z, 1, axis=1) if readout_axes else z
     a = training.readout_mean + training.readout_std * z[:, 0]
     start = math.sqrt(variance) * z[:, 1:-1] @ rotation.T
+    for j, size in enumerate(geometry.groups, start=single):
+        start[:, j] = math.sqrt(variance) * radius(z[:, 1 + j], size)
     before = bulk * np.exp(z[:, -1] / math.sqrt(2 * bulk_dim))
     if output:
         start[:, -2] += a * math.sqrt(

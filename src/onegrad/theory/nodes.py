@@ -36,6 +36,7 @@ class Effort:
     longest : most nodes along one axis
     most : more tensor nodes than this and quasi-Monte Carlo is used
     points : number of quasi-Monte Carlo points; 0: shorten the longest rules instead
+    harmonics : degree up to which directions of a group are resolved
     """
 
     tolerance: float
@@ -44,6 +45,7 @@ class Effort:
     longest: int
     most: int
     points: int
+    harmonics: int
 
     @staticmethod
     def draft() -> Effort:
@@ -59,6 +61,7 @@ class Effort:
             longest=12 + 6 * level,
             most=600 * 2**level,
             points=512 * 2**level,
+            harmonics=2 if level == 0 else 3,
         )
 
 
@@ -268,6 +271,7 @@ def component_nodes(
     label: Array | None = None,
     kinks: tuple[float, ...] = (),
     centre: Array | None = None,
+    further: Array | None = None,
 ) -> tuple[Array, Array]:
     """Nodes (S, r) and weights (S,) for κ ~ N(mean, root²), root symmetric.
 
@@ -276,6 +280,7 @@ def component_nodes(
         Gauss rules split where ξ·κ meets one of the `kinks`
     centre : (r,) where the components overlap, for labels that name the component: what is
         learned changes fast there, so the strongest axis is split at it
+    further : importances of standard Gaussian axes beside κ, whose coordinates come last
     """
     leading: tuple[Rule, ...] = ()
     along = root @ label if label is not None else np.zeros(len(mean))
@@ -303,5 +308,10 @@ def component_nodes(
     axes = complement @ rotation[:, ::-1]
     if leading:
         axes = np.concatenate([first[:, None], axes], axis=1)
-    z, weights = standard_nodes(np.maximum(inner[::-1], 0.0), effort, leading)
-    return mean + z @ (root @ axes).T, weights
+    inner = np.maximum(inner[::-1], 0.0)
+    if further is None:
+        z, weights = standard_nodes(inner, effort, leading)
+        return mean + z @ (root @ axes).T, weights
+    z, weights = standard_nodes(np.concatenate([inner, further]), effort, leading)
+    mine, beside = z[:, : len(mean)], z[:, len(mean) :]
+    return np.concatenate([mean + mine @ (root @ axes).T, beside], axis=1), weights

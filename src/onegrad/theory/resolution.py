@@ -14,12 +14,19 @@ from scipy.special import ndtr
 
 from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.hermite import Array
+from onegrad.theory.features import (
+    Nodes,
+    data_nodes,
+    features_at,
+    single_axes,
+    with_lengths,
+)
 from onegrad.theory.fixed_point import Features, FixedPoint, solve_fixed_point
 from onegrad.theory.geometry import Geometry, Labels, Training
-from onegrad.theory.neurons import Neurons, label_means, pure_types
-from onegrad.theory.nodes import Effort, component_nodes, quasi_gaussian
+from onegrad.theory.neurons import Neurons, pure_types
+from onegrad.theory.nodes import Effort, quasi_gaussian
 from onegrad.theory.second_moments import Errors, errors
-from onegrad.theory.smoothing import smoothed
+from onegrad.theory.symmetry import exact_radius
 
 Refusal = AssumptionError | ConvergenceError
 _SIGN_NODES = 256  # nodes of a draft's classification error
@@ -34,15 +41,6 @@ class Task:
     labels: Labels
     training: Training
     neurons: Neurons | None = None
-
-
-@dataclass(frozen=True)
-class Nodes:
-    """Where the data are looked at: κ, component and weight of every node."""
-
-    kappa: Array  # (S, r') with the coordinates of further directions last
-    component: np.ndarray  # (S,)
-    weights: Array  # (S,)
 
 
 @dataclass(frozen=True)
@@ -61,6 +59,8 @@ class Solution:
     error_estimate : relative, the larger of test and train, from two resolutions; NaN for a draft
     iterations, residual : of the fixed point at the finer resolution
     types, nodes : number of neuron types and of data nodes at the finer resolution
+    geometry : whose coordinates nodes and neurons have: the problem's own, or where many
+        directions are alike the one with an axis for each group of them (symmetry.py)
     """
 
     test_error: float
@@ -79,54 +79,7 @@ class Solution:
     by_node: Errors
     where: Nodes
     neurons: Neurons
-
-
-def data_nodes(geometry: Geometry, labels: Labels, neurons: Neurons, effort: Effort) -> Nodes:
-    """Nodes of fresh data in the coordinates of the neurons, component after component."""
-    r, extra = geometry.rank, neurons.vectors.shape[1] - geometry.rank
-    label = None
-    if labels.links is not None:
-        label = np.concatenate([geometry.teacher, np.zeros(extra)])
-    centre = None
-    if labels.values is not None and len(set(labels.values)) > 1:
-        centre = np.concatenate([geometry.weights @ geometry.means, np.zeros(extra)])
-    parts, owners, weights, spread = [], [], [], neurons.spread
-    for c, weight in enumerate(geometry.weights):
-        if weight == 0:
-            continue
-        mean = np.concatenate([geometry.means[c], np.zeros(extra)])
-        root = np.eye(r + extra)
-        root[:r, :r] = geometry.roots[c]
-        kinks = () if labels.links is None else labels.links[c].kinks
-        kappa, w = component_nodes(mean, root, spread, effort, label, kinks, centre)
-        parts.append(kappa)
-        owners.append(np.full(len(w), c))
-        weights.append(weight * w)
-    return Nodes(np.concatenate(parts), np.concatenate(owners), np.concatenate(weights))
-
-
-def features_at(
-    geometry: Geometry, labels: Labels, training: Training, neurons: Neurons, where: Nodes
-) -> Features:
-    """ν, d, e of every type at every node, and the labels there  (docs/theory.md eq. (5)–(7))."""
-    scale = np.broadcast_to(neurons.bulk[:, None], (len(neurons.bulk), len(where.weights)))
-    value, slope, variance = smoothed(training.activation, neurons.vectors @ where.kappa.T, scale)
-    target = np.empty(len(where.weights))
-    for c in range(len(geometry.weights)):
-        mine = where.component == c
-        target[mine] = label_means(geometry, labels, c, where.kappa[mine])
-    return Features(
-        mean=value,
-        slope=slope,
-        extra=np.maximum(variance - (scale * slope) ** 2, 0.0),
-        bulk=neurons.bulk,
-        counts=neurons.counts,
-        weights=where.weights,
-        labels=target,
-        noise=np.full(len(target), labels.noise**2),
-        bulk_dim=np.asarray(float(neurons.bulk_dim)),
-        tilt=neurons.tilt,
-    )
+    geometry: Geometry
 
 
 @dataclass(frozen=True)
@@ -140,11 +93,23 @@ class _Prepared:
     features: Features
 
 
+def resolving(geometry: Geometry, labels: Labels, effort: Effort) -> Effort:
+    """The effort that a problem needs at that level.
+
+    What separates components is learned to a higher degree than a smooth teacher. With groups
+    there are few axes, and no reason to save on them.
+    """
+    if labels.separating:
+        effort = replace(effort, tolerance=1e-2 * effort.tolerance)
+    if geometry.groups:
+        finer = 0.05 if labels.separating else 0.5
+        effort = replace(effort, tolerance=finer * effort.tolerance)
+    return effort
+
+
 def _prepare(task: Task, effort: Effort) -> _Prepared:
     geometry, labels, training = task.geometry, task.labels, task.training
-    if labels.values is not None and len(set(labels.values)) > 1:
-        # What separates components is learned to a higher degree than a smooth teacher.
-        effort = replace(effort, tolerance=1e-2 * effort.tolerance)
+    effort = resolving(geometry, labels, effort)
     neurons = task.neurons or pure_types(geometry, labels, training, effort)
     where = data_nodes(geometry, labels, neurons, effort)
     features = features_at(geometry, labels, training, neurons, where)
@@ -187,7 +152,7 @@ def solve_tasks(
         features = last.features
         batch = waiting.setdefault((features.mean.shape, features.tilt is None), [])
         batch.append((index, last))
-        if finite_size or (len(batch) + 1) * features.mean.size > _STACK:
+        if finite_size or features.harmonics or (len(batch) + 1) * features.mean.size > _STACK:
             solve(batch)
             batch.clear()
     for batch in waiting.values():
@@ -236,15 +201,18 @@ def _solution(prepared: _Prepared, point: FixedPoint, result: Errors) -> Solutio
         float(result.test_error), float(result.train_error), float(result.train_objective),
         test, train, wrong, "ok", np.nan, float(training.samples / result.response.amplification),
         int(point.iterations), float(point.residual),
-        len(prepared.neurons.bulk), len(where.weights), result, where, prepared.neurons,
+        len(prepared.neurons.bulk), len(where.weights), result, where, prepared.neurons, geometry,
     )  # fmt: skip
 
 
 def errors_at(
-    geometry: Geometry, labels: Labels, training: Training, solution: Solution, where: Nodes
+    labels: Labels, training: Training, solution: Solution, where: Nodes
 ) -> tuple[Array, Array]:
-    """E[f|κ] and Var[f|κ] at nodes of one's own choice; weights of the nodes play no part."""
-    features = features_at(geometry, labels, training, solution.neurons, where)
+    """E[f|κ] and Var[f|κ] at nodes of one's own choice, in the coordinates of the solution.
+
+    Weights of the nodes play no part.
+    """
+    features = features_at(solution.geometry, labels, training, solution.neurons, where)
     prediction = solution.by_node.readout @ features.mean
     return prediction, solution.by_node.response.variance_at(features)
 
@@ -260,18 +228,20 @@ def _wrong_sign(
     """P(sign f ≠ y): f given κ is N(f_s, q_s). It varies faster with κ than its moments do,
     so it has nodes of its own, quasi-Monte Carlo."""
     assert labels.values is not None
-    extra = neurons.vectors.shape[1] - geometry.rank
-    z, w = quasi_gaussian(neurons.vectors.shape[1], effort.points or _SIGN_NODES)
+    single, axes = geometry.rank - len(geometry.groups), single_axes(geometry, neurons)
+    points = _SIGN_NODES if geometry.groups else effort.points
+    z, w = quasi_gaussian(neurons.vectors.shape[1], points or _SIGN_NODES)
     total = 0.0
     for c, weight in enumerate(geometry.weights):
         if weight == 0:
             continue
-        root = np.eye(geometry.rank + extra)
-        root[: geometry.rank, : geometry.rank] = geometry.roots[c]
-        kappa = np.concatenate([geometry.means[c], np.zeros(extra)]) + z @ root
-        features = features_at(
-            geometry, labels, training, neurons, Nodes(kappa, np.full(len(w), c), w)
+        kappa = z.copy()
+        kappa[:, :single] = geometry.means[c, :single] + (
+            z[:, :single] @ geometry.roots[c, :single, :single]
         )
+        kappa = with_lengths(geometry, c, axes, kappa, exact_radius)
+        nodes = Nodes(kappa, np.full(len(w), c), w, effort)
+        features = features_at(geometry, labels, training, neurons, nodes)
         margin = labels.values[c] * (result.readout @ features.mean)
         spread = np.sqrt(np.maximum(result.response.variance_at(features), 1e-300))
         total += float(weight * w @ ndtr(-margin / spread))

@@ -6,7 +6,7 @@ Arrays of a stack of problems have a leading axis (fixed_point.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from onegrad.theory.fixed_point import (
     Core,
     Features,
     FixedPoint,
+    cores_of,
     diagonal,
     mean_share,
     one_of,
@@ -70,10 +71,10 @@ class Response:
     (docs/theory.md eqs. (14)–(17), (25)).
     """
 
-    def __init__(self, point: FixedPoint, core: Core, readout: Array) -> None:
-        f, m = point.features, point.gain
-        self.point, self.core = point, core
-        kernel = response_kernel(f, core, m)
+    def __init__(self, point: FixedPoint, cores: Sequence[Core], readout: Array) -> None:
+        f, m, core = point.features, point.gain, cores[0]
+        self.point, self.cores, self.factors = point, cores, [one.v for one in cores]
+        kernel = response_kernel(f, cores, m)
         self.factor = Cholesky(kernel, "the response of the fixed point")
         self.pushed = (readout / (f.counts * m)) ** 2
         self.tilted: Array | None = None
@@ -84,7 +85,7 @@ class Response:
         self.load = np.zeros_like(f.weights)  # D t, known once the equations are solved
         # Σ ω t over Σ ω (rest + source), that is 1/(1 − df₂/m)
         self.amplification = np.ones(f.weights.shape[:-1])
-        self.own = response_table(core, f.extra, core.v)
+        self.own = response_table(cores, f.extra, self.factors)
 
     def take(self, index: int) -> Response:
         """One problem of a stack."""
@@ -93,17 +94,19 @@ class Response:
             whole = value is None
             part = value[index] if isinstance(value, np.ndarray) else value
             one.__dict__[name] = value if whole else part
-        one.point, one.core = self.point.take(index), self.core.take(index)
-        one.factor = self.factor.take(index)
+        one.point, one.factor = self.point.take(index), self.factor.take(index)
+        one.cores = [core.take(index) for core in self.cores]
+        one.factors = [core.v for core in one.cores]
         return one
 
-    def _carried(self, table: Array, v: Array, load: Array) -> Array:
+    def _carried(self, table: Array, factors: Sequence[Array], load: Array) -> Array:
         """J load, the rows of J at the nodes of `table`."""
-        inner = transposed(self.core.v) @ (load[..., None] * self.core.v)
-        bulk = diagonal(v @ self.core.k, inner)
-        through = self.factor.solve(product(self.own, load))
-        dim = self.point.features.bulk_dim[..., None]
-        return np.asarray(product(transposed(table), through) + dim * bulk)
+        through = product(transposed(table), self.factor.solve(product(self.own, load)))
+        for core, v in zip(self.cores, factors, strict=True):
+            inner = transposed(core.v) @ (load[..., None] * core.v)
+            size = core.copies * core.coordinates[..., None]
+            through += size * diagonal(v @ core.k, inner)
+        return through
 
     def _mean_carried(self, features: Features, v: Array, load: Array) -> Array:
         """J₁ load: minus the derivative of eq. (28) along w + ε load, by central differences."""
@@ -123,10 +126,10 @@ class Response:
         ]  # fmt: skip
         return np.asarray((shares[0] - shares[1]) / (2 * step))
 
-    def _source(self, table: Array, v: Array) -> Array:
+    def _source(self, table: Array, factors: Sequence[Array]) -> Array:
         source = product(transposed(table), self.factor.solve(self.pushed))
         if self.tilted is not None:
-            source -= product(v @ self.core.h, self.tilted) ** 2
+            source -= product(factors[0] @ self.cores[0].h, self.tilted) ** 2
         return np.asarray(source)
 
     def solve(self, rest: Array) -> Array:
@@ -135,16 +138,16 @@ class Response:
         half = np.sqrt(f.weights) / (1.0 + self.point.chi)
 
         def apply(x: Array) -> Array:
-            return np.asarray(x - half * self._carried(self.own, self.core.v, half * x) / samples)
+            return np.asarray(x - half * self._carried(self.own, self.factors, half * x) / samples)
 
-        before = rest + self._source(self.own, self.core.v)
+        before = rest + self._source(self.own, self.factors)
         solution, mean_part = np.zeros_like(half), np.zeros_like(half)
         for _ in range(_MEAN_PART_ITERATIONS if self.point.finite_size else 1):
             previous, right = solution, half * (before + mean_part)
             solution = _conjugate_gradients(apply, right, previous)
             self.load = half * solution
             if self.point.finite_size:
-                mean_part = self._mean_carried(f, self.core.v, self.load) / samples
+                mean_part = self._mean_carried(f, self.factors[0], self.load) / samples
                 if np.linalg.norm(solution - previous) <= 1e-9 * np.linalg.norm(solution):
                     break
         else:
@@ -159,17 +162,17 @@ class Response:
     def variance_at(self, features: Features) -> Array:
         """q at the nodes of other features of the same neurons (or of the same features)."""
         if features is self.point.features:
-            table, v = self.own, self.core.v
+            table, factors = self.own, self.factors
         else:
-            u = self.core.u * np.sqrt(features.counts)[:, None]
-            scaled = features.slope * (np.sqrt(features.counts) * features.bulk)[:, None]
-            # the columns of u are orthogonal (`Features.factors`); those of a stack may be empty
-            v = scaled.T @ (u / np.maximum(np.einsum("ij,ij->j", u, u), 1e-300))
-            table = response_table(self.core, features.extra, v)
+            tables = [features.slope * features.bulk[:, None]]
+            tables += [harmonic.table for harmonic in features.harmonics]
+            pairs = zip(self.cores, tables, strict=True)
+            factors = [_factor_at(core.u, table, features.counts) for core, table in pairs]
+            table = response_table(self.cores, features.extra, factors)
         samples = self.point.samples[..., None]
-        variance = self._source(table, v) + self._carried(table, v, self.load) / samples
+        variance = self._source(table, factors) + self._carried(table, factors, self.load) / samples
         if self.point.finite_size:
-            variance += self._mean_carried(features, v, self.load) / samples
+            variance += self._mean_carried(features, factors[0], self.load) / samples
         size = 1.0 + np.abs(variance).max(axis=-1, keepdims=True)
         if np.any(variance < -1e-8 * size):
             raise ConvergenceError(
@@ -179,24 +182,31 @@ class Response:
         return np.maximum(variance, 0.0)
 
 
+def _factor_at(u: Array, table: Array, counts: Array) -> Array:
+    """V of other nodes, table = U Vᵀ with the U of the same neurons, whose columns √c·U are
+    orthogonal (`Features.factors`); those of a stack may be empty."""
+    size = np.maximum(np.einsum("i,ij,ij->j", counts, u, u), 1e-300)
+    return np.asarray(table.T @ (counts[:, None] * u / size))
+
+
 def errors(point: FixedPoint) -> Errors:
     """Training and test error at a fixed point: eqs. (12)–(19)."""
     f, m, chi = point.features, point.gain, point.chi
     w = f.weights / (1.0 + chi)
-    core = Core(f, m, w)
+    cores = cores_of(f, m, w)
     # The mean part: a ridge problem in the types, penalty 1/(c_i m_i)  (eqs. (12), (24)).
     weighted = f.mean * w[..., None, :]
     system = weighted @ transposed(f.mean)
     index = np.arange(m.shape[-1])
     system[..., index, index] += 1.0 / (f.counts * m)
     if f.tilt is not None:
-        lifted = core.u * (f.tilt / f.bulk)[..., None]
-        system -= lifted @ core.gh @ transposed(lifted)
+        lifted = cores[0].u * (f.tilt / f.bulk)[..., None]
+        system -= lifted @ cores[0].gh @ transposed(lifted)
     readout = _solve_positive(system, product(weighted, f.labels), "the mean part")
     prediction = product(transposed(f.mean), readout)
     rest = f.labels - prediction
     objective = (w * (f.noise + f.labels * rest)).sum(axis=-1)
-    response = Response(point, core, readout)
+    response = Response(point, cores, readout)
     variance = response.solve(f.noise + rest**2)
     total = f.noise + rest**2 + variance
     train = total / (1.0 + chi) ** 2

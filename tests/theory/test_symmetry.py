@@ -1,0 +1,280 @@
+"""Groups of directions that are alike: the reduced problem is the problem."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onegrad.activation import get_activation
+from onegrad.experiments.predict import predict
+from onegrad.experiments.simulate import simulate
+from onegrad.problem import Problem
+from onegrad.theory import features as features_module
+from onegrad.theory.conditional import predict_mixture
+from onegrad.theory.geometry import (
+    Geometry,
+    Labels,
+    Training,
+    geometry_from_arrays,
+    typical_geometry,
+)
+from onegrad.theory.learned import learned_function
+from onegrad.theory.nodes import Effort
+from onegrad.theory.resolution import Solution, Task, solve_tasks
+from onegrad.theory.symmetry import angles, exact_radius, grouped, harmonic, multiplicity, radius
+
+from .test_conditional import assert_agreement, simulated_and_predicted
+
+HUGE = 100_000  # where what a group's directions cost in degrees of freedom is nothing
+
+
+@pytest.mark.parametrize("size", [2, 3, 7, 40])
+def test_harmonics_are_orthogonal_with_their_multiplicities(size: int) -> None:
+    t, w = angles(size, 8)
+    levels = np.stack([harmonic(size, degree, t) for degree in range(6)])
+    assert [harmonic(size, degree, np.ones(1))[0] for degree in range(6)] == pytest.approx([1] * 6)
+    assert w @ t**2 == pytest.approx(1 / size)
+    expected = np.diag([1 / multiplicity(size, degree) for degree in range(6)])
+    assert np.allclose((levels * w) @ levels.T, expected, atol=1e-12)
+
+
+def test_multiplicities() -> None:
+    assert [multiplicity(2, d) for d in range(4)] == [1, 2, 2, 2]
+    assert [multiplicity(3, d) for d in range(4)] == [1, 3, 5, 7]
+    assert multiplicity(7, 2) == 7 * 8 / 2 - 1
+
+
+@pytest.mark.parametrize("size", [2, 5, 30])
+def test_length_of_a_gaussian_vector(size: int) -> None:
+    z, w = np.polynomial.hermite_e.hermegauss(40)
+    w /= w.sum()
+    length = radius(z, size)
+    assert w @ length**2 == pytest.approx(size, rel=1e-4)
+    assert w @ length**4 == pytest.approx(size * (size + 2), rel=1e-3)
+    exact = exact_radius(z, size)
+    assert w @ exact**2 == pytest.approx(size, rel=1e-6)
+    assert w @ exact**4 == pytest.approx(size * (size + 2), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "groups"),
+    [
+        ({}, (7, 7)),
+        ({"teacher": None}, (8, 8)),
+        ({"alignment": 0.5}, (6, 6)),
+        ({"mean": 2.0}, (7, 7)),
+        ({"directions": "orthogonal"}, (8, 8)),
+        ({"strengths": [[40.0] * 5 + [9.0] * 3] * 2}, (2, 2, 4, 4)),
+        ({"strengths": [[40.0] * 8, [1.0]]}, (6,)),
+        ({"strengths": [[40.0, 30.0]] * 2}, ()),
+    ],
+)
+def test_which_directions_are_alike(changes: dict[str, Any], groups: tuple[int, ...]) -> None:
+    strengths = changes.pop("strengths", [[40.0] * 8] * 2)
+    geometry = typical_geometry(1000, [0.4, 0.6], strengths, **changes)
+    reduced = grouped(geometry)
+    assert tuple(sorted(reduced.groups)) == groups
+    assert reduced.special == geometry.special
+    assert reduced.mean_trace == pytest.approx(geometry.mean_trace, rel=1e-3)
+    for c in range(2):  # the label's law is untouched
+        before, after = (g.teacher @ g.covariances[c] @ g.teacher for g in (geometry, reduced))
+        assert after == pytest.approx(before, abs=1e-12)
+
+
+@pytest.mark.parametrize("rank", [2, 5, 20])
+def test_typical_overlaps_of_several_spikes(rank: int) -> None:
+    """‖Σ̄‖, which sets the scale of the labels, as the mean over drawn spikes has it."""
+    n, theta, rng = 800, 100.0, np.random.default_rng(1)
+    drawn = []
+    for _ in range(60):
+        spikes = [np.linalg.qr(rng.standard_normal((n, rank)))[0] for _ in range(2)]
+        cosine = np.linalg.svd(spikes[0].T @ spikes[1], compute_uv=False)[0]
+        drawn.append(1 + 0.5 * theta * (1 + cosine))
+    geometry = typical_geometry(n, [0.5, 0.5], [[theta] * rank] * 2)
+    error = np.std(drawn, ddof=1) / math.sqrt(len(drawn))
+    expected = 1 / float(geometry.teacher @ geometry.teacher)
+    assert abs(np.mean(drawn) - expected) < 4 * error + 0.002 * expected
+    coherent = 1 + 0.5 * theta * (1 + rank * math.sqrt(2 / (math.pi * n)))
+    if rank == 20:  # as if all overlaps had one sign
+        assert abs(np.mean(drawn) - coherent) > 0.1 * expected
+
+
+def test_alignment_is_no_chance() -> None:
+    rng, n, rank = np.random.default_rng(2), 800, 6
+    first = np.linalg.qr(rng.standard_normal((n, 2 * rank)))[0]
+    other = first[:, rank:].copy()
+    other[:, 0] = 0.5 * first[:, 0] + math.sqrt(0.75) * first[:, rank]
+    reduced = grouped(
+        geometry_from_arrays(
+            [0.5, 0.5], np.zeros((2, n)), [first[:, :rank], other], [[50.0] * rank] * 2,
+            rng.standard_normal(n),
+        )
+    )  # fmt: skip
+    assert reduced.groups == (4, 4)
+    spikes = [reduced.directions[f"spike {c}.1"] for c in (1, 2)]
+    for c in range(2):
+        assert spikes[0] @ reduced.covariances[c] @ spikes[1] == pytest.approx(25.5, rel=0.01)
+
+
+def drawn_geometry(n: int = 800, rank: int = 6, theta: float = 50.0) -> Geometry:
+    rng = np.random.default_rng(0)
+    spikes = [np.linalg.qr(rng.standard_normal((n, rank)))[0] for _ in range(2)]
+    return geometry_from_arrays(
+        [0.5, 0.5], rng.standard_normal((2, n)) / math.sqrt(n), spikes, [[theta] * rank] * 2,
+        rng.standard_normal(n),
+    )  # fmt: skip
+
+
+def test_chance_overlaps_are_left_out_and_nothing_else() -> None:
+    geometry = drawn_geometry()
+    reduced = grouped(geometry)
+    assert reduced.groups == (3, 3)  # two means and a teacher see three of six spikes
+    assert reduced.special == geometry.special
+    assert reduced.mean_trace == pytest.approx(geometry.mean_trace, rel=0.02)
+    for c in range(2):
+        for name in ("teacher", "means"):
+            before, after = (
+                v @ g.covariances[c] @ v
+                for g in (geometry, reduced)
+                for v in [g.teacher if name == "teacher" else g.means[c]]
+            )
+            assert after == pytest.approx(before, rel=1e-9)
+
+
+def both(
+    effort: Effort, **changes: Any
+) -> tuple[Solution, Solution, tuple[Geometry, Labels, Training]]:
+    """The problem direction by direction, and with groups: n so large that both must agree."""
+    settings: dict[str, Any] = {
+        "strengths": [[0.15 * HUGE] * 3], "activation": "relu", "rate": 0.0, "values": None,
+    } | changes  # fmt: skip
+    count = len(settings["strengths"])
+    values = settings["values"]
+    geometry = typical_geometry(
+        HUGE, [1 / count] * count, settings["strengths"],
+        teacher="random" if values is None else None,
+    )  # fmt: skip
+    labels = (
+        Labels(links=(get_activation("relu"),) * count) if values is None else Labels(values=values)
+    )
+    training = Training(
+        get_activation(settings["activation"]), HUGE, HUGE, HUGE, settings["rate"], 1e-4 * HUGE,
+        1 / geometry.mean_trace, 1 / HUGE, gradient="labels-only",
+    )  # fmt: skip
+    reduced = grouped(geometry)
+    assert reduced.groups
+    one, two = (solve_tasks([Task(g, labels, training)], effort)[0] for g in (geometry, reduced))
+    assert isinstance(one, Solution) and isinstance(two, Solution)
+    return one, two, (geometry, labels, training)
+
+
+CASES: list[dict[str, Any]] = [
+    {},
+    {"activation": "tanh"},
+    {"activation": "tanh", "rate": 0.03 * HUGE},
+    {"activation": "relu", "rate": 0.03 * HUGE},
+    {"strengths": [[0.02 * HUGE] * 3, []], "values": (1.0, -1.0)},
+]  # the last one depends on lengths above all
+
+
+@pytest.mark.parametrize("changes", CASES)
+def test_groups_agree_with_direction_by_direction(changes: dict[str, Any]) -> None:
+    fine = replace(Effort.level(1), tolerance=1e-2, most=3000, raised=3, label_nodes=5)
+    if changes.get("values"):  # which is learned to a higher degree
+        fine = replace(fine, tolerance=1e-5, longest=40, points=4096)
+    one, two, _ = both(fine, **changes)
+    assert two.nodes < one.nodes
+    assert two.test_error == pytest.approx(one.test_error, rel=0.005)
+    assert two.train_error == pytest.approx(one.train_error, rel=0.005)
+    if one.classification_error is not None:
+        assert two.classification_error == pytest.approx(one.classification_error, rel=0.005)
+
+
+@pytest.mark.parametrize("wrong", ["nothing", "radius", "angle"])
+def test_negative_controls(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the angle, or with a length that is wrong by a tenth, the two part."""
+    features_module._angular_rule.cache_clear()
+    if wrong == "angle":
+        monkeypatch.setattr(features_module, "angles", lambda *_: (np.ones(1), np.ones(1)))
+    elif wrong == "radius":
+        monkeypatch.setattr(features_module, "radius", lambda z, g: 1.1 * radius(z, g))
+    one, two, _ = both(Effort.level(1), **CASES[-1])
+    features_module._angular_rule.cache_clear()
+    same = two.test_error == pytest.approx(one.test_error, rel=0.02)
+    assert same == (wrong == "nothing")
+
+
+def test_learned_function_along_a_direction_of_a_group() -> None:
+    fine = replace(Effort.level(1), tolerance=1e-2, most=3000, raised=3, label_nodes=5)
+    one, two, (_, labels, training) = both(fine, rate=0.03 * HUGE)
+    for name in ("teacher", "spike 1.2"):
+        plain, reduced = (learned_function(labels, training, s, name, degree=3) for s in (one, two))
+        assert np.allclose(reduced.target, plain.target)
+        size = np.abs(plain.learned_coefficients).max()
+        gap = reduced.learned_coefficients - plain.learned_coefficients
+        assert np.abs(gap).max() <= 0.01 * size
+
+
+@pytest.mark.parametrize("activation", ["tanh", "sigmoid"])
+def test_many_spikes_agree_with_a_plain_simulation(activation: str) -> None:
+    """Spikes of six random directions in each component, the theory with their overlaps."""
+    assert_agreement(
+        *simulated_and_predicted(
+            16, 300, rank=6, weighting=0.0, strength=0.74, activation=activation
+        )
+    )
+
+
+def assert_network_agrees(activation: str, n: int = 300) -> None:
+    """Ten orthogonal spikes in each component; the finite-size term is that of section 7."""
+    problem = Problem(
+        data={"model": "mixture", "dim": n, "rank": 10, "directions": "orthogonal"},
+        labels={"model": "single-index"},
+        network={"activation": activation, "width": n},
+        training={"samples": n},
+        scaling={"strength": 0.74, "weighting": 0.0},
+    )
+    prediction = predict(problem)
+    assert prediction.solution is not None and prediction.solution.geometry.groups == (10, 10)
+    rows = simulate(problem, seeds=24).results.rows
+    for name in ("test_error", "train_error"):
+        measured = np.array([getattr(row, name) for row in rows])
+        error = measured.std(ddof=1) / math.sqrt(len(measured))
+        allowed = 4 * error + 4.4 / n * measured.mean()
+        assert abs(getattr(prediction, name) - measured.mean()) <= allowed, name
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
+def test_many_spikes_agree_with_the_network(activation: str) -> None:
+    assert_network_agrees(activation)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
+def test_harmonics_count_as_degrees_of_freedom(
+    activation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Negative control: as if the readout fitted the spikes' directions for nothing."""
+    original = features_module.averaged_tables
+
+    def without(*arguments: Any) -> Any:
+        mean, slope, extra, harmonics = original(*arguments)
+        return mean, slope, extra, tuple(h for h in harmonics if h.copies > 1)
+
+    monkeypatch.setattr(features_module, "averaged_tables", without)
+    with pytest.raises(AssertionError, match="test_error"):
+        assert_network_agrees(activation)
+
+
+def test_fifty_directions() -> None:
+    geometry = typical_geometry(2000, [0.5, 0.5], [[90.0] * 25] * 2)
+    labels = Labels(links=(get_activation("relu"),) * 2)
+    training = Training(
+        get_activation("tanh"), 1500, 2000, 2000, 3.0, 0.15, 1 / geometry.mean_trace, 1 / 1500
+    )
+    solution = predict_mixture(geometry, labels, training)
+    assert solution.status == "ok" and solution.geometry.groups == (24, 24)
+    assert solution.types * solution.nodes < 1_000_000
