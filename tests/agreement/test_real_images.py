@@ -4,9 +4,12 @@ The full grid (two pairs of classes, three activations, k/m from 0.1 to 5, η = 
 docs/real-data.md; here is a part of it.
 """
 
+import numpy as np
 import pytest
 
 import onegrad as og
+from onegrad.data.fashion_mnist import load_fashion_mnist
+from onegrad.theory import semi_parametric_predict
 from tests.agreement.real_images import compare, fashion
 from tests.images import needs_fashion_mnist
 
@@ -55,3 +58,25 @@ def test_hermite_model_of_degree_4(classes, bound):
         away[bulk] = done.difference("hermite")
     assert abs(away["all"].mean) < bound + 2 * away["all"].standard_error
     assert away["noise"].mean > 0.2
+
+
+def test_images_as_they_are(monkeypatch):
+    """Without noise features differ widely in length; one response for all nodes misses that."""
+    x, labels = load_fashion_mnist()
+    chosen = np.flatnonzero((labels == 1) | (labels == 6))[:4500]
+    x, y = x[chosen] - x[chosen].mean(axis=0), np.where(labels[chosen] == 1, 1.0, -1.0)
+    problem = og.Problem(
+        data={"model": "arrays", "x": 170 * x / np.sqrt((x**2).sum(axis=1).mean()), "y": y},
+        network={"width": 300, "activation": "relu"},
+        training={"samples": 300, "ridge": 1e-4, "rate": 1.0},
+    )
+    done = og.simulate(problem, seeds=20)
+    theory = og.predict(problem, accuracy=0.03)
+    monkeypatch.setattr(semi_parametric_predict, "_node_ratio", lambda *_: np.ones(3))
+    common = og.predict(problem, accuracy=0.03)
+    for name in ("test_error", "train_error"):
+        mean, error = getattr(done, name)
+        allowed = theory.error_estimate * mean + 2 * error
+        assert abs(getattr(theory, name) - mean) < allowed
+        assert abs(getattr(common, name) - mean) > allowed
+    assert theory.error_estimate < 0.1

@@ -27,7 +27,7 @@ from onegrad.theory.semi_parametric_predict import (
 )
 
 _MOST_NODES = 6000
-_DRAFT = 0.03  # from this accuracy on: fewer nodes and draws, one response for all nodes
+_DRAFT = 0.03  # from this accuracy on: fewer nodes and draws
 _WIDE = 1000  # neurons from which on a draft draws one first layer
 _MOST_CLASSES = 20  # more distinct labels than this are numbers, not classes
 _FEWEST_IN_CLASS = 10
@@ -72,20 +72,18 @@ def predict_real(problem: Problem, method: str, accuracy: float, seed: int) -> R
         most_draws=(3 if problem.width < _WIDE else 1) if draft else 8,
         accuracy=accuracy,
         seed=seed,
-        per_node=not draft,
     )
     given = f"Gaussian given their projections on {said.rank} principal directions of each class "
     given += "and on the gradient"
     if said.rank >= problem.dim:
         given = "their features as they are"
-    settled = "" if said.settled else f" Doubling the rank still moves it by {50 * accuracy:g} %."
+    settled = "" if said.settled else f" A higher rank moves it by more than {50 * accuracy:g} %."
     return RealPrediction(
         said, name,
         (
             f"{nodes}: {said.nodes} samples as nodes, {given}.{settled}",
             f"Mean over {said.draws} first steps, drawn with seed {seed}; k, m large.",
-            "Richardson in the number of nodes; "
-            + ("one response for all." if draft else "a response of its own for every node."),
+            "Richardson in the number of nodes; a response of its own for every node.",
         ),
     )  # fmt: skip
 

@@ -68,7 +68,6 @@ def predict_from_layers(
     most_draws: int = 8,
     accuracy: float = 0.01,
     seed: int = 0,
-    per_node: bool = True,
 ) -> SemiParametric:
     """Errors of ridge regression on the features of drawn first layers (`draw(0)`, `draw(1)`, …).
 
@@ -87,7 +86,7 @@ def predict_from_layers(
             f"the step; there are {len(layer.sample)}. Use fewer training.step_samples."
         )
     prepared = Prepared.of(layer.sample, np.random.default_rng(seed))
-    first = _first_layer(layer, prepared, activation, problem, accuracy, seed, per_node)
+    first = _first_layer(layer, prepared, activation, problem, accuracy, seed)
     found = [np.array(first.errors)]
     correction = found[0] / first.plain
     scatter = 0.0
@@ -129,7 +128,6 @@ def _first_layer(
     problem: Ridge,
     accuracy: float,
     seed: int,
-    per_node: bool,
 ) -> _First:
     halves = _halves(layer.sample.group, np.random.default_rng(seed))
     dim = layer.weights.shape[1]
@@ -145,10 +143,17 @@ def _first_layer(
             break
         rank, previous = min(2 * rank, largest), _log(plain)
     change = 0.0 if not math.isfinite(change) else change
+    if rank < dim and not layer.sample.noise:  # that the rest is Gaussian is a guess: try without
+        whole = feature_moments(
+            _condition(layer, prepared, activation, dim), np.arange(len(layer.sample))
+        )
+        change = max(
+            change, float(np.max(np.abs(_log(plain) - _log(common_errors(whole, problem)[0]))))
+        )
     of_halves = [np.array(common_errors(part, problem)[0]) for part in parts]
     extrapolated = 2 * np.array(plain) - np.mean(of_halves, axis=0)
     between = float(np.max(np.abs(of_halves[0] / of_halves[1] - 1))) / 2
-    ratio = _node_ratio(nodes, problem, chi) if per_node else np.ones(3)
+    ratio = _node_ratio(nodes, problem, chi)
     return _First(
         Errors(*(extrapolated * ratio)), np.array(plain), rank, len(layer.sample), change, between
     )
