@@ -278,3 +278,17 @@ def test_fifty_directions() -> None:
     solution = predict_mixture(geometry, labels, training)
     assert solution.status == "ok" and solution.geometry.groups == (24, 24)
     assert solution.types * solution.nodes < 1_000_000
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
+def test_a_draft_is_within_three_percent(activation: str) -> None:
+    geometry = typical_geometry(1000, [0.5, 0.5], [[160.0] * 16] * 2)
+    labels = Labels(links=(get_activation("relu"),) * 2)
+    training = Training(
+        get_activation(activation), 1000, 1000, 1000, 1.0, 0.1, 1 / geometry.mean_trace, 1e-3
+    )
+    full = predict_mixture(geometry, labels, training)
+    draft = predict_mixture(geometry, labels, training, accuracy=0.03)
+    assert draft.status == "draft" and draft.geometry.groups == (15, 15)
+    assert draft.test_error == pytest.approx(full.test_error, rel=0.03)
+    assert draft.train_error == pytest.approx(full.train_error, rel=0.03)

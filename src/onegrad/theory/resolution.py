@@ -104,6 +104,9 @@ def resolving(geometry: Geometry, labels: Labels, effort: Effort) -> Effort:
     if geometry.groups:
         finer = 0.05 if labels.separating else 0.5
         effort = replace(effort, tolerance=finer * effort.tolerance)
+        if effort.points == 0:  # two nodes along the strongest axes would not do for ReLU
+            count = max(effort.raised, len(geometry.groups))
+            effort = replace(effort, raised=count, most=2 * effort.most)
     return effort
 
 
