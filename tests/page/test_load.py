@@ -12,6 +12,7 @@ import random
 import pytest
 from websockets.asyncio.client import connect
 
+from tests import event_loop
 from tests.page.server import SPEC, Explorer, eventually
 
 SECONDS = float(os.environ.get("ONEGRAD_LOAD_SECONDS", "15"))
@@ -88,7 +89,7 @@ def test_fifty_people_at_once():
     explorer = Explorer()
     counts = {}
     try:
-        memory = asyncio.run(crowd(explorer, counts))
+        memory = event_loop.run(crowd(explorer, counts))
         print(f"{counts}, memory {min(memory) >> 20} to {max(memory) >> 20} MB")
         assert "error" not in counts, counts["texts"][:3]
         assert counts["wrong"] == 0

@@ -24,6 +24,7 @@ from onegrad.explorer.toml_text import to_toml
 from onegrad.explorer.work import perform, without_step
 from onegrad.problem import Problem
 from onegrad.sections import bounds
+from tests import event_loop
 
 MIXTURE = controls.TASKS["regression"]["tables"]
 
@@ -257,7 +258,7 @@ def test_a_session_survives_its_own_faults(monkeypatch, caplog):
         for job in running:
             job.cancel()
 
-    asyncio.run(talk())
+    event_loop.run(talk())
     assert [(note["type"], note["id"]) for note in sent] == [("error", 4), ("error", 5)]
     assert "a fault of onegrad" in sent[0]["text"]
     assert "a message of the page failed" in caplog.text
@@ -290,7 +291,7 @@ def test_a_page_that_comes_while_the_workers_end_gets_new_ones():
 
     app._LINGER, linger = 0.01, app._LINGER
     try:
-        assert asyncio.run(change())["test_error"] > 0
+        assert event_loop.run(change())["test_error"] > 0
     finally:
         app._LINGER = linger
 

@@ -19,7 +19,7 @@ WORKER_BYTES = 4 << 30  # address space of a worker process
 
 _PRODUCT = 6e9  # n·m·k of a simulated point: seconds on one core
 _MATRIX = 1e7  # entries of the largest matrix of a simulated point
-_DIRECTIONS = 24  # spikes of all components together
+_DIRECTIONS = 50  # spikes of all components together
 _SIZE = 1_000_000  # n, m and k where only theory is asked for
 
 

@@ -61,7 +61,7 @@ SLIDERS = (
     Slider("training.ridge", "λ", "ridge", 1e-6, 10.0, "log"),
     Slider("data.weights", "ρ", "mixture ratio", 0.02, 0.98, tasks=_MIXED, first=True),
     Slider("data.alignment", "cos", "alignment", -1.0, 1.0, tasks=_MIXED),
-    Slider("data.rank", "r", "rank", 0, 3, "whole", tasks=("regression",)),
+    Slider("data.rank", "r", "rank", 0, 16, "whole", tasks=("regression",)),
     Slider("data.rank", "r", "rank", 1, 2, "whole", tasks=("classification",)),
     Slider("data.mean", "|μ|", "norm of the means", 0.0, 4.0, tasks=_MIXED),
     Slider("labels.noise", "s", "label noise", 0.0, 1.0),
