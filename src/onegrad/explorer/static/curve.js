@@ -45,7 +45,7 @@ export class Curve {
       page.options.append(el("label", {}, box, text.replace(" (MSE)", "")));
     }
     this.panels = page.state.quantities.map((quantity) => [quantity, new Panel(page.panels, {
-      title: NAMES[quantity], yLabel: NAMES[quantity], xLabel: `${axis.title} ${axis.symbol}`, xLog: this.isLog(axis),
+      title: NAMES[quantity], yLabel: NAMES[quantity], xLabel: `${axis.title} ${axis.symbol}`, xLog: this.isLog(axis), xAxis: axis.kind === "whole" ? { incrs: [1, 2, 5, 10] } : {},
       draw: (u, pen) => this.drawDots(pen, quantity),
       tip: (index) => this.tip(index, quantity), say: page.say,
     })]);
