@@ -1,6 +1,6 @@
 """The whole grid behind the tables of docs/real-data.md, of which the tests run a part.
 
-python -m tests.agreement.real_images_grid grid.jsonl    # hours on one core; goes on where it was
+python -m tests.agreement.real_images_grid grid.jsonl    # 40 CPU minutes; goes on where it was
 
 Each line is one cell. Without a missing cell the tables are printed at the end.
 """

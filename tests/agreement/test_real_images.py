@@ -10,6 +10,8 @@ import pytest
 import onegrad as og
 from onegrad.data.fashion_mnist import load_fashion_mnist
 from onegrad.theory import semi_parametric_predict
+from onegrad.theory.semi_parametric import Ridge
+from tests.agreement import real_images
 from tests.agreement.real_images import compare, fashion
 from tests.images import needs_fashion_mnist
 
@@ -33,6 +35,12 @@ def test_theory_on_images_that_the_network_never_saw(classes, activation, ratio,
     found = compare(classes, activation, ratio, rate, seeds)
     assert found.within(0.02), (found.gaps, found.errors)
     assert max(found.errors) < 0.045, "too few seeds to say anything"
+
+
+def test_a_ridge_off_by_two_is_seen(monkeypatch):
+    """Negative control: a forgotten ½ in the objective fails the same comparison."""
+    monkeypatch.setattr(real_images, "Ridge", lambda samples, ridge: Ridge(samples, 2 * ridge))
+    assert not compare((5, 9), "sigmoid", 0.5, 100.0, 8).within(0.02)
 
 
 def test_the_gaussian_surrogate_fails_for_relu():

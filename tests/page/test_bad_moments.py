@@ -104,7 +104,8 @@ def test_choosing_models_right_after_a_move_keeps_the_accurate_curve(visit):
     page.evaluate(f"() => {{ {move(310)} }}")
     page.wait_for_selector("body[data-quality=coarse]")
     page.evaluate("document.querySelector('#run input[value=linear]').click()")
-    visit.settle()
+    visit.settle("accurate")
+    assert page.is_checked("#run input[value=linear]")
 
 
 def test_samples_over_inputs_are_named_so(visit, tmp_path):

@@ -76,7 +76,8 @@ def test_the_spec_of_every_view_is_valid(visit):
             page.click(f"#tab-{view}")
             page.click("#copy-spec")
             page.wait_for_selector("dialog[open]")
-            Experiment.from_tables(tomllib.loads(page.input_value("#dialog-text")))
+            spec = Experiment.from_tables(tomllib.loads(page.input_value("#dialog-text")))
+            assert spec.points, (preset, view)
             page.keyboard.press("Escape")
 
 
@@ -195,6 +196,7 @@ def test_more_inputs_keep_the_ratios(visit):
     page.keyboard.press("Enter")
     page.wait_for_function("() => location.hash.includes('training.samples=300')")
     visit.settle()
+    assert page.input_value("[data-key='training.samples'] input[type=number]") == "1"  # m/n
 
 
 def test_png_has_the_plot(visit, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Literal
@@ -121,9 +122,9 @@ class Images(Section):
             return slice(0, count // 2)
         return slice(count // 2 if self.part == "second-half" else 0, count)
 
+    @abstractmethod
     def images(self) -> tuple[np.ndarray, np.ndarray]:
         """All pixels (N × n) and labels (N), as published."""
-        raise NotImplementedError
 
     def population(self) -> ImagePopulation:
         """The images of the two classes, ready to be sampled; kept for the next repetition."""

@@ -116,7 +116,7 @@ def curve(values: Curve, label: str) -> str:
     axes.set(xscale="log", xlabel=label, ylabel="test error (MSE)")
     axes.set_xticks(values.values, [f"{value:g}" for value in values.values], minor=False)
     axes.set_xticks([], minor=True)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.08 * axes.dataLim.ymax)  # room for the highest dot, however flat the curve
     axes.legend()
     return data_uri(figure)
 

@@ -13,7 +13,7 @@ def data_sentence(analysis: Analysis) -> str:
         kind = f"the number “{table.label}” is to be predicted"
     else:
         kind = f"“{table.label}” names one of {len(table.classes)} classes"
-    return f"{rows:,} samples with {columns:,} inputs each; {kind}."
+    return f"{rows:,} samples with {_inputs(columns)} each; {kind}."
 
 
 def spikes_sentence(analysis: Analysis) -> str:
@@ -21,7 +21,7 @@ def spikes_sentence(analysis: Analysis) -> str:
     columns = analysis.prepared.x.shape[1]
     if columns < FEWEST_COLUMNS:
         return (
-            f"With {columns} inputs there is no crowd of noise directions to stand out from, so "
+            f"With {_inputs(columns)} there is no crowd of noise directions to stand out from, so "
             "spikes are not counted; the curves below are as good as ever."
         )
     if spikes.count == 0:
@@ -132,7 +132,12 @@ def _agreement(curve: Curve) -> str:
 def _change(change: Estimate) -> str:
     noise = _noise(change)
     verdict = "" if abs(change.mean) > 2 * noise else ", no more than the noise"
-    return f"{change.mean + 0.0:+.0%} (± {noise:.0%}{verdict})"
+    mean = round(change.mean, 2) + 0.0  # never "-0%"
+    return f"{mean:+.0%} (± {noise:.0%}{verdict})"
+
+
+def _inputs(count: int) -> str:
+    return f"{count:,} input{'s' if count != 1 else ''}"
 
 
 def _noise(estimate: Estimate) -> float:
