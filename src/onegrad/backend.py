@@ -211,6 +211,8 @@ def lower_gram(features: Any, dual: bool, room: Any = None) -> Any:
 def positive_solver(matrix: Any) -> Callable[[Any], Any]:
     """The map v ↦ matrix⁻¹v by Cholesky, from the lower triangle; the matrix is overwritten.
 
+    v may be a vector or a matrix of columns.
+
     Raises numpy.linalg.LinAlgError if the matrix is not positive definite.
     """
     if isinstance(matrix, np.ndarray):  # and nothing else: SciPy would take a copy of a tensor
@@ -222,7 +224,7 @@ def positive_solver(matrix: Any) -> Callable[[Any], Any]:
         lower, failed = torch.linalg.cholesky_ex(matrix)
         if int(failed):
             raise np.linalg.LinAlgError
-        return lambda v: torch.cholesky_solve(v[:, None], lower)[:, 0]
+        return lambda v: torch.cholesky_solve(v.reshape(len(v), -1), lower).reshape(v.shape)
     xp = namespace(matrix)
     lower = xp.linalg.cholesky(matrix)
     return lambda v: xp.linalg.solve(lower.T, xp.linalg.solve(lower, v))

@@ -389,11 +389,22 @@ class Problem(Section):
         """Directions and teacher of one repetition; the same for all if directions are fixed."""
         if isinstance(self.data, Arrays | File | Images) or isinstance(self.labels, GivenLabels):
             raise AssumptionError("images and arrays have no known population to draw from")
-        directions = getattr(self.data, "directions", "random")
-        rng = (streams.shared_rng if directions == "fixed" else streams.rng)("structure")
+        shared = self.directions == "fixed"
+        return self.draw_world((streams.shared_rng if shared else streams.rng)("structure"))
+
+    def draw_world(self, rng: np.random.Generator) -> World:
+        assert not isinstance(self.data, Arrays | File | Images)
         population = self.data.population(self.spread, rng)
-        labels: SingleIndex | ComponentLabels = self.labels
-        return World(population, labels.teacher(population, rng, directions == "orthogonal"))
+        return World(population, self.draw_teacher(population, rng))
+
+    def draw_teacher(self, population: Population, rng: np.random.Generator) -> Teacher:
+        assert not isinstance(self.labels, GivenLabels)
+        return self.labels.teacher(population, rng, self.directions == "orthogonal")
+
+    @property
+    def directions(self) -> str:
+        """How the spikes lie: random, orthogonal, fixed; random where there are none."""
+        return str(getattr(self.data, "directions", "random"))
 
 
 def degree_rule(strength: float | None) -> int:

@@ -23,6 +23,8 @@ PURPOSES = (
     "conditional-gaussian",
     "gaussian",
     "split",
+    "companions",
+    "companion-worlds",
 )
 
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from onegrad.errors import SpecError
-from onegrad.experiments.results import Row
+from onegrad.experiments.results import Estimate, Row
 from onegrad.experiments.run import run_experiment
 from onegrad.experiments.schedule import FEWEST_SEEDS, Schedule, looks, next_count
 from onegrad.experiments.spec import Compare, Experiment
+from onegrad.network.companions import CONTROLS
 
 SPEC = {
     "data": {"model": "mixture", "dim": 30},
@@ -86,20 +87,24 @@ def errors(spread, count=2000, mean=1.0, seed=0):
     return dict(enumerate(draws.tolist()))
 
 
+def models(*errors):
+    return {f"model {i}": values for i, values in enumerate(errors)}
+
+
 def test_enough_is_enough():
     compare = Compare(seeds="auto", precision=0.01)
-    assert next_count(compare, 8, [errors(0.001)]) == 8
-    assert next_count(compare, 8, [errors(0.0)]) == 8
-    assert next_count(compare, 8, [errors(0.0, mean=0.0)]) == 8
+    assert next_count(compare, 8, models(errors(0.001))) == 8
+    assert next_count(compare, 8, models(errors(0.0))) == 8
+    assert next_count(compare, 8, models(errors(0.0, mean=0.0))) == 8
     # ten times too uncertain: a hundred times as many, but never more than twice at a time
-    assert next_count(compare, 400, [errors(1.0)]) == 800
-    assert next_count(compare, 800, [errors(1.0)]) == Compare().most_seeds
+    assert next_count(compare, 400, models(errors(1.0))) == 800
+    assert next_count(compare, 800, models(errors(1.0))) == Compare().most_seeds
     # the worst model counts; one that never worked does not
-    assert next_count(compare, 8, [errors(0.001), errors(1.0)]) == 16
-    assert next_count(compare, 8, [errors(0.001), dict.fromkeys(range(8), math.nan)]) == 8
+    assert next_count(compare, 8, models(errors(0.001), errors(1.0))) == 16
+    assert next_count(compare, 8, models(errors(0.001), dict.fromkeys(range(8), math.nan))) == 8
     # a little more at least, so that nobody looks after every seed
     just_above = {seed: 1 + 0.09 * (-1) ** seed for seed in range(80)}
-    assert next_count(compare, 80, [just_above]) == 90
+    assert next_count(compare, 80, models(just_above)) == 90
 
 
 @pytest.mark.parametrize("spread", [0.1, 0.3])
@@ -108,7 +113,7 @@ def test_the_precision_is_reached_and_not_by_much_more_than_needed(spread):
     counts, deviations = [], []
     for seed in range(200):
         values = errors(spread, 5000, seed=seed)
-        *_, count = looks(compare, [values])
+        *_, count = looks(compare, models(values))
         used = [values[s] for s in range(count)]
         assert np.std(used, ddof=1) / math.sqrt(count) <= 0.01 * abs(np.mean(used))
         counts.append(count)
@@ -117,6 +122,29 @@ def test_the_precision_is_reached_and_not_by_much_more_than_needed(spread):
     # stopping by what was seen makes the error bars a little too small, not more than that
     assert np.std(deviations) < 1.25
     assert abs(np.mean(deviations)) < 4 * 1.25 / math.sqrt(200)
+
+
+def test_controls_save_repetitions_and_keep_the_error_bars_right():
+    """Values of which a control explains 90 %: a tenth of the repetitions, the same coverage."""
+    compare = Compare(seeds="auto", precision=0.01, most_seeds=5000)
+    counts, deviations = [], []
+    for seed in range(300):
+        control = errors(0.3, 5000, mean=0.0, seed=seed)
+        rest = errors(0.1, 5000, mean=1.0, seed=10_000 + seed)
+        values = {s: rest[s] + control[s] for s in control}
+        given = models(values) | {"companions": control, "teacher-norm": dict.fromkeys(control, 0)}
+        *_, count = looks(compare, given)
+        mean, error = Estimate.of(
+            [values[s] for s in range(count)], [[control[s] for s in range(count)]]
+        )
+        assert error <= 0.01 * abs(mean)
+        counts.append(count)
+        deviations.append((mean - 1) / error)
+    assert np.mean(counts) < 1.15 * (0.1 / 0.01) ** 2
+    assert np.std(deviations) < 1.25
+    assert abs(np.mean(deviations)) < 4 * 1.25 / math.sqrt(300)
+    *_, alone = looks(compare, models(values))  # without them: ten times as many
+    assert alone > 5 * np.mean(counts)
 
 
 def play(spec, seed):
@@ -132,22 +160,26 @@ def play(spec, seed):
         rows = []
         for i, model in sorted(unit.cells):
             noise = np.random.default_rng([i, unit.seed]).standard_normal()
-            rows.append((i, Row({}, model, unit.seed, 1 + (0.1 + 0.1 * i) * noise)))
+            value = 1 + (0.1 + 0.1 * i) * noise
+            if model in CONTROLS:  # of mean zero, and of no help
+                value = np.random.default_rng([len(model), i, unit.seed]).standard_normal()
+            rows.append((i, Row({}, model, unit.seed, value)))
             asked.append((i, model, unit.seed, unit.points))
         schedule.arrived(unit, rows)
 
 
 def test_rounds_do_not_depend_on_who_came_first():
     spec = experiment(compare=AUTO)
+    assert spec.repeated == ("network", "hermite", *CONTROLS)
     first, schedule = play(spec, 0)
     for seed in range(1, 6):
         assert play(spec, seed)[0] == first
     counts = {i: 1 + max(s for j, _, s, _ in first if j == i) for i in range(4)}
     assert counts[0] < counts[3]
     for i, count in counts.items():
-        *_, replayed = looks(spec.compare, [schedule.values[i, m] for m in spec.compare.models])
+        *_, replayed = looks(spec.compare, {m: schedule.values[i, m] for m in spec.repeated})
         assert replayed == count >= FEWEST_SEEDS
-    assert schedule.done == schedule.total == 2 * sum(counts.values())
+    assert schedule.done == schedule.total == len(spec.repeated) * sum(counts.values())
 
 
 def test_read_back_the_same(tmp_path):
@@ -170,7 +202,7 @@ def test_read_back_the_same(tmp_path):
 
 def test_at_most(tmp_path):
     spec = experiment(compare=AUTO | {"precision": 1e-6, "most_seeds": 11}, sweep={})
-    assert len(run_experiment(spec, tmp_path, workers=1).rows) == 2 * 11
+    assert len(run_experiment(spec, tmp_path, workers=1).rows) == len(spec.repeated) * 11
 
 
 @pytest.mark.parametrize("bad", [{"seeds": "many"}, {"precision": 0}, {"most_seeds": 0}])

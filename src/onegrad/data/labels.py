@@ -39,7 +39,8 @@ class Teacher:
     """The label rule of one draw: y = link_c(ξᵀx) + noise, or y = value_c + noise.
 
     `direction` is ξ with its norm 1/√‖Σ̄‖, so that ξᵀx is O(1) along the strongest spike; it is
-    zero for component labels, whose `values` are set instead.
+    zero for component labels, whose `values` are set instead. Several teachers at once have a
+    `direction` in each column of an n × r matrix, and m × r labels.
     """
 
     direction: Array
@@ -51,10 +52,13 @@ class Teacher:
         """E[y | x, component]."""
         if self.values is not None:
             return np.asarray(self.values[component])
-        projection = x @ self.direction
+        return self.of_projection(x @ self.direction, component)
+
+    def of_projection(self, projection: Array, component: np.ndarray) -> Array:
+        """link_c(ξᵀx), given ξᵀx."""
         if len(self.links) == 1:
             return self.links[0](projection)
-        y = np.empty(len(x))
+        y = np.empty_like(projection)
         for c, link in enumerate(self.links):
             members = component == c
             y[members] = link(projection[members])

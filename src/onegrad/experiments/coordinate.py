@@ -60,7 +60,8 @@ class Coordinator:
         self._again: deque[Unit] = deque()
         self._suspects: deque[Unit] = deque()
         self._computed = self._failed = 0
-        models, most = experiment.compare.models, experiment.compare.largest_count
+        models = (*experiment.repeated, *experiment.compare.theories)
+        most = experiment.compare.largest_count
         for number, point in enumerate(self._points):
             rows = store.rows(point, models, most)
             self._schedule.stored(number, [row for row in rows if row.status == "ok"])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from onegrad.network.companions import CONTROLS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 # Models that sample nothing, with the method of `predict` behind each.
 THEORIES = {"theory": "auto", "theory-limit": "isotropic-limit", "surrogate": "surrogate"}
+
+_FEWEST_LEFT = 5  # degrees of freedom that fitting the factors of control variates has to leave
 
 
 class Estimate(NamedTuple):
@@ -25,8 +29,15 @@ class Estimate(NamedTuple):
     standard_error: float
 
     @classmethod
-    def of(cls, values: Iterable[float]) -> Estimate:
+    def of(
+        cls, values: Iterable[float], controls: Sequence[Sequence[float]] | None = None
+    ) -> Estimate:
+        """Of independent values; with control variates, a sequence of mean zero beside the values,
+        the intercept of the regression of the values on them, and its standard error."""
         array = np.array(list(values), dtype=float)
+        columns = [np.array(c, dtype=float) for c in controls or () if len(c) and np.ptp(c) > 0]
+        if columns and array.size - 1 - len(columns) >= _FEWEST_LEFT:
+            return cls(*_intercept(array, np.column_stack(columns)))
         if array.size < 2:
             return cls(float(array.mean()) if array.size else math.nan, math.nan)
         return cls(float(array.mean()), float(array.std(ddof=1) / math.sqrt(array.size)))
@@ -45,9 +56,22 @@ class Estimate(NamedTuple):
         return f"{self.mean:.{digits}f} ± {self.standard_error:.{digits}f}"
 
 
+def _intercept(values: np.ndarray, controls: np.ndarray) -> tuple[float, float]:
+    """Of the regression of `values` on the columns of `controls`, with its standard error."""
+    design = np.column_stack([np.ones(len(values)), controls / np.std(controls, axis=0)])
+    inverse = np.linalg.pinv(design)
+    factors = inverse @ values
+    rest = values - design @ factors
+    variance = float(rest @ rest) / (len(values) - design.shape[1])
+    return float(factors[0]), math.sqrt(variance * float(inverse[0] @ inverse[0]))
+
+
 @dataclass(frozen=True)
 class Row:
-    """The errors of one model on one repetition of one point."""
+    """The errors of one model on one repetition of one point.
+
+    controls : the rows of control variates of the same repetition, where there are any
+    """
 
     point: dict[str, Any]
     model: str
@@ -58,6 +82,7 @@ class Row:
     seconds: float = 0.0
     status: str = "ok"
     error: str = ""
+    controls: tuple[Row, ...] = ()
 
 
 QUANTITIES = ("test_error", "train_error", "train_objective")
@@ -106,10 +131,20 @@ class Results:
     rows: list[Row] = field(default_factory=list)
 
     def groups(self) -> dict[tuple[str, str], list[Row]]:
-        """The rows of each (point, model), points by their `repr`."""
+        """The rows of each (point, model), points by their `repr`; each with its controls."""
+        controls: dict[tuple[str, int], tuple[Row, ...]] = {}
+        for row in self.rows:
+            if row.model in CONTROLS and row.status == "ok":
+                key = repr(row.point), row.seed
+                controls[key] = (*controls.get(key, ()), row)
         groups: dict[tuple[str, str], list[Row]] = {}
         for row in self.rows:
-            groups.setdefault((repr(row.point), row.model), []).append(row)
+            if row.model not in CONTROLS:
+                name = repr(row.point)
+                own = controls.get((name, row.seed), ()) if controls else ()
+                if own and row.model not in THEORIES:
+                    row = replace(row, controls=own)
+                groups.setdefault((name, row.model), []).append(row)
         return groups
 
     def summaries(self) -> list[Summary]:
@@ -121,7 +156,7 @@ class Results:
         good = _good(rows)
         failed = [row for row in rows if row.status != "ok"]
         network = groups.get((repr(point), "network"), [])
-        estimates = {q: _estimate(good, q, model) for q in QUANTITIES}
+        estimates = {q: estimate(good, q) for q in QUANTITIES}
         return Summary(
             point,
             model,
@@ -171,8 +206,8 @@ def relative_difference(rows: list[Row], reference: list[Row], quantity: str) ->
         return Estimate(math.nan, math.nan)
     if rows[0].model not in THEORIES and reference[0].model not in THEORIES:
         return paired_difference(rows, reference, quantity)
-    value, noise = _estimate(rows, quantity, rows[0].model)
-    base, base_noise = _estimate(reference, quantity, reference[0].model)
+    value, noise = estimate(rows, quantity)
+    base, base_noise = estimate(reference, quantity)
     if not math.isfinite(base) or base == 0:
         return Estimate(math.nan, math.nan)
     return Estimate(value / base - 1, math.hypot(noise, base_noise) / base)
@@ -182,9 +217,18 @@ def _good(rows: list[Row]) -> list[Row]:
     return [row for row in rows if row.status == "ok"]
 
 
-def _estimate(rows: list[Row], quantity: str, model: str) -> Estimate:
-    estimate = Estimate.of(getattr(row, quantity) for row in rows)
-    return Estimate(estimate.mean, 0.0) if model in THEORIES else estimate
+def estimate(rows: list[Row], quantity: str) -> Estimate:
+    """The mean of a model's good rows; corrected by the controls that all of them have."""
+    rows = _good(rows)
+    values = [getattr(row, quantity) for row in rows]
+    if rows and rows[0].model in THEORIES:
+        return Estimate(Estimate.of(values).mean, 0.0)
+    found = [
+        {c.model: getattr(c, quantity) for c in row.controls if math.isfinite(c.test_error)}
+        for row in rows
+    ]
+    common = [name for name in CONTROLS if found and all(name in own for own in found)]
+    return Estimate.of(values, [[own[name] for own in found] for name in common])
 
 
 def paired_difference(rows: list[Row], reference: list[Row], quantity: str) -> Estimate:

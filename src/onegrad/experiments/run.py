@@ -75,12 +75,12 @@ def stored_results(experiment: Experiment, store: Store) -> Results:
     results = Results(experiment.name)
     compare = experiment.compare
     for point in experiment.points:
-        rows = store.rows(point, compare.simulated, compare.largest_count)
+        rows = store.rows(point, experiment.repeated, compare.largest_count)
         if compare.seeds == "auto":
-            errors = [
-                {row.seed: row.test_error for row in rows if row.model == model}
-                for model in compare.simulated
-            ]
+            errors = {
+                model: {row.seed: row.test_error for row in rows if row.model == model}
+                for model in experiment.repeated
+            }
             *_, count = looks(compare, errors)
             rows = [row for row in rows if row.seed < count]
         results.rows += rows

@@ -5,15 +5,16 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-
-import numpy as np
 
 from onegrad.experiments.results import Estimate, Row
 from onegrad.experiments.simulate import by_layer, group_points
 from onegrad.experiments.spec import Compare, Experiment
+from onegrad.network.companions import CONTROLS
 from onegrad.threads import threads_for
+
+Errors = Mapping[str, Mapping[int, float]]  # test errors of each model by seed
 
 FEWEST_SEEDS = 8  # of `seeds = "auto"`: a standard error of fewer is too uncertain to stop by
 
@@ -64,14 +65,15 @@ class Schedule:
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
         self.compare = experiment.compare
+        self.repeated = experiment.repeated
         self.values: dict[tuple[int, str], dict[int, float]] = {}
         self.total = 0
         self.done = 0
-        self._usual = max(1, len(self.compare.simulated))
+        self._usual = max(1, len(self.repeated))
         number = {id(point): i for i, point in enumerate(experiment.points)}
         self._groups: list[_Group] = []
         self._ready: list[tuple[int, int]] = []  # (next seed, group)
-        models = self.compare.simulated
+        models = self.repeated
         for members in group_points(experiment.points) if models else []:
             numbers = [number[id(point)] for point in members]
             first = first_count(self.compare)
@@ -116,7 +118,7 @@ class Schedule:
         return Unit(0, (number,), (name,), frozenset([(number, name)]))
 
     def _repetition(self, index: int, seed: int) -> Unit | None:
-        group, models = self._groups[index], self.compare.simulated
+        group, models = self._groups[index], self.repeated
         asked = [i for i, n in group.wanted.items() if group.begun[i] <= seed < n]
         missing = frozenset(
             (i, m) for i in asked for m in models if seed not in self.values.get((i, m), {})
@@ -152,11 +154,11 @@ class Schedule:
             return
         begun, wanted = group.wanted, {}
         for i, count in begun.items():
-            errors = [self.values.get((i, m), {}) for m in self.compare.simulated]
+            errors = {m: self.values.get((i, m), {}) for m in self.repeated}
             more = next_count(self.compare, count, errors)
             if more > count:
                 wanted[i] = more
-                self.total += (more - count) * len(self.compare.simulated)
+                self.total += (more - count) * len(self.repeated)
         group.begun, group.wanted = {i: begun[i] for i in wanted}, wanted
         if wanted:
             heapq.heappush(self._ready, (min(group.begun.values()), index))
@@ -182,8 +184,9 @@ class Schedule:
 
     def estimate(self, number: int) -> Estimate:
         """Of a point's first model so far: mean test error and its standard error."""
-        values = self.values.get((number, self.compare.models[0]), {}).values()
-        return Estimate.of(v for v in values if math.isfinite(v))
+        first = self.values.get((number, self.compare.models[0]), {})
+        controls = [self.values.get((number, name), {}) for name in CONTROLS]
+        return _estimate(first, controls)
 
 
 def first_count(compare: Compare) -> int:
@@ -191,22 +194,23 @@ def first_count(compare: Compare) -> int:
     return min(FEWEST_SEEDS, compare.most_seeds) if compare.seeds == "auto" else compare.seeds
 
 
-def next_count(compare: Compare, count: int, errors: Sequence[dict[int, float]]) -> int:
+def next_count(compare: Compare, count: int, errors: Errors) -> int:
     """How many repetitions a point needs that has `count`; `count` itself if they are enough.
 
     They are enough when the standard error of every model's mean test error is below
     `compare.precision` of it. Otherwise as many as the present spread asks for, but at most twice
     and at least 9/8 of what there is: few looks at the data, so that stopping by luck stays rare.
 
-    errors : of each model by seed; NaN where it failed, which does not count
+    errors : of each model (and control) by seed; NaN where it failed, which does not count
     """
     if compare.seeds != "auto":
         return count
     worst = 0.0
-    for values in errors:
-        mean, error = Estimate.of(
-            values[s] for s in range(count) if np.isfinite(values.get(s, math.nan))
-        )
+    controls = [errors.get(name, {}) for name in CONTROLS]
+    for model, values in errors.items():
+        if model in CONTROLS:
+            continue
+        mean, error = _estimate({s: values.get(s, math.nan) for s in range(count)}, controls)
         if math.isfinite(error) and error > 0:
             worst = max(worst, error / (compare.precision * abs(mean)) if mean else math.inf)
     if worst <= 1:
@@ -215,7 +219,14 @@ def next_count(compare: Compare, count: int, errors: Sequence[dict[int, float]])
     return min(compare.most_seeds, max(math.ceil(asked), count + max(1, count // 8)))
 
 
-def looks(compare: Compare, errors: Sequence[dict[int, float]]) -> Iterator[int]:
+def _estimate(values: Mapping[int, float], controls: Iterable[Mapping[int, float]]) -> Estimate:
+    """As `results.estimate` has it for the rows of these seeds."""
+    good = [seed for seed, value in values.items() if math.isfinite(value)]
+    complete = [c for c in controls if all(math.isfinite(c.get(s, math.nan)) for s in good)]
+    return Estimate.of([values[s] for s in good], [[c[s] for s in good] for c in complete])
+
+
+def looks(compare: Compare, errors: Errors) -> Iterator[int]:
     """The numbers of repetitions at which a point was looked at, up to the one it stopped at.
 
     Ends early, at the first round that is not complete.
@@ -223,7 +234,7 @@ def looks(compare: Compare, errors: Sequence[dict[int, float]]) -> Iterator[int]
     count = first_count(compare)
     while True:
         yield count
-        if not all(s in values for values in errors for s in range(count)):
+        if not all(s in values for values in errors.values() for s in range(count)):
             return
         more = next_count(compare, count, errors)
         if more == count:

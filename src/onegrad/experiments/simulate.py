@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from onegrad.equivalents.exact_risk import exact_risk
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
 from onegrad.experiments.results import Estimate, Results, Row, Summary
 from onegrad.experiments.spec import Compare, Point
+from onegrad.network.companions import CONTROLS, Companions
 from onegrad.network.memory import check_memory
 from onegrad.network.model import Fitted
 from onegrad.network.risk.sampled import sampled_risk
@@ -52,10 +53,14 @@ def run_group(
     check_memory(problem, models, reuse, backend)
     with blas_threads(threads or threads_for(problem), backend):
         draw = Draw(problem, streams, reuse, backend)
+        companions = Companions(draw)
+        own = [name for name in models if name not in CONTROLS]
         for members in layers:
             first = members[0]
             trial = Trial(first.problem, streams, first.degree, draw, len(members) > 1)
-            rows += _run_layer(trial, members, models, seed)
+            rows += _run_layer(trial, members, own, seed)
+            if len(own) < len(models):
+                rows += _control_rows(trial, members, companions, seed)
             if reuse.layers:
                 draw.train.keep_only(draw.weights)
             del trial  # and its trained layer, before the next one is made
@@ -66,9 +71,12 @@ def run_group(
 
 def reuse_of(models: Sequence[str], layers: int = 1, ridges: int = 1) -> Reuse:
     """What these models share: only those of the trained layer leave the initial one behind."""
-    products = sum(name not in ("linear", "kernel") for name in models)
+    controlled = not set(models).isdisjoint(CONTROLS)
+    products = sum(name not in ("linear", "kernel", *CONTROLS) for name in models)
+    # controls ask for the products with the initial weights once in each layer
+    shared = products > 1 or (controlled and layers > 1)
     initial = not set(models) <= {"network", "hermite", "linear", "kernel"}
-    return Reuse(layers > 1, products > 1, initial, ridges > 1)
+    return Reuse(layers > 1, shared, initial, ridges > 1)
 
 
 def by_layer(points: Sequence[Point]) -> dict[str, list[Point]]:
@@ -124,6 +132,28 @@ def _run_layer(
     # models in the order asked for, whichever way their risk was computed
     rows.sort(key=lambda pair: models.index(pair[1].model))
     return rows
+
+
+def _control_rows(
+    trial: Trial, points: Sequence[Point], companions: Companions, seed: int
+) -> list[tuple[Point, Row]]:
+    """The control variates of all models of a layer: for each of its points."""
+    start = time.perf_counter()
+    try:
+        found = companions.controls(trial, [p.problem.effective_ridge for p in points])
+    except (AssumptionError, ConvergenceError) as error:
+        failed = Row({}, "", seed, status="failed", error=str(error))
+        return [
+            (point, replace(failed, point=point.settings, model=name))
+            for point in points
+            for name in CONTROLS
+        ]
+    seconds = (time.perf_counter() - start) / len(points) / len(CONTROLS)
+    return [
+        (point, Row(point.settings, name, seed, *control, seconds))
+        for point, both in zip(points, found, strict=True)
+        for name, control in zip(CONTROLS, both, strict=True)
+    ]
 
 
 def _sampled(
@@ -202,13 +232,15 @@ def simulate(
     test_samples: int | None = None,
     device: str = "cpu",
     dtype: str = "float64",
+    companions: bool = False,
 ) -> Simulation:
     """Repeat a problem `seeds` times and estimate the errors of each model.
 
     Raises if a model cannot be computed. The models share all random numbers, so that their
     differences are paired. risk : "exact" (no test set), "sampled" (on `test_samples` samples,
     5·m by default), or "auto": exact where it is known. device, dtype : where the large arrays
-    live and in which precision, as `compare.device` and `compare.dtype` of a spec.
+    live and in which precision, as `compare.device` and `compare.dtype` of a spec. companions :
+    correct the means by companions of the teacher, as `compare.companions`: smaller error bars.
     """
     for name in models:
         if name not in MODELS:
@@ -221,11 +253,13 @@ def simulate(
     compare = Compare(
         models=tuple(models), seeds=seeds, seed=root,
         degree="auto" if degree is None else degree, risk=risk, test_samples=test_samples,
-        device=device, dtype=dtype,
+        device=device, dtype=dtype, companions=companions,
     )  # fmt: skip
+    point = Point({}, problem, compare)
+    asked = (*models, *(CONTROLS if companions else ()))
     results = Results("simulation")
     for seed in range(seeds):
-        rows = run_group([Point({}, problem, compare)], models, seed)
+        rows = run_group([point], asked, seed)
         for row in rows:
             if row.status != "ok":
                 raise AssumptionError(f"{row.model}: {row.error}")

@@ -23,6 +23,7 @@ from onegrad.experiments.changes import quick_tables, with_changes
 from onegrad.experiments.figure_options import FigureOptions
 from onegrad.experiments.plan import Axis, in_sweep, read_axes, settings_of
 from onegrad.experiments.results import THEORIES
+from onegrad.network.companions import CONTROLS, random_labels
 from onegrad.problem import EXPERIMENT_KEYS, Network, Problem, Scaling, Training
 from onegrad.sections import Count, Real, Section, Whole, override, read_toml
 
@@ -70,6 +71,11 @@ class Compare(Section):
     most_seeds: Count = Field(
         default=1000, description='of seeds = "auto": repetitions at most', examples=[1000]
     )
+    companions: bool | Literal["auto"] = Field(
+        default="auto", description="correct the mean errors by companions, other teachers on the "
+        'same inputs (docs/companions.md): fewer seeds for the same error bar; auto: where '
+        'seeds = "auto"', examples=["auto"],
+    )  # fmt: skip
     accuracy: Annotated[Real, Field(gt=0, lt=1)] = Field(
         default=0.01, examples=[0.01],
         description="of theory: relative accuracy of its numerics; from 0.03 on a draft",
@@ -140,6 +146,13 @@ class Point:
                 f"must be at most {left}: what step and readout leave of these data",
                 f"For example {left}, or leave it out to use what there is",
             )  # fmt: skip
+        if self.compare.companions is True and not random_labels(self.problem):
+            raise SpecError.of(
+                "compare.companions", True,
+                "needs labels that are drawn anew in each repetition: a random teacher or label "
+                "noise, on isotropic or mixture data",
+                'Use "auto", or leave it out',
+            )  # fmt: skip
 
     @property
     def degree(self) -> int | None:
@@ -161,6 +174,17 @@ class Experiment:
     points: tuple[Point, ...]
     figure: FigureOptions
     together: tuple[str, ...] = ()  # swept keys whose lists advance together
+
+    @property
+    def repeated(self) -> tuple[str, ...]:
+        """Of what a repetition has rows: the simulated models, and the controls of their means."""
+        compare = self.compare
+        if not compare.simulated:
+            return ()
+        wanted = compare.companions
+        if wanted == "auto":
+            wanted = compare.seeds == "auto" and all(random_labels(p.problem) for p in self.points)
+        return (*compare.simulated, *(CONTROLS if wanted else ()))
 
     @classmethod
     def read(

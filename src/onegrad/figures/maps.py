@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onegrad.experiments.results import Estimate, Results, Row, relative_difference
+from onegrad.experiments.results import Estimate, Results, Row, estimate, relative_difference
 from onegrad.experiments.spec import Experiment
 from onegrad.figures.caption import caption
 from onegrad.figures.style import RC, curve_name, head, label, quantity_rows, save_figure, tick
@@ -38,7 +38,7 @@ def draw_map(experiment: Experiment, results: Results) -> Figure:
     from matplotlib.colors import LogNorm, Normalize
 
     quantity = experiment.figure.quantities[0]
-    panels = _panels(experiment, results, lambda rows, _: _estimate(rows, quantity))
+    panels = _panels(experiment, results, lambda rows, _: estimate(rows, quantity))
     finite = _finite(panels)
     positive = finite[finite > 0]
     log = positive.size == finite.size and finite.size and finite.max() / finite.min() > 8
@@ -102,10 +102,6 @@ def _models(experiment: Experiment) -> list[str]:
     if experiment.figure.kind == "difference-map":
         return [model for model in shown if model != experiment.figure.reference]
     return list(shown)
-
-
-def _estimate(rows: list[Row], quantity: str) -> Estimate:
-    return Estimate.of(getattr(row, quantity) for row in rows if row.status == "ok")
 
 
 def _panels(experiment: Experiment, results: Results, number: Any) -> dict[tuple[str, str], _Cells]:

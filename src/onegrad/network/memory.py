@@ -8,11 +8,13 @@ from pathlib import Path
 
 from onegrad.backend import NUMPY, Backend
 from onegrad.errors import SpecError
+from onegrad.network.companions import CONTROLS
 from onegrad.network.trial import KEEP, Reuse
 from onegrad.problem import Problem
 
 _SMALL = 1 << 27  # bytes that are never worth a look at the machine
 _NOISY = ("hermite", "conditional-gaussian", "gaussian")  # models with noise of their own
+_INITIAL = frozenset(("random-features", *CONTROLS))  # on products with the initial weights
 _GRAMS = 1 << 30  # what network.risk.gram keeps at most
 
 
@@ -38,6 +40,8 @@ def peak_bytes(
     side = min(m, k)
     step = s * n + 2 * k * n + s * k
     kept = m * n + k * n + (m * k if reuse.products else 0)
+    if reuse.products and not _INITIAL.isdisjoint(models):
+        kept += m * k
     if reuse.layers or reuse.initial:
         kept += k * n + s * n
     if reuse.layers:

@@ -70,7 +70,7 @@ class RidgeSolver:
             a = self._back(dual.coefficients)
             return Readout(ridge, a, dual.train_error, dual.train_objective)
         twice = (lambda v: self._back(self._times(v))) if self.single else None
-        a = _solve(gram, self._back(y), m * ridge, twice)
+        a = solve_shifted(gram, self._back(y), m * ridge, twice)
         error = _mean_square(y - self._times(a))
         return Readout(ridge, a, error, error + ridge * float(a @ a))
 
@@ -99,13 +99,20 @@ def fit_dual(gram: Array, y: Array, ridge: float, multiply: Multiply | None = No
     The residual is mλ·α, without cancellation; ‖a‖² = αᵀKα.
     """
     m = y.shape[0]
-    alpha = _solve(gram, y, m * ridge, multiply)
+    alpha = solve_shifted(gram, y, m * ridge, multiply)
     error = _mean_square(m * ridge * alpha)
     # y'α = (mλ)‖α‖² + α'Kα, so objective = mλ²‖α‖² + λα'Kα = λ·y'α
     return Readout(ridge, alpha, error, ridge * float(y @ alpha))
 
 
-def _solve(gram: Array, right: Array, shift: float, multiply: Multiply | None = None) -> Array:
+def solve_shifted(
+    gram: Array, right: Array, shift: float, multiply: Multiply | None = None
+) -> Array:
+    """(gram + shift)⁻¹·right by Cholesky, for a vector or, in double precision, for columns.
+
+    The matrix is overwritten and only its lower triangle is read. `multiply` is v ↦ gram·v to
+    refine by, where the matrix is of single precision.
+    """
     xp = namespace(gram)
     shift_diagonal(gram, shift)
     # a feature that is not finite makes its own entry of the diagonal so

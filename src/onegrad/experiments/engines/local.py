@@ -99,7 +99,7 @@ class Local(Engine):
 
 def fitting_workers(experiment: Experiment) -> int:
     """How many repetitions at once fit into the memory that is left, at least one."""
-    models = experiment.compare.simulated
+    models = experiment.repeated
     most = 0
     for group in group_points(experiment.points) if models else []:
         if threads_for(group[0].problem) == 1:
