@@ -50,8 +50,9 @@ def results_table(experiment: Experiment, results: Results) -> Table:
         table.add_row(*cells)
     counts = sorted({s.seeds for at in points.values() for s in at.values() if s.seeds})
     seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "no"
+    corrected = ", corrected by companions" * results.controlled
     table.caption = (
-        f"mean ± standard error over {seeds} seeds; other models as difference "
+        f"mean ± standard error over {seeds} seeds{corrected}; other models as difference "
         "to the network in percent (± its standard error, paired seed by seed)"
     )
     return table

@@ -73,7 +73,8 @@ def test_controls_have_mean_zero(name):
 
 def test_trained_features_would_not_have_mean_zero():
     """Negative control: features that know the teacher favour it over its companions."""
-    problem = Problem.from_spec(changed(ISOTROPIC, training={"rate": 30.0}))
+    large_step = {"samples": 200, "rate": 30.0}
+    problem = Problem.from_spec(changed(ISOTROPIC, network={"width": 30}, training=large_step))
     values = []
     for seed in range(100):
         streams = Streams(0, seed)

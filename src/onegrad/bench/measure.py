@@ -17,14 +17,18 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from onegrad.bench import plain
+from onegrad.bench.precision import Curve, cost_alone, cost_together, relative_variance
 from onegrad.experiments.simulate import reuse_of, run_group
 from onegrad.experiments.spec import Compare, Point
+from onegrad.network.companions import CONTROLS
 from onegrad.network.memory import peak_bytes
 from onegrad.problem import Problem
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid")
 MODELS = ("network", "hermite")
+BOTH = (*MODELS, *CONTROLS)
 TARGET = 0.01  # standard error of the mean test error, relative
+TARGETS = {"1_percent": TARGET, "quarter_percent": TARGET / 4}
 
 
 def bench_problem(dim: int, width: int, samples: int, activation: str) -> Problem:
@@ -72,11 +76,10 @@ def mean_clock(clocks: Sequence[Clock]) -> Clock:
 def per_seed(dim: int, ratio: float, seeds: int, plain_seeds: int) -> dict[str, Any]:
     """Three activations × (network, Hermite) at one k/m with n = m, on one thread each.
 
-    Ours and the straightforward procedure take turns, so that both meet the same machine. The
-    time to a standard error of 1 % is (relative variance between seeds)/0.01² × CPU seconds per
-    seed. Ours goes on, as `seeds = "auto"` does, with the activations that need more seeds; the
-    plain procedure spends on each curve what that curve needs. Its variance is that of the exact
-    risk plus that of its test set, s²/(5m), measured on the test set itself.
+    Ours, ours with companions (`compare.companions`) and the straightforward procedure take
+    turns, so that all meet the same machine. A standard error is bought with companions, as by
+    `seeds = "auto"`; the plain procedure spends on each curve what that curve needs. Its variance
+    is that of the exact risk plus that of its test set, s²/(5m), measured on the test set itself.
     """
     width = max(1, round(ratio * dim))
     group = points(dim, width, dim, ACTIVATIONS)
@@ -86,86 +89,93 @@ def per_seed(dim: int, ratio: float, seeds: int, plain_seeds: int) -> dict[str, 
     )
     rng = np.random.default_rng(0)
     clocks: list[Clock] = []
-    plain_clocks: dict[tuple[str, str], list[Clock]] = {}
-    test_noise: dict[tuple[str, str], list[float]] = {}
-    errors: dict[tuple[str, str], list[float]] = {}
+    controlled: list[Clock] = []
+    plain_clocks: dict[Curve, list[Clock]] = {}
+    test_noise: dict[Curve, list[float]] = {}
+    errors: dict[Curve, list[float]] = {}
     with threadpool_limits(limits=1, user_api="blas"):
-        run_group(points(60, 50, 60, ACTIVATIONS), MODELS, 0)  # what is computed only once
-        turns = np.array_split(np.arange(seeds), plain_seeds)
-        for turn in turns:
-            for seed in turn:
-                spent, rows = clock(lambda seed=int(seed): run_group(group, MODELS, seed))  # type: ignore[misc]
-                clocks.append(spent)
+        run_group(points(60, 50, 60, ACTIVATIONS), BOTH, 0)  # what is computed only once
+        for turn in np.array_split(np.arange(seeds), plain_seeds):
+            for seed in turn.tolist():
+                clocks.append(clock(partial(run_group, group, MODELS, seed))[0])
+                spent, rows = clock(partial(run_group, group, BOTH, seed))
+                controlled.append(spent)
                 for row in rows:
                     key = (row.point["network.activation"], row.model)
                     errors.setdefault(key, []).append(row.test_error)
             for a in ACTIVATIONS:
                 for model in MODELS:
-                    spent, (_, tested) = clock(
-                        lambda a=a, model=model: plain.repetition(setting, a, model, rng)  # type: ignore[misc]
-                    )
+                    spent, (_, tested) = clock(partial(plain.repetition, setting, a, model, rng))
                     plain_clocks.setdefault((a, model), []).append(spent)
                     relative = tested.variance / tested.mean**2
                     test_noise.setdefault((a, model), []).append(relative)
-        ours = mean_clock(clocks)
-        to_target = _until_settled(dim, width, errors, ours.cpu)
+        cpu_of = _measured(group, mean_clock(controlled).cpu)
+    ours = mean_clock(clocks)
     theirs = {key: mean_clock(values) for key, values in plain_clocks.items()}
-    spread = {key: relative_variance(values) for key, values in errors.items()}
     noise = {key: float(np.mean(values)) for key, values in test_noise.items()}
-    gap = {a: np.subtract(errors[a, "hermite"], errors[a, "network"]) for a in ACTIVATIONS}
-    paired = {
-        a: float(np.var(g, ddof=1)) / np.mean(errors[a, "network"]) ** 2 for a, g in gap.items()
+    spread = {key: relative_variance(errors[key]) for key in theirs}
+    left = {
+        (a, model): relative_variance(errors[a, model], [errors[a, name] for name in CONTROLS])
+        for a, model in theirs
     }
     total = sum(c.cpu for c in theirs.values())
-    plain_to_target = sum(
-        (spread[key] + noise[key]) / TARGET**2 * theirs[key].cpu for key in theirs
-    )
-    difference = max(paired.values()) / TARGET**2 * ours.cpu
-    plain_difference = sum(
-        sum(spread[a, model] + noise[a, model] for model in MODELS)
-        * sum(theirs[a, model].cpu for model in MODELS)
-        / TARGET**2
-        for a in ACTIVATIONS
-    )
-    return {
+    result = {
         "n": dim, "m": dim, "k": width, "seeds": seeds, "plain_seeds": plain_seeds,
         "ours_seconds": ours.seconds, "ours_cpu": ours.cpu,
+        "with_companions_cpu": mean_clock(controlled).cpu,
         "plain_seconds": sum(c.seconds for c in theirs.values()), "plain_cpu": total,
         "cpu_ratio": total / ours.cpu,
         "spread_percent": 100 * math.sqrt(max(spread.values())),
+        "with_companions_percent": 100 * math.sqrt(max(left.values())),
         "test_noise_percent": 100 * math.sqrt(max(noise.values())),
-        "ours_cpu_to_1_percent": to_target, "plain_cpu_to_1_percent": plain_to_target,
-        "precision_ratio": plain_to_target / to_target,
-        "ours_cpu_to_1_percent_difference": difference,
-        "plain_cpu_to_1_percent_difference": plain_difference,
-        "difference_ratio": plain_difference / difference,
     }  # fmt: skip
+    plain_variance = {key: spread[key] + noise[key] for key in theirs}
+    plain_cpu = {key: spent.cpu for key, spent in theirs.items()}
+    for name, target in TARGETS.items():
+        bought = cost_together(left, target, cpu_of)
+        paid = cost_alone(plain_variance, target, plain_cpu)
+        result |= {
+            f"ours_cpu_to_{name}": bought, f"plain_cpu_to_{name}": paid,
+            f"ratio_to_{name}": paid / bought,
+        }  # fmt: skip
+    return result | _difference(errors, plain_variance, plain_cpu, ours.cpu)
 
 
-def relative_variance(values: Sequence[float]) -> float:
-    return float(np.var(values, ddof=1)) / float(np.mean(values)) ** 2
+def _measured(group: Sequence[Point], everything: float) -> Callable[[Sequence[str]], float]:
+    """CPU seconds of one seed with companions of some activations, measured on first use."""
+    known = {len(group): everything}
+
+    def cpu(activations: Sequence[str]) -> float:
+        if len(activations) not in known:
+            some = [p for p in group if p.settings["network.activation"] in activations]
+            spent = [clock(partial(run_group, some, BOTH, seed))[0] for seed in (0, 1)]
+            known[len(activations)] = mean_clock(spent).cpu
+        return known[len(activations)]
+
+    return cpu
 
 
-def _until_settled(
-    dim: int, width: int, errors: dict[tuple[str, str], list[float]], cpu: float
-) -> float:
-    """CPU seconds until every activation has its seeds; those that have them drop out.
-
-    cpu : of one seed of all activations; that of the remaining ones is measured here
-    """
-    needed = {
-        a: max(relative_variance(errors[a, model]) for model in MODELS) / TARGET**2
-        for a in ACTIVATIONS
+def _difference(
+    errors: dict[Curve, list[float]],
+    plain_variance: dict[Curve, float],
+    plain_cpu: dict[Curve, float],
+    ours_cpu: float,
+) -> dict[str, float]:
+    """The same for Hermite model minus network to 1 % of the network's error: no companions are
+    needed where common draws cancel."""
+    ours = plain_total = 0.0
+    for a in ACTIVATIONS:
+        gap = np.subtract(errors[a, "hermite"], errors[a, "network"])
+        variance = float(np.var(gap, ddof=1)) / float(np.mean(errors[a, "network"])) ** 2
+        ours = max(ours, variance / TARGET**2 * ours_cpu)
+        both = [(a, model) for model in MODELS]
+        seeds = sum(plain_variance[key] for key in both) / TARGET**2
+        plain_total += seeds * sum(plain_cpu[key] for key in both)
+    return {
+        "ours_cpu_to_1_percent_difference": ours,
+        "plain_cpu_to_1_percent_difference": plain_total,
+        "difference_ratio": plain_total / ours,
     }
-    total = begun = 0.0
-    left = sorted(ACTIVATIONS, key=needed.__getitem__)
-    while left:
-        if len(left) < len(ACTIVATIONS):
-            group = points(dim, width, dim, left)
-            cpu = mean_clock([clock(partial(run_group, group, MODELS, s))[0] for s in (0, 1)]).cpu
-        total += (needed[left[0]] - begun) * cpu
-        begun = needed[left.pop(0)]
-    return total
 
 
 # --- share of the machine's rate, growth ---------------------------------------------------

@@ -130,6 +130,11 @@ class Results:
     name: str
     rows: list[Row] = field(default_factory=list)
 
+    @property
+    def controlled(self) -> bool:
+        """Whether there are control variates, by which the means of models are corrected."""
+        return any(row.model in CONTROLS for row in self.rows)
+
     def groups(self) -> dict[tuple[str, str], list[Row]]:
         """The rows of each (point, model), points by their `repr`; each with its controls."""
         controls: dict[tuple[str, int], tuple[Row, ...]] = {}

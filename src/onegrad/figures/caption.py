@@ -20,7 +20,8 @@ def _seeds(results: Results) -> str:
     if not counts:
         return "no simulation"
     low, high = min(counts), max(counts)
-    return f"{low} seed{'s' * (low > 1)}" if low == high else f"{low} to {high} seeds"
+    text = f"{low} seed{'s' * (low > 1)}" if low == high else f"{low} to {high} seeds"
+    return text + " with companions" * results.controlled
 
 
 def _sizes(experiment: Experiment) -> list[str]:
