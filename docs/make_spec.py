@@ -47,8 +47,9 @@ trials on normal errors the mean was unbiased, and off by more than two standard
 of them; 8.6 % is what 8 repetitions without any stopping rule give.
 
 With `seeds = "auto"` the means are corrected by companions, other teachers on the same inputs,
-wherever labels are random: a tenth to two thirds of the repetitions are then enough. `companions = true`
-does it for a given number of seeds, `false` never: [companions.md](companions.md).
+wherever labels are random: a tenth to two thirds of the repetitions are then enough.
+`companions = true` does it for a given number of seeds, `false` never:
+[companions.md](companions.md).
 
 ## Engines
 

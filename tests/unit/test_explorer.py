@@ -128,6 +128,17 @@ def test_a_stored_run_of_lists_that_advance_together(tmp_path):
     assert all(row["seeds"] == 2 for row in stored["rows"])
 
 
+def test_a_stored_run_with_companions_shows_what_the_run_said(tmp_path):
+    compare = {"models": ["network"], "seeds": 9, "companions": True}
+    results = run_experiment(Experiment.from_tables(MIXTURE | {"compare": compare}), tmp_path)
+    stored = open_stored(tmp_path)
+    (row,), (summary,) = stored["rows"], results.summaries()
+    assert row["test_error"] == summary.test_error.mean
+    assert row["test_error_se"] == summary.test_error.standard_error
+    assert Experiment.from_tables(stored["tables"]).compare.companions is True
+    assert stored["tables"]["compare"]["models"] == ["network"]
+
+
 def test_a_stored_run_over_degrees_keeps_them_apart(tmp_path):
     """The degree is how a point is computed: rows of different ones are never averaged."""
     small = {"data": MIXTURE["data"] | {"dim": 30}, "training": {"samples": 40}}
