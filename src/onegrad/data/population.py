@@ -84,9 +84,14 @@ class Population:
         return rng.permutation(np.repeat(np.arange(self.components), counts))
 
     def sample(
-        self, count: int, rng: np.random.Generator, fixed: bool = False, block: int = 0
+        self,
+        count: int,
+        rng: np.random.Generator,
+        fixed: bool = False,
+        block: int = 0,
+        out: Array | None = None,
     ) -> Iterator[tuple[Array, np.ndarray]]:
-        """Blocks (x, component) of `block` rows (all in one by default).
+        """Blocks (x, component) of `block` rows (all in one by default, which may go to `out`).
 
         Cost O(n·rank) per sample; memory one block. The numbers do not depend on the block size.
         """
@@ -97,7 +102,7 @@ class Population:
         for start in range(0, count, block or max(count, 1)):
             rows = slice(start, start + (block or count))
             c, g = component[rows], along[rows]
-            x = np.empty((len(c), self.dim))
+            x = np.empty((len(c), self.dim)) if out is None else out[rows]
             for low in range(0, len(c), step):
                 part = slice(low, low + step)
                 rng.standard_normal(out=x[part])

@@ -17,6 +17,7 @@ from onegrad.experiments.spec import Compare, Point
 from onegrad.network.companions import CONTROLS, Companions
 from onegrad.network.memory import check_memory
 from onegrad.network.model import Fitted
+from onegrad.network.pool import Pool
 from onegrad.network.risk.sampled import sampled_risk
 from onegrad.network.trial import Draw, Reuse, Trial, draw_key
 from onegrad.problem import Problem
@@ -35,7 +36,11 @@ def group_points(points: Sequence[Point]) -> list[list[Point]]:
 
 
 def run_group(
-    points: Sequence[Point], models: Sequence[str], seed: int, threads: int | None = None
+    points: Sequence[Point],
+    models: Sequence[str],
+    seed: int,
+    threads: int | None = None,
+    pool: Pool | None = None,
 ) -> list[Row]:
     """One repetition of points with the same draw: a row per point and model.
 
@@ -43,6 +48,7 @@ def run_group(
     features and their Gram matrix by points that differ in the ridge alone. A model whose
     assumptions do not hold, or whose numbers do not settle, gives a failed row; the others go on.
     threads : of the linear algebra library, `threads_for` the problem by default
+    pool : of large arrays, for those who run many repetitions one after the other
     """
     problem, compare = points[0].problem, points[0].compare
     streams = Streams(compare.seed, seed)
@@ -52,7 +58,7 @@ def run_group(
     reuse = reuse_of(models, len(layers), ridges=max(len(members) for members in layers))
     check_memory(problem, models, reuse, backend)
     with blas_threads(threads or threads_for(problem), backend):
-        draw = Draw(problem, streams, reuse, backend)
+        draw = Draw(problem, streams, reuse, backend, pool)
         companions = Companions(draw)
         own = [name for name in models if name not in CONTROLS]
         for members in layers:
@@ -257,9 +263,9 @@ def simulate(
     )  # fmt: skip
     point = Point({}, problem, compare)
     asked = (*models, *(CONTROLS if companions else ()))
-    results = Results("simulation")
+    results, pool = Results("simulation"), Pool()
     for seed in range(seeds):
-        rows = run_group([point], asked, seed)
+        rows = run_group([point], asked, seed, pool=pool)
         for row in rows:
             if row.status != "ok":
                 raise AssumptionError(f"{row.model}: {row.error}")

@@ -9,9 +9,10 @@ from onegrad.problem import Problem
 from onegrad.randomness import Streams
 
 
-def draw_weights(problem: Problem, streams: Streams) -> Array:
+def draw_weights(problem: Problem, streams: Streams, out: Array | None = None) -> Array:
     """W (k × n) with entries N(0, weight_variance); a wider network extends a narrower one."""
-    weights = streams.rng("weights").standard_normal((problem.width, problem.dim))
+    shape = (problem.width, problem.dim)
+    weights = streams.rng("weights").standard_normal(shape, out=out)
     weights *= np.sqrt(problem.weight_variance)
     return weights
 

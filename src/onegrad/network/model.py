@@ -74,7 +74,7 @@ def fit_features(trial: Trial, features: FeatureMap, noise: str | None = None) -
                 phi[rows] += piece * namespace(phi).sqrt(variance[rows])
     room = None
     if isinstance(phi, np.ndarray) and not trial.many_ridges:
-        room = trial.draw.gram_scratch(phi, (min(phi.shape),) * 2)
+        room = trial.draw.pool.like(phi, (min(phi.shape),) * 2)
     solver = RidgeSolver(phi, trial.train.batch.y, room)
     if trial.many_ridges:
         readout = solver.fit(trial.problem.effective_ridge)

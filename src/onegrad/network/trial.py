@@ -10,19 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.backend import NUMPY, Backend, namespace, pieces, read_only
+from onegrad.backend import NUMPY, Backend, pieces, read_only
 from onegrad.data.arrays import Arrays, File
 from onegrad.data.images import Images
 from onegrad.data.population import Batch
 from onegrad.hermite import Array
 from onegrad.network.init import draw_readout, draw_weights
+from onegrad.network.pool import Pool
 from onegrad.network.risk.gram import Grams
 from onegrad.network.step import residual, slopes_and_error
 from onegrad.problem import Problem, World
 from onegrad.randomness import Streams
 
 _BLOCK = 2048
-KEEP = 1 << 28  # bytes of an array that is kept for the next layer; a larger one is made again
+KEEP = 1 << 28  # bytes of noise that is kept for the next layer; more is drawn again
 
 
 @dataclass(frozen=True)
@@ -43,28 +44,6 @@ class Reuse:
     features: bool = True
 
 
-class Scratch:
-    """An array that one stage after the other writes to, where no stage needs the last one's.
-
-    The system takes large arrays back when they are freed, and clears new ones: at n = 1000 that
-    costs a tenth of a repetition. Unless `active`, every array is a new one.
-    """
-
-    def __init__(self, active: bool) -> None:
-        self._active = active
-        self._array: Any = None
-
-    def __call__(self, model: Any, shape: tuple[int, ...] | None = None) -> Any:
-        """Room for an array of that shape (the model's own by default), on the model's device."""
-        shape = tuple(shape or model.shape)
-        if self._array is None or tuple(self._array.shape) != shape:
-            empty = namespace(model).empty(shape, dtype=model.dtype, device=model.device)
-            if not self._active or 8 * math.prod(shape) > KEEP:
-                return empty
-            self._array = empty
-        return self._array
-
-
 class Inputs:
     """A batch together with its products X·Wᵀ, each computed once for all models.
 
@@ -72,10 +51,10 @@ class Inputs:
     `shared`, no product is asked for twice.
     """
 
-    def __init__(self, batch: Batch, shared: bool = True, scratch: Scratch | None = None) -> None:
+    def __init__(self, batch: Batch, shared: bool = True, pool: Pool | None = None) -> None:
         self.batch = batch
         self.shared = shared
-        self._scratch = scratch or Scratch(False)
+        self._pool = pool or Pool()
         self._products: list[tuple[Array, Array]] = []
 
     def preactivation(self, weights: Array) -> Array:
@@ -84,8 +63,9 @@ class Inputs:
             if known is weights:
                 self._products.append(self._products.pop(i))
                 return product
-        product = read_only(self.batch.x @ weights.T)
-        self._products = [*self._products[-1:], (weights, product)]
+        del self._products[:-1]
+        product = read_only(self._pool.product(self.batch.x, weights.T))
+        self._products.append((weights, product))
         return product
 
     def keep_only(self, weights: Array) -> None:
@@ -96,8 +76,8 @@ class Inputs:
         """XWᵀ to read, and an array of its shape to write to: the same one unless shared."""
         if self.shared:
             product = self.preactivation(weights)
-            return product, self._scratch(product)
-        product = self.batch.x @ weights.T
+            return product, self._pool.like(product)
+        product = self._pool.product(self.batch.x, weights.T)
         return product, product
 
 
@@ -114,14 +94,13 @@ class Draw:
         streams: Streams,
         reuse: Reuse | None = None,
         backend: Backend = NUMPY,
+        pool: Pool | None = None,
     ) -> None:
         self.problem = problem
         self.streams = streams
         self.reuse = reuse or Reuse()
         self.backend = backend
-        # features of one model at a time, and before them the slopes of the step
-        alone = reuse is not None and reuse.layers and not reuse.features
-        self.scratch, self.gram_scratch = Scratch(alone), Scratch(alone)
+        self.pool = pool or Pool()
         self._noise: dict[str, list[Array]] = {}
 
     @cached_property
@@ -136,7 +115,7 @@ class Draw:
     def train(self) -> Inputs:
         start = self.problem.step_samples
         batch = self._batch("train-data", start, self.problem.samples)
-        return Inputs(batch, self.reuse.products, self.scratch)
+        return Inputs(batch, self.reuse.products, self.pool)
 
     def test_batches(self, count: int) -> Iterator[Batch]:
         """The test set in blocks; labels are E[y|x], their noise is added to the risk exactly.
@@ -193,7 +172,8 @@ class Draw:
             x, y = data.load()
             return self._moved(x[rows], y[rows], np.zeros(count, dtype=int))
         rng = self.streams.rng(purpose)
-        ((x, component),) = self.world.population.sample(count, rng, data.fixed_counts)
+        room = self.pool.empty((count, self.problem.dim))
+        ((x, component),) = self.world.population.sample(count, rng, data.fixed_counts, out=room)
         noise = rng.standard_normal(count)
         return self._moved(x, self.world.teacher.labels(x, component, noise), component)
 
@@ -203,7 +183,8 @@ class Draw:
     @cached_property
     def weights(self) -> Array:
         """W₀ (k × n)."""
-        weights: Array = self.backend.move(draw_weights(self.problem, self.streams))
+        room = self.pool.empty((self.problem.width, self.problem.dim))
+        weights: Array = self.backend.move(draw_weights(self.problem, self.streams, room))
         return weights
 
     @cached_property
@@ -215,7 +196,8 @@ class Draw:
     @cached_property
     def step_preactivation(self) -> Array:
         """X̃W₀ᵀ (m̃ × k)."""
-        return self.step_batch.x @ self.weights.T
+        product: Array = self.pool.product(self.step_batch.x, self.weights.T)
+        return product
 
     def forget(self, *names: str) -> None:
         """Free some of the draws; they are made again, the same, if asked for."""
@@ -234,8 +216,13 @@ class Draw:
         rng = self.streams.rng(purpose)
         keep = self.reuse.layers and 8 * math.prod(features.shape) <= KEEP
         kept: list[Array] = []
+        room = self.pool.empty(tuple(features.shape)) if keep else None
         for rows in pieces(features):
-            piece = self.backend.move(rng.standard_normal(features[rows].shape))
+            if room is None:
+                piece = rng.standard_normal(features[rows].shape)
+            else:
+                piece = rng.standard_normal(out=room[rows])
+            piece = self.backend.move(piece)
             if keep:
                 kept.append(piece)
             yield rows, piece
@@ -310,7 +297,7 @@ class Trial:
     @cached_property
     def grams(self) -> Grams:
         """Products of weight matrices with themselves, shared by the exact risks of all models."""
-        return Grams()
+        return Grams(self.draw.pool)
 
     @property
     def step_error(self) -> Array:
@@ -334,7 +321,7 @@ class Trial:
             return self.weights
         batch, z = draw.step_batch, draw.step_preactivation
         if draw.reuse.layers:
-            slopes = draw.scratch(z)
+            slopes = draw.pool.like(z)
         else:
             slopes = z
             draw.forget("step_preactivation")
@@ -343,7 +330,7 @@ class Trial:
             problem.training.gradient == "labels-only",
             out=slopes,
         )  # fmt: skip
-        change = slopes.T @ batch.x
+        change: Array = draw.pool.product(slopes.T, batch.x)
         if draw.reuse.layers or draw.reuse.initial:
             change += self.weights
             return change

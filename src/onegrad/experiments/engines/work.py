@@ -17,6 +17,7 @@ from onegrad.experiments.results import THEORIES, Row
 from onegrad.experiments.schedule import Unit
 from onegrad.experiments.simulate import run_group
 from onegrad.experiments.spec import Point
+from onegrad.network.pool import Pool
 from onegrad.threads import blas_threads
 
 
@@ -46,25 +47,27 @@ _one_at_a_time = threading.Lock()
 def work(points: Sequence[Point], units: Sequence[Unit]) -> Done:
     with _one_at_a_time:
         start = time.perf_counter()
-        outcomes = [_outcome(points, unit) for unit in units]
+        pool = Pool()
+        outcomes = [_outcome(points, unit, pool) for unit in units]
         return Done(outcomes, time.perf_counter() - start)
 
 
-def _outcome(points: Sequence[Point], unit: Unit) -> Outcome:
+def _outcome(points: Sequence[Point], unit: Unit, pool: Pool) -> Outcome:
     """The rows that are wanted of a unit, each with the number of its point."""
     try:
-        return _rows(points, unit)
+        return _rows(points, unit, pool)
     except Exception as error:
         return Failure(f"{type(error).__name__}: {error}")
 
 
-def _rows(points: Sequence[Point], unit: Unit) -> list[tuple[int, Row]]:
+def _rows(points: Sequence[Point], unit: Unit, pool: Pool) -> list[tuple[int, Row]]:
     if unit.models[0] in THEORIES:
         number, name = unit.points[0], unit.models[0]
         with blas_threads(unit.threads):
             return [(number, theory_row(points[number], name)[0])]
     number_of = {id(points[i].settings): i for i in unit.points}
-    rows = run_group([points[i] for i in unit.points], unit.models, unit.seed, unit.threads)
+    members = [points[i] for i in unit.points]
+    rows = run_group(members, unit.models, unit.seed, unit.threads, pool)
     pairs = [(number_of[id(row.point)], row) for row in rows]
     return [(i, row) for i, row in pairs if (i, row.model) in unit.cells]
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from onegrad.backend import host, like, namespace, read_only
 from onegrad.hermite import Array
+from onegrad.network.pool import Pool
 
 _ROWS = 256
 _SINGLE_FROM = 512  # neurons; below, double precision costs nothing
@@ -25,7 +26,8 @@ class Grams:
     beyond that one block at a time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pool: Pool | None = None) -> None:
+        self._pool = pool or Pool()
         self._known: list[tuple[Array, np.dtype, list[Any]]] = []
         self._products: tuple[Array, Array, Array, Array] | None = None
 
@@ -48,17 +50,27 @@ class Grams:
             if known is weights and kind == dtype:
                 yield from zip(range(0, k, _ROWS), blocks, strict=True)
                 return
-        xp = namespace(weights)
-        w = xp.astype(weights, getattr(xp, dtype.name), copy=False)
+        w = self._rounded(weights, dtype)
         keep = k * (k + _ROWS) // 2 * dtype.itemsize <= _KEEP
         made: list[Any] = []
         for start in range(0, k, _ROWS):
-            block = read_only(w[start : min(start + _ROWS, k), :] @ w[start:, :].T)
+            part = w[start : min(start + _ROWS, k), :]
+            block = read_only(self._pool.product(part, w[start:, :].T))
             if keep:
                 made.append(block)
             yield start, block
         if keep:
             self._known.append((weights, dtype, made))
+
+    def _rounded(self, weights: Array, dtype: np.dtype) -> Any:
+        if not isinstance(weights, np.ndarray):
+            xp = namespace(weights)
+            return xp.astype(weights, getattr(xp, dtype.name), copy=False)
+        if weights.dtype == dtype:
+            return weights
+        rounded = self._pool.empty(weights.shape, dtype)
+        rounded[...] = weights
+        return rounded
 
 
 def precision(neurons: int) -> np.dtype:

@@ -21,7 +21,7 @@ def sampled_risk(trial: Trial, models: Mapping[Key, Fitted], count: int) -> dict
     totals = dict.fromkeys(models, 0.0)
     seen = 0
     for batch in trial.test_batches(count):
-        inputs = Inputs(batch)
+        inputs = Inputs(batch, pool=trial.draw.pool)
         for name, model in models.items():
             prediction, extra = model.predict(inputs)
             error = batch.y - prediction
