@@ -193,16 +193,17 @@ def shift_diagonal(matrix: Any, shift: float) -> None:
         matrix += shift * namespace(matrix).eye(n, dtype=matrix.dtype, device=matrix.device)
 
 
-def lower_gram(features: Any, dual: bool, room: Any = None) -> Any:
+def lower_gram(features: Any, dual: bool, room: Any = None, add: bool = False) -> Any:
     """The lower triangle of ΦᵀΦ, or of ΦΦᵀ (dual), in the order in which LAPACK works in place.
 
     Half the operations of a general product; the upper triangle is arbitrary. Where there is no
-    such product: the whole matrix. `room`: a square array in NumPy's order to write to.
+    such product: the whole matrix. `room`: a square array in NumPy's order to write to, or to add
+    to.
     """
     if not isinstance(features, np.ndarray):
         return features @ features.T if dual else features.T @ features
     (syrk,) = get_blas_funcs(("syrk",), (features,))
-    target = {} if room is None else {"c": room.T, "overwrite_c": 1}
+    target = {} if room is None else {"c": room.T, "overwrite_c": 1, "beta": float(add)}
     if features.flags.c_contiguous:
         return np.asarray(syrk(1.0, features.T, trans=int(dual), lower=1, **target))
     return np.asarray(syrk(1.0, features, trans=int(not dual), lower=1, **target))
@@ -216,8 +217,16 @@ def positive_solver(matrix: Any) -> Callable[[Any], Any]:
     Raises numpy.linalg.LinAlgError if the matrix is not positive definite.
     """
     if isinstance(matrix, np.ndarray):  # and nothing else: SciPy would take a copy of a tensor
-        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        return lambda v: cho_solve(factor, v, check_finite=False)
+        factor, _ = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        # for a vector in a fifth of the time that LAPACK takes, which is made for many
+        (solve,) = get_blas_funcs(("trsv",), (factor,))
+
+        def solution(v: np.ndarray) -> np.ndarray:
+            if v.ndim > 1:
+                return np.asarray(cho_solve((factor, True), v, check_finite=False))
+            return np.asarray(solve(factor, solve(factor, v, lower=1), lower=1, trans=1))
+
+        return solution
     if type(matrix).__module__ == "torch":
         import torch
 

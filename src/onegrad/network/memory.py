@@ -9,12 +9,13 @@ from pathlib import Path
 from onegrad.backend import NUMPY, Backend
 from onegrad.errors import SpecError
 from onegrad.network.companions import CONTROLS
+from onegrad.network.pool import LARGEST
 from onegrad.network.trial import KEEP, Reuse
 from onegrad.problem import Problem
 
 _SMALL = 1 << 27  # bytes that are never worth a look at the machine
 _NOISY = ("hermite", "conditional-gaussian", "gaussian")  # models with noise of their own
-_INITIAL = frozenset(("random-features", *CONTROLS))  # on products with the initial weights
+_INITIAL = frozenset(("random-features", "gaussian", "spiked", *CONTROLS))  # on products with the initial weights
 _GRAMS = 1 << 30  # what network.risk.gram keeps at most
 
 
@@ -26,9 +27,10 @@ def peak_bytes(
 ) -> int:
     """Bytes of one repetition at its largest, to about 20 %, beside the interpreter itself.
 
-    The largest of three stages: the gradient step, the readout, the exact risk. For one network
-    alone with n = m = k that is four matrices, 32·n² bytes; half of it in single precision, in
-    which the conditional Gaussian model saves nothing: it works in double precision.
+    The largest of three stages: the gradient step, the readout, the exact risk; and, where arrays
+    are small enough to be kept, two that wait for their next use. For one large network alone with
+    n = m = k that is four matrices, 32·n² bytes; half of it in single precision, in which the
+    conditional Gaussian model saves nothing: it works in double precision.
 
     >>> p = Problem(data={"model": "isotropic", "dim": 10_000}, network={"width": 10_000},
     ...             training={"samples": 10_000, "rate": 1.0})
@@ -46,7 +48,7 @@ def peak_bytes(
         kept += k * n + s * n
     if reuse.layers:
         kept += s * k
-        kept += sum(name in _NOISY for name in models) * _kept(m * k)
+        kept += sum(name in _NOISY for name in models) * m * k * (8 * m * k <= KEEP)
         step += m * n + s * k
     fit = kept + m * k + side * side
     if "conditional-gaussian" in models:
@@ -56,18 +58,13 @@ def peak_bytes(
     if reuse.features:
         # the features stay, and the eigendecomposition stands beside the Gram matrix
         fit = max(fit, kept + 2 * m * k + 4 * side * side)
-    elif reuse.layers:
-        kept += _kept(m * k) + _kept(side * side)
     risk = kept + k * n // 2 + min(k * k // 4, _GRAMS // 8)
     if problem.data.model not in ("isotropic", "mixture"):
         risk = kept + 2 * 2048 * (n + k)
+    largest = max(m * n, k * n, m * k, s * n, s * k)
+    idle = 2 * largest if 8 * largest <= LARGEST else 0  # in the pool, measured
     half = dtype == "float32" and "conditional-gaussian" not in models
-    return (4 if half else 8) * max(step, fit, risk)
-
-
-def _kept(entries: int) -> int:
-    """Entries of an array that is kept for the next layer unless it is large."""
-    return entries if 8 * entries <= KEEP else 0
+    return (4 if half else 8) * (max(step, fit, risk) + idle)
 
 
 def available_bytes() -> int | None:

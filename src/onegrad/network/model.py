@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
 from onegrad.backend import namespace
 from onegrad.hermite import Array
 from onegrad.network.readout import Readout, RidgeSolver
@@ -72,10 +70,7 @@ def fit_features(trial: Trial, features: FeatureMap, noise: str | None = None) -
                 phi[rows] += piece * math.sqrt(variance)
             else:
                 phi[rows] += piece * namespace(phi).sqrt(variance[rows])
-    room = None
-    if isinstance(phi, np.ndarray) and not trial.many_ridges:
-        room = trial.draw.pool.like(phi, (min(phi.shape),) * 2)
-    solver = RidgeSolver(phi, trial.train.batch.y, room)
+    solver = RidgeSolver(phi, trial.train.batch.y, trial.draw.pool)
     if trial.many_ridges:
         readout = solver.fit(trial.problem.effective_ridge)
         return LinearInFeatures(features, readout, solver)

@@ -43,13 +43,17 @@ class Pool:
             self._kept.append(found)
         return found.lend(math.prod(shape), dtype).reshape(shape)
 
-    def like(self, model: Any, shape: tuple[int, ...] | None = None) -> Any:
-        """The same in the library, on the device and of the precision of `model`, and its shape
-        by default."""
-        shape = tuple(shape or model.shape)
+    def like(self, model: Any) -> Any:
+        """An array of the library, device, precision and shape of another one."""
         if isinstance(model, np.ndarray):
-            return self.empty(shape, model.dtype)
-        return namespace(model).empty(shape, dtype=model.dtype, device=model.device)
+            return self.empty(model.shape, model.dtype)
+        return namespace(model).empty_like(model)
+
+    def rounded(self, array: np.ndarray, dtype: Any) -> np.ndarray:
+        """A copy in another precision."""
+        copy = self.empty(array.shape, dtype)
+        copy[...] = array
+        return copy
 
     def product(self, left: Any, right: Any) -> Any:
         """left·right, matrices."""
@@ -63,7 +67,7 @@ class _Kept:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._memory = memoryview(np.empty(size, np.uint8))
+        self._memory = memoryview(np.empty(size, np.uint8))  # type: ignore[arg-type]
         self._lent: weakref.ref[np.ndarray] | None = None
 
     @property
@@ -76,4 +80,3 @@ class _Kept:
         lent = np.frombuffer(self._memory, dtype, count)
         self._lent = weakref.ref(lent)
         return lent
-

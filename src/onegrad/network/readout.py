@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.linalg import LinAlgError
 
 from onegrad.backend import lower_gram, namespace, positive_solver, shift_diagonal
 from onegrad.errors import ConvergenceError
 from onegrad.hermite import Array
-from onegrad.network.refine import refined, times, transposed_times
-
-Multiply = Callable[[Array], Array]
+from onegrad.network.pool import Pool
+from onegrad.network.refine import (
+    Multiply,
+    refined,
+    rounded_solution,
+    times,
+    transposed_times,
+)
 
 
 @dataclass(frozen=True)
@@ -30,16 +35,16 @@ class RidgeSolver:
 
     In the primal (k ≤ m) or the dual (k > m) form. The first two ridges are solved by Cholesky
     (min(m, k)³/3 operations each); from the third on one eigendecomposition serves all. Cost of
-    the Gram matrix: mk·min(m, k), a symmetric product. Memory beside the features: 8·min(m, k)²
-    bytes, and as much again while ridges are still to come. Features of single precision are
-    solved by Cholesky at every ridge, refined in double precision.
+    the Gram matrix: mk·min(m, k), a symmetric product; half of both where there is one ridge only
+    and it is large enough for single precision (`rounded_solution`). Memory beside the features:
+    8·min(m, k)² bytes, and as much again while ridges are still to come. Features of single
+    precision are solved by Cholesky at every ridge, refined in double precision.
     """
 
-    def __init__(self, features: Array, y: Array, room: Array | None = None) -> None:
-        """room : an array for the Gram matrix, which is written to (`lower_gram`)."""
+    def __init__(self, features: Array, y: Array, pool: Pool | None = None) -> None:
         xp = namespace(features)
         self.features = features
-        self._room = room
+        self._pool = pool or Pool()
         self.single = features.dtype != xp.float64
         self.y = xp.astype(y, xp.float64, copy=False)
         self._gram: Array | None = None
@@ -57,22 +62,33 @@ class RidgeSolver:
         return self._spectrum.fit(ridge)
 
     def _cholesky(self, ridge: float, last: bool) -> Readout:
-        features, y = self.features, self.y
+        y, (m, k) = self.y, self.features.shape
+        if k > m:
+            alpha = self._solution(y, m * ridge, lambda v: self._times(self._back(v)), last)
+            dual = dual_readout(alpha, y, ridge)
+            a = self._back(alpha)
+            return Readout(ridge, a, dual.train_error, dual.train_objective)
+        a = self._solution(self._back(y), m * ridge, lambda v: self._back(self._times(v)), last)
+        error = _mean_square(y - self._times(a))
+        return Readout(ridge, a, error, error + ridge * float(a @ a))
+
+    def _solution(self, right: Array, shift: float, multiply: Multiply, last: bool) -> Array:
+        """(K + shift)⁻¹·right, where `multiply` is v ↦ Kv."""
+        features, pool = self.features, self._pool
         m, k = features.shape
+        if last and not self.single and self._gram is None:
+            solution = rounded_solution(features, right, shift, k > m, multiply, pool)
+            if solution is not None:
+                return solution
         if self._gram is None:
-            self._gram = lower_gram(features, k > m, self._room)
+            room = None
+            if isinstance(features, np.ndarray):
+                room = pool.empty((min(m, k),) * 2, features.dtype)
+            self._gram = lower_gram(features, k > m, room)
         gram = self._gram if last else namespace(self._gram).asarray(self._gram, copy=True)
         if last:
             self._gram = None
-        if k > m:
-            twice = (lambda v: self._times(self._back(v))) if self.single else None
-            dual = fit_dual(gram, y, ridge, twice)
-            a = self._back(dual.coefficients)
-            return Readout(ridge, a, dual.train_error, dual.train_objective)
-        twice = (lambda v: self._back(self._times(v))) if self.single else None
-        a = solve_shifted(gram, self._back(y), m * ridge, twice)
-        error = _mean_square(y - self._times(a))
-        return Readout(ridge, a, error, error + ridge * float(a @ a))
+        return solve_shifted(gram, right, shift, multiply if self.single else None)
 
     def _times(self, v: Array) -> Array:
         """Φv."""
@@ -92,14 +108,17 @@ def fit_readout(features: Array, y: Array, ridge: float) -> Readout:
     return RidgeSolver(features, y).fit(ridge, last=True)
 
 
-def fit_dual(gram: Array, y: Array, ridge: float, multiply: Multiply | None = None) -> Readout:
+def fit_dual(gram: Array, y: Array, ridge: float) -> Readout:
     """The dual coefficients α = (K + mλ)⁻¹y for a kernel matrix K = ΦΦᵀ, which is overwritten.
 
-    Only the lower triangle of K is read. `multiply` is v ↦ Kv where K is of single precision.
-    The residual is mλ·α, without cancellation; ‖a‖² = αᵀKα.
+    Only the lower triangle of K is read.
     """
+    return dual_readout(solve_shifted(gram, y, y.shape[0] * ridge), y, ridge)
+
+
+def dual_readout(alpha: Array, y: Array, ridge: float) -> Readout:
+    """The errors of dual coefficients: the residual is mλ·α, without cancellation; ‖a‖² = αᵀKα."""
     m = y.shape[0]
-    alpha = solve_shifted(gram, y, m * ridge, multiply)
     error = _mean_square(m * ridge * alpha)
     # y'α = (mλ)‖α‖² + α'Kα, so objective = mλ²‖α‖² + λα'Kα = λ·y'α
     return Readout(ridge, alpha, error, ridge * float(y @ alpha))

@@ -172,7 +172,7 @@ class Draw:
             x, y = data.load()
             return self._moved(x[rows], y[rows], np.zeros(count, dtype=int))
         rng = self.streams.rng(purpose)
-        room = self.pool.empty((count, self.problem.dim))
+        room = self._room(count, self.problem.dim)
         ((x, component),) = self.world.population.sample(count, rng, data.fixed_counts, out=room)
         noise = rng.standard_normal(count)
         return self._moved(x, self.world.teacher.labels(x, component, noise), component)
@@ -180,10 +180,14 @@ class Draw:
     def _moved(self, x: Array, y: Array, component: np.ndarray) -> Batch:
         return Batch(self.backend.move(x), self.backend.move(y), component)
 
+    def _room(self, *shape: int) -> Array | None:
+        """For random numbers that stay as they are drawn; others are copied to the device."""
+        return self.pool.empty(shape) if self.backend == NUMPY else None
+
     @cached_property
     def weights(self) -> Array:
         """W₀ (k × n)."""
-        room = self.pool.empty((self.problem.width, self.problem.dim))
+        room = self._room(self.problem.width, self.problem.dim)
         weights: Array = self.backend.move(draw_weights(self.problem, self.streams, room))
         return weights
 
@@ -216,7 +220,7 @@ class Draw:
         rng = self.streams.rng(purpose)
         keep = self.reuse.layers and 8 * math.prod(features.shape) <= KEEP
         kept: list[Array] = []
-        room = self.pool.empty(tuple(features.shape)) if keep else None
+        room = self._room(*features.shape) if keep else None
         for rows in pieces(features):
             if room is None:
                 piece = rng.standard_normal(features[rows].shape)

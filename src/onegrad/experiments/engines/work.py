@@ -44,10 +44,10 @@ class Done:
 _one_at_a_time = threading.Lock()
 
 
-def work(points: Sequence[Point], units: Sequence[Unit]) -> Done:
+def work(points: Sequence[Point], units: Sequence[Unit], pool: Pool | None = None) -> Done:
     with _one_at_a_time:
         start = time.perf_counter()
-        pool = Pool()
+        pool = pool or Pool()
         outcomes = [_outcome(points, unit, pool) for unit in units]
         return Done(outcomes, time.perf_counter() - start)
 
@@ -76,6 +76,7 @@ def _rows(points: Sequence[Point], unit: Unit, pool: Pool) -> list[tuple[int, Ro
 
 _PATIENCE = 1.0  # seconds between two looks for the process that started a worker
 _packed = b""
+_pool = Pool()  # of a worker process, for all its units
 
 
 def start_worker(packed: bytes, parent: int) -> None:
@@ -87,7 +88,7 @@ def start_worker(packed: bytes, parent: int) -> None:
 
 
 def work_on_started(units: Sequence[Unit]) -> Done:
-    return work_on_packed(_packed, units)
+    return work(_unpacked(_packed), units, _pool)
 
 
 def work_on_packed(packed: bytes, units: Sequence[Unit]) -> Done:

@@ -68,9 +68,7 @@ class Grams:
             return xp.astype(weights, getattr(xp, dtype.name), copy=False)
         if weights.dtype == dtype:
             return weights
-        rounded = self._pool.empty(weights.shape, dtype)
-        rounded[...] = weights
-        return rounded
+        return self._pool.rounded(weights, dtype)
 
 
 def precision(neurons: int) -> np.dtype:
