@@ -22,6 +22,7 @@ from onegrad.experiments.simulate import reuse_of, run_group
 from onegrad.experiments.spec import Compare, Point
 from onegrad.network.companions import CONTROLS
 from onegrad.network.memory import peak_bytes
+from onegrad.network.pool import Pool
 from onegrad.problem import Problem
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid")
@@ -87,7 +88,7 @@ def per_seed(dim: int, ratio: float, seeds: int, plain_seeds: int) -> dict[str, 
     setting = plain.Setting(
         dim, width, dim, first.rate, first.spread, first.effective_ridge, first.degree
     )
-    rng = np.random.default_rng(0)
+    rng, run = np.random.default_rng(0), partial(run_group, pool=Pool())
     clocks: list[Clock] = []
     controlled: list[Clock] = []
     plain_clocks: dict[Curve, list[Clock]] = {}
@@ -97,8 +98,8 @@ def per_seed(dim: int, ratio: float, seeds: int, plain_seeds: int) -> dict[str, 
         run_group(points(60, 50, 60, ACTIVATIONS), BOTH, 0)  # what is computed only once
         for turn in np.array_split(np.arange(seeds), plain_seeds):
             for seed in turn.tolist():
-                clocks.append(clock(partial(run_group, group, MODELS, seed))[0])
-                spent, rows = clock(partial(run_group, group, BOTH, seed))
+                clocks.append(clock(partial(run, group, MODELS, seed))[0])
+                spent, rows = clock(partial(run, group, BOTH, seed))
                 controlled.append(spent)
                 for row in rows:
                     key = (row.point["network.activation"], row.model)
@@ -148,7 +149,8 @@ def _measured(group: Sequence[Point], everything: float) -> Callable[[Sequence[s
     def cpu(activations: Sequence[str]) -> float:
         if len(activations) not in known:
             some = [p for p in group if p.settings["network.activation"] in activations]
-            spent = [clock(partial(run_group, some, BOTH, seed))[0] for seed in (0, 1)]
+            run = partial(run_group, some, BOTH, pool=Pool())
+            spent = [clock(partial(run, seed))[0] for seed in (0, 1)]
             known[len(activations)] = mean_clock(spent).cpu
         return known[len(activations)]
 
@@ -185,12 +187,12 @@ def necessary_operations(dim: int, width: int, samples: int, models: int) -> flo
     """Operations of the products that one activation cannot do without.
 
     X̃W₀ᵀ, the gradient and XŴᵀ: 2kmn each; for each model a symmetric Gram matrix, mk·min(m, k),
-    and a Cholesky factor, min(m, k)³/3; ŴŴᵀ of the exact risk, k²n in single precision, which
-    counts half.
+    and a Cholesky factor, min(m, k)³/3; ŴŴᵀ of the exact risk, k²n. All but the first three are
+    in single precision, which counts half.
     """
     side = min(width, samples)
     readout = samples * width * side + side**3 / 3
-    return 6.0 * dim * width * samples + models * readout + width**2 * dim / 2
+    return 6.0 * dim * width * samples + (models * readout + width**2 * dim) / 2
 
 
 def gemm_rate(size: int, repeats: int = 2) -> tuple[float, float]:
