@@ -171,11 +171,11 @@ def test_a_large_problem_has_the_same_bits_wherever_it_runs(tmp_path, monkeypatc
 def test_a_failure_is_tried_once_more_and_leaves_no_trace(tmp_path, monkeypatch):
     original, calls = work.run_group, []
 
-    def unreliable(points, models, seed, threads):
+    def unreliable(points, models, seed, *rest):
         calls.append(seed)
         if calls.count(seed) == 1:
             raise MemoryError("not now")
-        return original(points, models, seed, threads)
+        return original(points, models, seed, *rest)
 
     expected = numbers(run_experiment(experiment(), tmp_path / "good", workers=1))
     monkeypatch.setattr(work, "run_group", unreliable)

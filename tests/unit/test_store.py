@@ -38,8 +38,8 @@ def counted(monkeypatch):
     computed = []
     original = work.run_group
 
-    def counting(points, models, seed, threads):
-        rows = original(points, models, seed, threads)
+    def counting(*arguments):
+        rows = original(*arguments)
         computed.extend((str(r.point), r.model, r.seed) for r in rows)
         return rows
 
