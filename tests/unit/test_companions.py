@@ -80,7 +80,8 @@ def test_trained_features_would_not_have_mean_zero():
         streams = Streams(0, seed)
         draw = Draw(problem, streams)
         trial = Trial(problem, streams, draw=draw)
-        wrong = SimpleNamespace(train=trial.train, weights=trial.updated_weights, problem=problem)
+        parts = {"draw": draw, "train": trial.train, "problem": problem}
+        wrong = SimpleNamespace(weights=trial.updated_weights, **parts)
         ((control, _),) = Companions(draw).controls(wrong, [problem.effective_ridge])
         values.append(control.train_error)
     assert sigmas(values) < -6

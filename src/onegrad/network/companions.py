@@ -23,10 +23,10 @@ from typing import NamedTuple
 import numpy as np
 
 from onegrad.activation import Activation
-from onegrad.backend import host, like, lower_gram, namespace
+from onegrad.backend import host, like, namespace
 from onegrad.data.labels import SingleIndex, Teacher
 from onegrad.hermite import Array
-from onegrad.network.readout import solve_shifted
+from onegrad.network.readout import RidgeSolver
 from onegrad.network.trial import Draw, Trial
 from onegrad.pair_moments import expand
 from onegrad.problem import Problem
@@ -90,9 +90,8 @@ class Companions:
     def controls(self, trial: Trial, ridges: Sequence[float]) -> list[Pair]:
         """The controls of a trial of this draw, at each λ_eff; the same at every step size.
 
-        Cost: XW₀ᵀ, once for all activations; then mk·min(m, k) operations for the Gram matrix of
-        the initial features and min(m, k)³/3 for each ridge, in double precision. Memory: that
-        of one more model.
+        Cost: XW₀ᵀ, once for all activations; then that of one more model in double precision
+        (`RidgeSolver`), whose memory it also takes.
         """
         key = trial.problem.activation, tuple(ridges)
         if key not in self._known:
@@ -107,15 +106,9 @@ class Companions:
         xp = namespace(phi)
         phi = xp.astype(phi, xp.float64, copy=False)
         y = like(labels, phi)
-        m, k = phi.shape
-        gram = lower_gram(phi, k > m)
+        solver = RidgeSolver(phi, y, trial.draw.pool)
         for i, ridge in enumerate(ridges):
-            last = i == len(ridges) - 1
-            own = gram if last else xp.asarray(gram, copy=True)
-            right = y if k > m else phi.T @ y
-            a = solve_shifted(own, right, m * ridge)
-            if k > m:
-                a = phi.T @ a
+            a = solver.coefficients(ridge, last=i == len(ridges) - 1)
             residual, readout = host(y - phi @ a), host(a)
             train = np.mean(residual**2, axis=0)
             objective = train + ridge * np.sum(readout**2, axis=0)

@@ -61,30 +61,45 @@ class RidgeSolver:
             self._gram = None
         return self._spectrum.fit(ridge)
 
+    def coefficients(self, ridge: float, last: bool = False) -> Array:
+        """The minimisers for labels y in columns (m × r, double precision): k × r."""
+        if self._dual:
+            return self._back(self._solution(self.y, ridge, last))
+        return self._solution(self._back(self.y), ridge, last)
+
     def _cholesky(self, ridge: float, last: bool) -> Readout:
-        y, (m, k) = self.y, self.features.shape
-        if k > m:
-            alpha = self._solution(y, m * ridge, lambda v: self._times(self._back(v)), last)
+        y = self.y
+        if self._dual:
+            alpha = self._solution(y, ridge, last)
             dual = dual_readout(alpha, y, ridge)
-            a = self._back(alpha)
-            return Readout(ridge, a, dual.train_error, dual.train_objective)
-        a = self._solution(self._back(y), m * ridge, lambda v: self._back(self._times(v)), last)
+            return Readout(ridge, self._back(alpha), dual.train_error, dual.train_objective)
+        a = self._solution(self._back(y), ridge, last)
         error = _mean_square(y - self._times(a))
         return Readout(ridge, a, error, error + ridge * float(a @ a))
 
-    def _solution(self, right: Array, shift: float, multiply: Multiply, last: bool) -> Array:
-        """(K + shift)⁻¹·right, where `multiply` is v ↦ Kv."""
-        features, pool = self.features, self._pool
+    @property
+    def _dual(self) -> bool:
+        m, k = self.features.shape
+        return bool(k > m)
+
+    def _solution(self, right: Array, ridge: float, last: bool) -> Array:
+        """(K + mλ)⁻¹·right, where K = ΦᵀΦ, or ΦΦᵀ in the dual form."""
+        features, pool, dual = self.features, self._pool, self._dual
         m, k = features.shape
+        shift = m * ridge
+
+        def multiply(v: Array) -> Array:
+            return self._times(self._back(v)) if dual else self._back(self._times(v))
+
         if last and not self.single and self._gram is None:
-            solution = rounded_solution(features, right, shift, k > m, multiply, pool)
+            solution = rounded_solution(features, right, shift, dual, multiply, pool)
             if solution is not None:
                 return solution
         if self._gram is None:
             room = None
             if isinstance(features, np.ndarray):
                 room = pool.empty((min(m, k),) * 2, features.dtype)
-            self._gram = lower_gram(features, k > m, room)
+            self._gram = lower_gram(features, dual, room)
         gram = self._gram if last else namespace(self._gram).asarray(self._gram, copy=True)
         if last:
             self._gram = None

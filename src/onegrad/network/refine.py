@@ -79,8 +79,8 @@ def refined(
     for _ in range(_STEPS):
         step = xp.astype(solve(xp.astype(residual, single)), right.dtype)
         solution += step
-        size = math.sqrt(float(step @ step))
-        if size <= wanted * math.sqrt(float(solution @ solution)):
+        size = float(xp.linalg.vector_norm(step))
+        if size <= wanted * float(xp.linalg.vector_norm(solution)):
             return solution
         if not size < 0.7 * previous:
             break
