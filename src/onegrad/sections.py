@@ -179,7 +179,7 @@ def allowed(field: FieldInfo | None) -> str:
     options = [o for t in _members(field.annotation) for o in get_args(t) if isinstance(o, str)]
     ranges = _range(field)
     numeric = any(t in (int, float) for t in _members(field.annotation))
-    pieces = []
+    pieces = ["true, false"] if bool in _members(field.annotation) else []
     if numeric or ranges:
         whole = int in _members(field.annotation) and float not in _members(field.annotation)
         pieces.append(f"a {'whole ' if whole else ''}number {ranges}".strip())

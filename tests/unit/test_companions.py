@@ -121,6 +121,7 @@ def test_the_regression():
     values = 2 + 3 * c + np.array([1, -1] * 4) / 10
     assert Estimate.of(values, [c, np.zeros(8)]) == Estimate.of(values, [c])  # says nothing
     assert Estimate.of(values, [np.zeros(8)]) == Estimate.of(values)
+    assert Estimate.of(values, [1 + 1e-15 * c]) == Estimate.of(values)  # rounding
     assert Estimate.of(values[:6], [c[:6]]) == Estimate.of(values[:6])  # too few to fit a factor
     # the textbook's formula for one regressor
     centred = c - c.mean()
@@ -175,7 +176,31 @@ def test_a_simulation_with_companions():
     ]
     assert better.test_error.standard_error < 0.75 * plain.test_error.standard_error
     assert set(better.estimates) == {"network", "hermite"}
-    assert better.difference("hermite") == plain.difference("hermite")
+    # differences are those of the corrected means, relative to the network's
+    one, other = better.estimates["network"], better.estimates["hermite"]
+    assert one.corrected and not plain.estimates["network"].corrected
+    gap = other.test_error.mean / one.test_error.mean - 1
+    assert better.difference("hermite").mean == pytest.approx(gap, rel=1e-9)
+
+
+def test_too_few_seeds_are_not_called_corrected():
+    problem = Problem.from_spec(MIXTURE)
+    few = simulate(problem, seeds=7, companions=True)
+    assert not few.estimates["network"].corrected
+    assert few.test_error == simulate(problem, seeds=7).test_error
+    assert simulate(problem, seeds=8, companions=True).estimates["network"].corrected
+
+
+def test_differences_to_baselines_are_corrected_too():
+    """A kernel does not feel the weights as the network does: pairing alone is not enough."""
+    problem = Problem.from_spec(MIXTURE)
+    plain = simulate(problem, ["network", "kernel"], seeds=60, risk="sampled", test_samples=5000)
+    better = simulate(
+        problem, ["network", "kernel"], seeds=60, risk="sampled", test_samples=5000, companions=True
+    )
+    before, after = plain.difference("kernel"), better.difference("kernel")
+    assert after.standard_error < 0.8 * before.standard_error
+    assert abs(after.mean - before.mean) < 4 * before.standard_error
 
 
 AUTO = {"models": ["network"], "seeds": "auto", "precision": 0.02}
@@ -206,6 +231,9 @@ def test_where_labels_are_not_random():
     fixed = MIXTURE | {"labels": {"model": "component"}}
     with pytest.raises(SpecError, match=r"compare\.companions = True.*random teacher"):
         Experiment.read(fixed | {"compare": {"companions": True}})
+    for wrong in ("yes", 1, "always"):
+        with pytest.raises(SpecError, match=r'must be true, false or one of "auto"'):
+            Experiment.read(MIXTURE | {"compare": {"companions": wrong}})
     assert Experiment.read(fixed | {"compare": AUTO}).repeated == ("network",)
     assert Experiment.read(MIXTURE | {"compare": AUTO}).repeated == ("network", *CONTROLS)
     three = {"models": ["network"], "seeds": 3}

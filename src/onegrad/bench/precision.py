@@ -8,34 +8,37 @@ import numpy as np
 
 from onegrad.experiments.results import Estimate
 from onegrad.experiments.schedule import FEWEST_SEEDS
+from onegrad.network.companions import CONTROLS
 
 Curve = tuple[str, str]  # activation, model
 
 
-def relative_variance(
-    values: Sequence[float], controls: Sequence[Sequence[float]] | None = None
-) -> float:
+def relative_variance(values: Sequence[float], controls: Sequence[Sequence[float]] = ()) -> float:
     """Of one seed: (standard error)² × seeds, relative to the mean squared."""
     mean, error = Estimate.of(values, controls)
     return len(values) * (error / mean) ** 2
 
 
-def seeds_for(variance: float, target: float) -> float:
-    """Seeds until the standard error is `target` of the mean, never less than `seeds = "auto"`."""
-    return max(FEWEST_SEEDS, variance / target**2)
+def seeds_for(variance: float, target: float, fitted: int = 0) -> float:
+    """Seeds until the standard error is `target` of the mean, never less than `seeds = "auto"`.
+
+    fitted : control variates
+    """
+    return max(FEWEST_SEEDS + fitted, variance / target**2)
 
 
 def cost_together(
     variances: Mapping[Curve, float], target: float, cpu: Callable[[Sequence[str]], float]
 ) -> float:
-    """CPU seconds until all curves have their seeds, where a seed serves them all.
+    """CPU seconds until all curves have their seeds, where a seed with controls serves them all.
 
     Activations that have theirs drop out, as with `seeds = "auto"`. cpu : of one seed of some
     activations
     """
     activations = list(dict.fromkeys(a for a, _ in variances))
+    fitted = len(CONTROLS)
     needed = {
-        a: max(seeds_for(v, target) for (other, _), v in variances.items() if other == a)
+        a: max(seeds_for(v, target, fitted) for (other, _), v in variances.items() if other == a)
         for a in activations
     }
     total = begun = 0.0

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from onegrad.experiments.estimate import Estimate, usable
 from onegrad.network.companions import CONTROLS
 
 if TYPE_CHECKING:
@@ -18,52 +16,6 @@ if TYPE_CHECKING:
 
 # Models that sample nothing, with the method of `predict` behind each.
 THEORIES = {"theory": "auto", "theory-limit": "isotropic-limit", "surrogate": "surrogate"}
-
-_FEWEST_LEFT = 5  # degrees of freedom that fitting the factors of control variates has to leave
-
-
-class Estimate(NamedTuple):
-    """A mean and its standard error; `float()` of it is the mean."""
-
-    mean: float
-    standard_error: float
-
-    @classmethod
-    def of(
-        cls, values: Iterable[float], controls: Sequence[Sequence[float]] | None = None
-    ) -> Estimate:
-        """Of independent values; with control variates, a sequence of mean zero beside the values,
-        the intercept of the regression of the values on them, and its standard error."""
-        array = np.array(list(values), dtype=float)
-        columns = [np.array(c, dtype=float) for c in controls or () if len(c) and np.ptp(c) > 0]
-        if columns and array.size - 1 - len(columns) >= _FEWEST_LEFT:
-            return cls(*_intercept(array, np.column_stack(columns)))
-        if array.size < 2:
-            return cls(float(array.mean()) if array.size else math.nan, math.nan)
-        return cls(float(array.mean()), float(array.std(ddof=1) / math.sqrt(array.size)))
-
-    def __float__(self) -> float:
-        return self.mean
-
-    def __str__(self) -> str:
-        if not math.isfinite(self.standard_error):
-            return f"{self.mean:.4g}"
-        if self.standard_error == 0:
-            return f"{self.mean:.5g}"
-        if abs(self.mean) < 1e-4:
-            return f"{self.mean:.3g} ± {self.standard_error:.1g}"
-        digits = max(0, 1 - math.floor(math.log10(self.standard_error)))
-        return f"{self.mean:.{digits}f} ± {self.standard_error:.{digits}f}"
-
-
-def _intercept(values: np.ndarray, controls: np.ndarray) -> tuple[float, float]:
-    """Of the regression of `values` on the columns of `controls`, with its standard error."""
-    design = np.column_stack([np.ones(len(values)), controls / np.std(controls, axis=0)])
-    inverse = np.linalg.pinv(design)
-    factors = inverse @ values
-    rest = values - design @ factors
-    variance = float(rest @ rest) / (len(values) - design.shape[1])
-    return float(factors[0]), math.sqrt(variance * float(inverse[0] @ inverse[0]))
 
 
 @dataclass(frozen=True)
@@ -100,6 +52,7 @@ class Summary:
     test_difference: Estimate  # to the network, relative to it, paired seed by seed
     train_difference: Estimate
     seeds: int
+    corrected: bool  # by companions
     seconds: float
     status: str
     error: str
@@ -115,7 +68,8 @@ class Summary:
             estimate = getattr(self, name)
             record[name] = number_or_none(estimate.mean)
             record[f"{name}_se"] = number_or_none(estimate.standard_error)
-        record |= {"seeds": self.seeds, "status": self.status, "seconds": round(self.seconds, 4)}
+        record |= {"seeds": self.seeds, "corrected": self.corrected}
+        record |= {"status": self.status, "seconds": round(self.seconds, 4)}
         return record | ({"error": self.error} if self.error else {})
 
 
@@ -129,11 +83,6 @@ class Results:
 
     name: str
     rows: list[Row] = field(default_factory=list)
-
-    @property
-    def controlled(self) -> bool:
-        """Whether there are control variates, by which the means of models are corrected."""
-        return any(row.model in CONTROLS for row in self.rows)
 
     def groups(self) -> dict[tuple[str, str], list[Row]]:
         """The rows of each (point, model), points by their `repr`; each with its controls."""
@@ -169,6 +118,7 @@ class Results:
             test_difference=relative_difference(good, network, "test_error"),
             train_difference=relative_difference(good, network, "train_error"),
             seeds=0 if model in THEORIES else len(good),
+            corrected=model not in THEORIES and bool(usable(controls_of(good, "test_error"))),
             seconds=sum(row.seconds for row in rows),
             status="failed" if failed else "ok",
             error=failed[0].error if failed else "",
@@ -223,26 +173,33 @@ def _good(rows: list[Row]) -> list[Row]:
 
 
 def estimate(rows: list[Row], quantity: str) -> Estimate:
-    """The mean of a model's good rows; corrected by the controls that all of them have."""
+    """The mean of a model's good rows, corrected by the controls that all of them have."""
     rows = _good(rows)
     values = [getattr(row, quantity) for row in rows]
     if rows and rows[0].model in THEORIES:
         return Estimate(Estimate.of(values).mean, 0.0)
+    return Estimate.of(values, controls_of(rows, quantity))
+
+
+def controls_of(rows: list[Row], quantity: str) -> list[list[float]]:
+    """Of every control that all rows have: its values beside theirs."""
     found = [
-        {c.model: getattr(c, quantity) for c in row.controls if math.isfinite(c.test_error)}
+        {c.model: getattr(c, quantity) for c in row.controls if math.isfinite(getattr(c, quantity))}
         for row in rows
     ]
     common = [name for name in CONTROLS if found and all(name in own for own in found)]
-    return Estimate.of(values, [[own[name] for own in found] for name in common])
+    return [[own[name] for own in found] for name in common]
 
 
 def paired_difference(rows: list[Row], reference: list[Row], quantity: str) -> Estimate:
-    """Mean of (model − reference) over common seeds, relative to the reference's mean."""
-    by_seed = {row.seed: getattr(row, quantity) for row in _good(reference)}
-    pairs = [(getattr(r, quantity), by_seed[r.seed]) for r in _good(rows) if r.seed in by_seed]
-    if not pairs:
-        return Estimate(math.nan, math.nan)
-    scale = float(np.mean([base for _, base in pairs]))
+    """Mean of (model − reference) over common seeds, relative to the reference's mean; both are
+    corrected by the controls that all rows have, as their means are."""
+    others = {row.seed: row for row in _good(reference)}
+    rows = [row for row in _good(rows) if row.seed in others]
+    base = [others[row.seed] for row in rows]
+    scale = estimate(base, quantity).mean if rows else 0.0
     if scale == 0:
         return Estimate(math.nan, math.nan)
-    return Estimate.of((value - base) / scale for value, base in pairs)
+    pairs = zip(rows, base, strict=True)
+    gaps = [(getattr(row, quantity) - getattr(other, quantity)) / scale for row, other in pairs]
+    return Estimate.of(gaps, controls_of(rows, quantity))

@@ -76,7 +76,7 @@ class Schedule:
         models = self.repeated
         for members in group_points(experiment.points) if models else []:
             numbers = [number[id(point)] for point in members]
-            first = first_count(self.compare)
+            first = first_count(self.compare, self.repeated)
             group = _Group(dict.fromkeys(numbers, 0), dict.fromkeys(numbers, first))
             group.members = numbers
             self.total += first * len(numbers) * len(models)
@@ -189,9 +189,13 @@ class Schedule:
         return _estimate(first, controls)
 
 
-def first_count(compare: Compare) -> int:
-    """How many repetitions a point gets before anyone looks at it."""
-    return min(FEWEST_SEEDS, compare.most_seeds) if compare.seeds == "auto" else compare.seeds
+def first_count(compare: Compare, repeated: Iterable[str]) -> int:
+    """How many repetitions a point gets before anyone looks at it: one more for each control,
+    whose factor is fitted."""
+    if compare.seeds != "auto":
+        return compare.seeds
+    controls = sum(name in CONTROLS for name in repeated)
+    return min(FEWEST_SEEDS + controls, compare.most_seeds)
 
 
 def next_count(compare: Compare, count: int, errors: Errors) -> int:
@@ -231,7 +235,7 @@ def looks(compare: Compare, errors: Errors) -> Iterator[int]:
 
     Ends early, at the first round that is not complete.
     """
-    count = first_count(compare)
+    count = first_count(compare, errors)
     while True:
         yield count
         if not all(s in values for values in errors.values() for s in range(count)):

@@ -262,7 +262,7 @@ def simulate(
         device=device, dtype=dtype, companions=companions,
     )  # fmt: skip
     point = Point({}, problem, compare)
-    asked = (*models, *(CONTROLS if companions else ()))
+    asked = (*models, *(CONTROLS if compare.companions is True else ()))
     results, pool = Results("simulation"), Pool()
     for seed in range(seeds):
         rows = run_group([point], asked, seed, pool=pool)

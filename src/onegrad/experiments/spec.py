@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, StrictBool
 
 from onegrad.backend import check_device
 from onegrad.data.arrays import File
@@ -71,7 +71,7 @@ class Compare(Section):
     most_seeds: Count = Field(
         default=1000, description='of seeds = "auto": repetitions at most', examples=[1000]
     )
-    companions: bool | Literal["auto"] = Field(
+    companions: StrictBool | Literal["auto"] = Field(
         default="auto", description="correct the mean errors by companions, other teachers on the "
         'same inputs (docs/companions.md): fewer seeds for the same error bar; auto: where '
         'seeds = "auto"', examples=["auto"],

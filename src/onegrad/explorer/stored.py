@@ -44,9 +44,8 @@ def open_stored(folder: Path) -> dict[str, Any]:
     first = specs[rows[0][0]]
     tables = {k: v for k, v in first.items() if k != "compute"}
     models = list(dict.fromkeys(row[0] for _, row in rows if row[0] not in CONTROLS))
-    companions = {"companions": True} if results.controlled else {}
     seeds = 1 + max(row[1] for _, row in rows)
-    tables["compare"] = {"models": models, "seeds": seeds, **first.get("compute", {}), **companions}
+    tables["compare"] = {"models": models, "seeds": seeds, **first.get("compute", {})}
     known = sweepable_keys()  # two runs in one folder may differ in more
     sweep = tables["sweep"] = _sweep(list(flat.values()), [key for key in swept if key in known])
     lists = {**sweep.get(TOGETHER, {}), **{k: v for k, v in sweep.items() if k != TOGETHER}}

@@ -16,12 +16,13 @@ def spectrum_caption(experiment: Experiment) -> str:
 
 
 def _seeds(results: Results) -> str:
-    counts = {s.seeds for s in results.summaries() if s.seeds}
+    simulated = [s for s in results.summaries() if s.seeds]
+    counts = {s.seeds for s in simulated}
     if not counts:
         return "no simulation"
     low, high = min(counts), max(counts)
     text = f"{low} seed{'s' * (low > 1)}" if low == high else f"{low} to {high} seeds"
-    return text + " with companions" * results.controlled
+    return text + " with companions" * all(s.corrected for s in simulated)
 
 
 def _sizes(experiment: Experiment) -> list[str]:

@@ -119,7 +119,8 @@ class Companions:
     def _norm(self) -> float:
         """|ξ|² less its mean over other worlds; zero where it is the same in all."""
         problem, rng = self.draw.problem, self.draw.streams.rng("companion-worlds")
-        if problem.directions == "fixed":
+        components = len(self.draw.world.population.weights)
+        if problem.directions != "random" or components == 1 or not random_teacher(problem):
             return 0.0
         worlds = [self.draw.world, *(problem.draw_world(rng) for _ in range(_WORLDS))]
         own, *others = (float(np.sum(world.teacher.direction**2)) for world in worlds)

@@ -18,6 +18,7 @@ _NOISY = ("hermite", "conditional-gaussian", "gaussian")  # models with noise of
 _INITIAL = frozenset(
     ("random-features", "gaussian", "spiked", *CONTROLS)
 )  # on products with the initial weights
+_DOUBLE = frozenset(("conditional-gaussian", *CONTROLS))  # in double precision whatever is asked
 _GRAMS = 1 << 30  # what network.risk.gram keeps at most
 
 
@@ -32,7 +33,7 @@ def peak_bytes(
     The largest of three stages: the gradient step, the readout, the exact risk; and, where arrays
     are small enough to be kept, two that wait for their next use. For one large network alone with
     n = m = k that is four matrices, 32·n² bytes; half of it in single precision, in which the
-    conditional Gaussian model saves nothing: it works in double precision.
+    conditional Gaussian model and the controls save nothing: they work in double precision.
 
     >>> p = Problem(data={"model": "isotropic", "dim": 10_000}, network={"width": 10_000},
     ...             training={"samples": 10_000, "rate": 1.0})
@@ -65,7 +66,7 @@ def peak_bytes(
         risk = kept + 2 * 2048 * (n + k)
     largest = max(m * n, k * n, m * k, s * n, s * k)
     idle = 2 * largest if 8 * largest <= LARGEST else 0  # in the pool, measured
-    half = dtype == "float32" and "conditional-gaussian" not in models
+    half = dtype == "float32" and _DOUBLE.isdisjoint(models)
     return (4 if half else 8) * (max(step, fit, risk) + idle)
 
 
