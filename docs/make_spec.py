@@ -42,12 +42,14 @@ and at most `most_seeds`, until the standard error of each model's mean test err
 `precision` of that mean. Rounds are decided by the numbers of the seeds, not by which row came
 first, so that the rows are the same on any engine and after any interruption; the JSON and
 figure.csv say how many each point got. Stopping by what was seen makes error bars too small if it
-is done from the second row on. With 8 as the least, and few looks, it is not to be seen: in 3000
-trials on normal errors the mean was unbiased, and off by more than two standard errors in 4–8 %
-of them; 8.6 % is what 8 repetitions without any stopping rule give.
+is done from the second row on. With 8 as the least, and few looks, it is hardly to be seen: in 3000
+trials on normal errors of each of five spreads the mean was unbiased, and off by more than two
+standard errors in 5–10 % of them (4–9 % with companions, below); 8.6 % is what 8 repetitions
+without any stopping rule give.
 
 With `seeds = "auto"` the means are corrected by companions, other teachers on the same inputs,
-wherever labels are random: a tenth to two thirds of the repetitions are then enough.
+where the labels of all points are random: a tenth to two thirds of the repetitions are then
+enough, ten at least.
 `companions = true` does it for a given number of seeds, `false` never:
 [companions.md](companions.md).
 
@@ -80,9 +82,9 @@ share the work: what both have begun is computed twice and stored once.
 `{"name": …, "rows": [{"point": {dotted keys}, "model": …, "test_error": …, "test_error_se": …,
 "train_error": …, "train_error_se": …, "train_objective": …, "train_objective_se": …,
 "test_difference": …, "test_difference_se": …, "train_difference": …, "train_difference_se": …,
-"seeds": …, "status": "ok" | "failed", "seconds": …}, …], "verdict": [{"model": …, "quantity": …,
-"largest": {"point": …, "difference": …, "difference_se": …, "standard_errors": …}, "surest": {…},
-"points": …}, …]}`. Differences are to the network, relative to it and paired by seed; the verdict
+"seeds": …, "corrected": true | false, "status": "ok" | "failed", "seconds": …}, …], "verdict":
+[{"model": …, "quantity": …, "largest": {"point": …, "difference": …, "difference_se": …,
+"standard_errors": …}, "surest": {…}, "points": …}, …]}`. `corrected`: by companions. Differences are to the network, relative to it and paired by seed; the verdict
 has the largest ones. Deterministic rows have a standard error of 0 and no seeds. A failed row has
 `error`.
 
@@ -93,8 +95,10 @@ object above as `results.json`, and every row in `results.sqlite`. `onegrad expo
 csv|parquet|netcdf` writes the rows for other programs; in Python `load(FOLDER)`, or what `run`
 returns, has `to_pandas()`, `to_xarray()` and `export(PATH)`. In xarray and NetCDF every swept key
 is a labelled dimension, beside `model` and `seed`; keys that form no grid, such as those of
-`[sweep.together]`, are coordinates of one dimension `point`. Theories stand at seed 0. All but
-CSV need `pip install 'onegrad[frames]'`.
+`[sweep.together]`, are coordinates of one dimension `point`. Theories stand at seed 0. Where means
+are corrected by companions, `model` has `companions` and `teacher-norm` too: control variates, with
+which the corrected means are made of the rows ([companions.md](companions.md)). All but CSV need
+`pip install 'onegrad[frames]'`.
 
 ## Figures
 
