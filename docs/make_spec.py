@@ -84,9 +84,9 @@ share the work: what both have begun is computed twice and stored once.
 "test_difference": …, "test_difference_se": …, "train_difference": …, "train_difference_se": …,
 "seeds": …, "corrected": true | false, "status": "ok" | "failed", "seconds": …}, …], "verdict":
 [{"model": …, "quantity": …, "largest": {"point": …, "difference": …, "difference_se": …,
-"standard_errors": …}, "surest": {…}, "points": …}, …]}`. `corrected`: by companions. Differences are to the network, relative to it and paired by seed; the verdict
-has the largest ones. Deterministic rows have a standard error of 0 and no seeds. A failed row has
-`error`.
+"standard_errors": …}, "surest": {…}, "points": …}, …]}`. `corrected`: by companions. Differences
+are to the network, relative to it and paired by seed; the verdict has the largest ones.
+Deterministic rows have a standard error of 0 and no seeds. A failed row has `error`.
 
 ## Files
 

@@ -255,3 +255,15 @@ def test_help_stays_light():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_ctrl_c_while_workers_start_is_not_lost():
+    """Children started meanwhile never see one; ours comes as soon as they are started."""
+    code = "import signal, os; os.kill(os.getpid(), signal.SIGINT); print('alive')"
+    with pytest.raises(KeyboardInterrupt), work.ctrl_c_waits():
+        child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        os.kill(os.getpid(), signal.SIGINT)
+        reached = True
+    assert reached and child.stdout == "alive\n"
+    with work.children_ignore_ctrl_c():
+        os.kill(os.getpid(), signal.SIGINT)

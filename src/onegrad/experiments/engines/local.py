@@ -10,7 +10,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future
 from onegrad.experiments.engines.base import Engine, Here, cores
 from onegrad.experiments.engines.work import (
     Done,
-    children_ignore_ctrl_c,
+    ctrl_c_waits,
     pack,
     start_worker,
     work,
@@ -57,7 +57,7 @@ class Local(Engine):
         try:
             if self._pool is None:
                 self._pool = self._start()
-            with children_ignore_ctrl_c():  # the first ones start the processes
+            with ctrl_c_waits():  # the first ones start the processes
                 return self._pool.submit(work_on_started, units)
         except BrokenExecutor as error:
             broken: Future[Done] = Future()

@@ -118,9 +118,10 @@ def _end_with(parent: int) -> None:
 
 @contextmanager
 def children_ignore_ctrl_c() -> Iterator[None]:
-    """Processes started inside never see Ctrl-C, from their first moment on.
+    """Processes started inside, by whatever thread, never see Ctrl-C, from their first moment on.
 
-    The terminal sends it to all of them; only the coordinator is to act on it.
+    The terminal sends it to all of them; only the coordinator is to act on it. In here it does not
+    see it either: for a start that happens once.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -130,3 +131,17 @@ def children_ignore_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def ctrl_c_waits() -> Iterator[None]:
+    """The same for processes that this thread starts, and none is lost: it comes at the end."""
+    if not hasattr(signal, "pthread_sigmask"):
+        with children_ignore_ctrl_c():
+            yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
