@@ -258,12 +258,14 @@ def test_help_stays_light():
 
 
 def test_a_ctrl_c_while_workers_start_is_not_lost():
-    """Children started meanwhile never see one; ours comes as soon as they are started."""
+    """Ours comes, at once or when they are started; children started meanwhile never see one."""
     code = "import signal, os; os.kill(os.getpid(), signal.SIGINT); print('alive')"
+    child = ""
     with pytest.raises(KeyboardInterrupt), work.ctrl_c_waits():
-        child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
         os.kill(os.getpid(), signal.SIGINT)
-        reached = True
-    assert reached and child.stdout == "alive\n"
+        time.sleep(0.1)  # another thread may take it, and hand it to this one
+    assert child == "alive\n"
     with work.children_ignore_ctrl_c():
         os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)

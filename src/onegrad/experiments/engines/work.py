@@ -135,7 +135,8 @@ def children_ignore_ctrl_c() -> Iterator[None]:
 
 @contextmanager
 def ctrl_c_waits() -> Iterator[None]:
-    """The same for processes that this thread starts, and none is lost: it comes at the end."""
+    """The same for processes that this thread starts, and no Ctrl-C is lost: it comes at the end,
+    or in between where another thread takes it."""
     if not hasattr(signal, "pthread_sigmask"):
         with children_ignore_ctrl_c():
             yield
