@@ -6,20 +6,22 @@ import pytest
 import onegrad as og
 from onegrad.bench import plain
 from onegrad.equivalents import MODELS
+from onegrad.network import readout, refine
 from onegrad.network.risk.sampled import sampled_risk
 from onegrad.network.trial import Trial
 from onegrad.randomness import Streams
 
 SAMPLES = 120
 TEST_SAMPLES = 3000  # more than one block of ours
+LARGE = 600  # samples from which on our readout has a factor of single precision, refined
 
 
-def trial(activation: str, width: int) -> Trial:
+def trial(activation: str, width: int, samples: int = SAMPLES) -> Trial:
     problem = og.Problem.from_spec(
         {
             "data": {"model": "mixture", "dim": 90},
             "network": {"width": width, "activation": activation},
-            "training": {"samples": SAMPLES, "ridge": 1e-4},
+            "training": {"samples": samples, "ridge": 1e-4},
             "scaling": {"strength": 0.74, "weighting": 0.5},
         }
     )
@@ -40,15 +42,26 @@ def plain_features(t: Trial, activation: str, model: str, x: np.ndarray, noise):
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
-@pytest.mark.parametrize("width", [50, SAMPLES, 300])
+@pytest.mark.parametrize(
+    ("width", "samples"),
+    [(50, SAMPLES), (SAMPLES, SAMPLES), (300, SAMPLES), (LARGE, LARGE), (900, LARGE)],
+)
 @pytest.mark.parametrize("model", ["network", "hermite"])
-def test_same_draws_same_numbers(activation, width, model):
-    ours = trial(activation, width)
+def test_same_draws_same_numbers(activation, width, samples, model, monkeypatch):
+    rounded = []
+
+    def noting(*arguments):
+        rounded.append(refine.rounded_solution(*arguments))
+        return rounded[-1]
+
+    monkeypatch.setattr(readout, "rounded_solution", noting)
+    ours = trial(activation, width, samples)
     fitted = MODELS[model](ours)
+    assert [solution is not None for solution in rounded] == [samples == LARGE]
     risk = sampled_risk(ours, {model: fitted}, TEST_SAMPLES)[model]
 
-    draws = trial(activation, width)
-    noise = draws.streams.rng("hermite").standard_normal((SAMPLES, width))
+    draws = trial(activation, width, samples)
+    noise = draws.streams.rng("hermite").standard_normal((samples, width))
     batch = draws.train.batch
     features = plain_features(draws, activation, model, batch.x, noise)
     other = plain.ridge(features, batch.y, draws.problem.effective_ridge)

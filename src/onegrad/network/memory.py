@@ -15,9 +15,8 @@ from onegrad.problem import Problem
 
 _SMALL = 1 << 27  # bytes that are never worth a look at the machine
 _NOISY = ("hermite", "conditional-gaussian", "gaussian")  # models with noise of their own
-_INITIAL = frozenset(
-    ("random-features", "gaussian", "spiked", *CONTROLS)
-)  # on products with the initial weights
+# on products with the initial weights
+_INITIAL = frozenset(("random-features", "gaussian", "spiked", *CONTROLS))
 _DOUBLE = frozenset(("conditional-gaussian", *CONTROLS))  # in double precision whatever is asked
 _GRAMS = 1 << 30  # what network.risk.gram keeps at most
 
