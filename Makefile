@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: demo explore test quick check system clean
+.PHONY: demo explore test quick lint docs system clean
 
 demo: $(INSTALLED)  ## the main job on a small built-in experiment: a table and a figure
 	$(BIN)/onegrad run quickstart --out results/quickstart
@@ -14,17 +14,20 @@ explore: $(INSTALLED)  ## the page: sliders, theory curves, simulated points
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[explore]"
 	$(BIN)/onegrad explore
 
-test: $(READY) check system  ## every test; those of the page by themselves, because they time it
+test: $(READY) lint system  ## every test; those of the page by themselves, because they time it
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal --ignore=tests/page
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/page
 
 quick: $(READY)  ## the tests that take seconds
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal -m "not slow"
 
+docs: $(READY)  ## write the pages anew that follow from the code
+	$(BIN)/python docs/make_spec.py
+
 system:  ## a browser and a data set for the tests, where Debian's package manager can bring them
 	tools/system_packages
 
-check: $(READY)  ## style and types
+lint: $(READY)  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

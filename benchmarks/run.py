@@ -2,7 +2,7 @@
 
 import sys
 
-from onegrad.cli import main
+from onegrad.cli.commands import main
 
 if __name__ == "__main__":
     sys.argv[1:1] = ["bench"]

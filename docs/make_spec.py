@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from onegrad.experiments.reference import spec_reference
+from onegrad.specs.reference import spec_reference
 
 HEAD = """\
 # Spec files
@@ -17,7 +17,7 @@ value, what is allowed and the nearest known key. `onegrad show PRESET` prints a
 - `[compare]` says what is computed on it, `[figure]` what is drawn.
 - `[sweep]` lists values for any dotted key of the problem, `"network.width_ratio" = [0.3, 1, 3]`;
   several keys make a grid. A swept `width_ratio` replaces `width` and vice versa.
-- `[sweep.together]` lists values that advance together, as `zip` does: `"data.dim" = [200, 400]`
+- `[sweep.zip]` lists values that advance together, as `zip` does: `"data.dim" = [200, 400]`
   with `"training.samples" = [300, 600]` makes two points, not four. The lists have the same
   length; with keys in `[sweep]` they make one direction of the grid.
 
@@ -29,7 +29,8 @@ the seeds to three and the theory to a draft; it says so in the title and writes
 own. What is set by `--set` has the last word.
 
 Activations and links: relu, tanh, sigmoid, erf, gelu, softplus, elu, sin, identity, or
-`hermite(c0, c1, …)` for Σ c_j H_j; in Python any `Activation`, after `register` by its name.
+`hermite(c0, c1, …)` for Σ c_j H_j; in Python any `Activation`, and after `register_activation` its
+name.
 
 Models: network, hermite, conditional-gaussian, spiked, gaussian, random-features, linear, kernel,
 theory, theory-limit (the isotropic closed form in the limit of large samples), surrogate (theory of
@@ -95,7 +96,7 @@ object above as `results.json`, and every row in `results.sqlite`. `onegrad expo
 csv|parquet|netcdf` writes the rows for other programs; in Python `load(FOLDER)`, or what `run`
 returns, has `to_pandas()`, `to_xarray()` and `export(PATH)`. In xarray and NetCDF every swept key
 is a labelled dimension, beside `model` and `seed`; keys that form no grid, such as those of
-`[sweep.together]`, are coordinates of one dimension `point`. Theories stand at seed 0. Where means
+`[sweep.zip]`, are coordinates of one dimension `point`. Theories stand at seed 0. Where means
 are corrected by companions, `model` has `companions` and `teacher-norm` too: control variates, with
 which the corrected means are made of the rows ([companions.md](companions.md)). All but CSV need
 `pip install 'onegrad[frames]'`.

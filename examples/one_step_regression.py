@@ -19,7 +19,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 
 import onegrad as og
-from onegrad.hermite import orthonormal_hermite
+from onegrad.gaussian.polynomials import orthonormal_hermite
 
 RIDGES = 10.0 ** np.arange(-6, 6)
 

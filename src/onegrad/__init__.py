@@ -1,100 +1,76 @@
-"""What a two-layer neural network learns from one gradient step, and what error it then reaches."""
+"""What a two-layer neural network learns from one gradient step, and what error it then reaches.
 
+State a Problem once; `simulate` trains networks with error bars, `predict` computes the errors
+without sampling, `run` does both over a sweep and stores every row. `spectrum` and `degree` say
+what the step has put into the features.
+"""
+
+import ast as _ast
+from importlib import import_module as _import_module
 from importlib.metadata import version as _version
+from pathlib import Path as _Path
 from typing import TYPE_CHECKING, Any
 
 __version__ = _version("onegrad")
 
-# Public name -> module. Loaded on first use: `onegrad --help` must not wait for SciPy.
-_HOME = {
-    "Activation": "activation",
-    "get_activation": "activation",
-    "hermite_activation": "activation",
-    "register": "activation",
-    "Isotropic": "data.isotropic",
-    "Mixture": "data.mixture",
-    "Arrays": "data.arrays",
-    "FashionMnist": "data.fashion_mnist",
-    "Digits": "data.digits",
-    "fit_mixture": "data.fit",
-    "SingleIndex": "data.labels",
-    "ComponentLabels": "data.labels",
-    "Network": "problem",
-    "Training": "problem",
-    "Scaling": "problem",
-    "Problem": "problem",
-    "Estimate": "experiments.results",
-    "simulate": "experiments.simulate",
-    "degree_report": "experiments.degree",
-    "run": "experiments.run",
-    "load": "experiments.load",
-    "predict": "experiments.predict",
-    "predict_curve": "experiments.predict",
-    "OneStepClassifier": "estimators",
-    "OneStepRegressor": "estimators",
-    "SpecError": "errors",
-    "AssumptionError": "errors",
-    "ConvergenceError": "errors",
-}
-__all__ = [
-    "Activation",
-    "Arrays",
-    "AssumptionError",
-    "ComponentLabels",
-    "ConvergenceError",
-    "Digits",
-    "Estimate",
-    "FashionMnist",
-    "Isotropic",
-    "Mixture",
-    "Network",
-    "OneStepClassifier",
-    "OneStepRegressor",
-    "Problem",
-    "Scaling",
-    "SingleIndex",
-    "SpecError",
-    "Training",
-    "__version__",
-    "degree_report",
-    "fit_mixture",
-    "get_activation",
-    "hermite_activation",
-    "load",
-    "predict",
-    "predict_curve",
-    "register",
-    "run",
-    "simulate",
-]
-
+# The public names. Type checkers read this list as it stands, and so does `_HOME`: a module is
+# loaded with the first use of a name, for `onegrad --help` must not wait for SciPy.
 if TYPE_CHECKING:
-    from onegrad.activation import Activation, get_activation, hermite_activation, register
-    from onegrad.data.arrays import Arrays
-    from onegrad.data.digits import Digits
-    from onegrad.data.fashion_mnist import FashionMnist
-    from onegrad.data.fit import fit_mixture
-    from onegrad.data.isotropic import Isotropic
-    from onegrad.data.labels import ComponentLabels, SingleIndex
-    from onegrad.data.mixture import Mixture
-    from onegrad.errors import AssumptionError, ConvergenceError, SpecError
-    from onegrad.estimators import OneStepClassifier, OneStepRegressor
-    from onegrad.experiments.degree import degree_report
-    from onegrad.experiments.load import load
-    from onegrad.experiments.predict import predict, predict_curve
-    from onegrad.experiments.results import Estimate
-    from onegrad.experiments.run import run
-    from onegrad.experiments.simulate import simulate
-    from onegrad.problem import Network, Problem, Scaling, Training
+    from onegrad.data.arrays import Arrays as Arrays
+    from onegrad.data.digits import Digits as Digits
+    from onegrad.data.fashion_mnist import FashionMnist as FashionMnist
+    from onegrad.data.fit import fit_mixture as fit_mixture
+    from onegrad.data.isotropic import Isotropic as Isotropic
+    from onegrad.data.labels import ComponentLabels as ComponentLabels
+    from onegrad.data.labels import SingleIndex as SingleIndex
+    from onegrad.data.mixture import Mixture as Mixture
+    from onegrad.degrees import DegreeReport as DegreeReport
+    from onegrad.degrees import degree as degree
+    from onegrad.errors import AssumptionError as AssumptionError
+    from onegrad.errors import ConvergenceError as ConvergenceError
+    from onegrad.errors import OnegradError as OnegradError
+    from onegrad.errors import SpecError as SpecError
+    from onegrad.estimators import OneStepClassifier as OneStepClassifier
+    from onegrad.estimators import OneStepRegressor as OneStepRegressor
+    from onegrad.gaussian.activation import Activation as Activation
+    from onegrad.gaussian.activation import get_activation as get_activation
+    from onegrad.gaussian.activation import hermite_activation as hermite_activation
+    from onegrad.gaussian.activation import register_activation as register_activation
+    from onegrad.predicted import Prediction as Prediction
+    from onegrad.prediction import predict as predict
+    from onegrad.prediction import predict_curve as predict_curve
+    from onegrad.problem import Network as Network
+    from onegrad.problem import Problem as Problem
+    from onegrad.problem import Scaling as Scaling
+    from onegrad.problem import Training as Training
+    from onegrad.results.estimates import Estimate as Estimate
+    from onegrad.results.rows import Results as Results
+    from onegrad.results.rows import Row as Row
+    from onegrad.results.rows import Summary as Summary
+    from onegrad.runs.load import load_results as load_results
+    from onegrad.runs.run import run as run
+    from onegrad.simulation import Simulation as Simulation
+    from onegrad.simulation import simulate as simulate
+    from onegrad.spectra import LimitingSpectrum as LimitingSpectrum
+    from onegrad.spectra import SpectrumReport as SpectrumReport
+    from onegrad.spectra import limiting_spectrum as limiting_spectrum
+    from onegrad.spectra import spectrum as spectrum
+    from onegrad.theory.options import Theory as Theory
+
+_HOME = {
+    alias.name: node.module
+    for node in _ast.walk(_ast.parse(_Path(__file__).read_text(encoding="utf-8")))
+    if isinstance(node, _ast.ImportFrom) and node.module and node.module.startswith("onegrad.")
+    for alias in node.names
+}
+__all__ = sorted(["__version__", *_HOME])
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'onegrad' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"onegrad.{_HOME[name]}"), name)
+    return getattr(_import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -1,6 +1,6 @@
 """`python -m onegrad`."""
 
-from onegrad.cli import main
+from onegrad.cli.commands import main
 
 if __name__ == "__main__":
     main()

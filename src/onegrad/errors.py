@@ -51,6 +51,20 @@ class ConvergenceError(OnegradError, ArithmeticError):
     """A numerical method did not reach the accuracy that was asked for."""
 
 
+@dataclass(frozen=True)
+class Failure:
+    """Why a number is missing, where others go on: the kind of error, and its advice.
+
+    Functions that compute many things at once return a Failure in the place of what failed; those
+    that compute one thing raise `error`, unless they are told `throw=False`.
+    """
+
+    error: OnegradError
+
+    def __str__(self) -> str:
+        return str(self.error)
+
+
 class _Missing:
     def __repr__(self) -> str:
         return "(missing)"

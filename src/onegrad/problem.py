@@ -3,149 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import Field, model_validator
 
-from onegrad.activation import Activation, get_activation
-from onegrad.data.arrays import Arrays, File
-from onegrad.data.digits import Digits
-from onegrad.data.fashion_mnist import FashionMnist
-from onegrad.data.images import Images
-from onegrad.data.isotropic import Isotropic
-from onegrad.data.labels import ComponentLabels, GivenLabels, Labels, SingleIndex, Teacher
-from onegrad.data.mixture import Mixture
-from onegrad.data.population import Population
+from onegrad.data import Data, default_labels
+from onegrad.data.base import DataNodes
+from onegrad.data.instance import Instance
+from onegrad.data.labels import Labels, SingleIndex, Teacher
+from onegrad.data.population import Batch, Population
+from onegrad.declared import Section, read_toml
 from onegrad.errors import AssumptionError, SpecError
-from onegrad.hermite import Array
-from onegrad.randomness import Streams
-from onegrad.sections import Count, Real, Section, read_toml
+from onegrad.gaussian.activation import Activation
+from onegrad.randomness import Rng, generator
+from onegrad.settings import Network, Scaling, Training
 
-Data = Annotated[
-    Isotropic | Mixture | FashionMnist | Digits | Arrays | File, Field(discriminator="model")
-]
-NamedActivation = Annotated[
-    Activation,
-    BeforeValidator(lambda value: get_activation(value, "network.activation")),
-    PlainSerializer(lambda activation: activation.name),
-]
-
-# Tables of a spec file that describe the experiment, not the problem (experiments/spec.py).
+# Tables of a spec file that describe the experiment, not the problem (specs/experiment.py).
 EXPERIMENT_KEYS = ("name", "compare", "sweep", "figure")
-
-
-class Network(Section):
-    """f(x) = aᵀσ(Wx) with k neurons; the convention sets the initial scales."""
-
-    table: ClassVar[str] = "network"
-    convention: Literal["mixture", "isotropic"] = Field(
-        default="mixture", description="initial scales and meaning of the ridge: docs/notation.md",
-        examples=["mixture"],
-    )  # fmt: skip
-    activation: NamedActivation = Field(
-        default_factory=lambda: get_activation("relu"), validate_default=True,
-        description="σ: a name, or hermite(c0, c1, …)", examples=["relu"],
-    )  # fmt: skip
-    width: Count | None = Field(default=None, description="number of neurons k", examples=[1000])
-    width_ratio: Real | None = Field(
-        default=None,
-        gt=0,
-        le=1000,
-        description="neurons per sample k/m, instead of width",
-        examples=[1.0],
-    )
-    readout: Literal["gaussian", "constant"] = Field(
-        default="gaussian", description="initial readout: Gaussian, or every entry equal",
-        examples=["gaussian"],
-    )  # fmt: skip
-
-    @model_validator(mode="after")
-    def _one_width(self) -> Network:
-        if (self.width is None) == (self.width_ratio is None):
-            given = None if self.width is None else [self.width, self.width_ratio]
-            raise SpecError.of(
-                "network.width", given, "give either width = k or width_ratio = k/m, not both",
-                "For example width = 1000",
-            )  # fmt: skip
-        return self
-
-
-class Training(Section):
-    """One gradient step on its own samples, then ridge regression on fresh ones."""
-
-    table: ClassVar[str] = "training"
-    samples: Count = Field(description="samples m of the readout stage", examples=[1000])
-    step_samples: Count | None = Field(
-        default=None, description="samples of the gradient step; as many as `samples` by default",
-        examples=[1000],
-    )  # fmt: skip
-    ridge: Real = Field(
-        default=1e-4, gt=0, le=1e6, description="regularisation as the convention defines it",
-        examples=[1e-4],
-    )  # fmt: skip
-    rate: Real | None = Field(
-        default=None, ge=0, le=1e9, description="learning rate η by hand, instead of [scaling]",
-        examples=[30.0],
-    )  # fmt: skip
-    gradient: Literal["exact", "labels-only"] = Field(
-        default="exact",
-        description="exact, or labels-only: the initial output left out of the residual",
-        examples=["exact"],
-    )
-
-
-class Scaling(Section):
-    """How η and θ grow: strength β and weighting α, or an exponent for η alone."""
-
-    table: ClassVar[str] = "scaling"
-    strength: Real | None = Field(
-        default=None, ge=0, le=1, examples=[0.74],
-        description="β: how strong the spread of the data and the step are together, η·θ = n^β",
-    )  # fmt: skip
-    weighting: Real | None = Field(
-        default=None, ge=0, le=1, examples=[0.5],
-        description="α: how β is shared, from the data alone (0) to the learning rate alone (1); "
-        "η = n^{βα}, θ = n^{β(1−α)}",
-    )  # fmt: skip
-    exponent: Real | None = Field(
-        default=None, ge=-5, le=2, description="isotropic convention: η = constant·m^exponent",
-        examples=[0.29],
-    )  # fmt: skip
-    constant: Real | None = Field(
-        default=None, gt=0, le=1e9, description="isotropic convention: factor of η", examples=[1.0]
-    )
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Scaling:
-        pair = (self.strength is not None, self.weighting is not None)
-        if any(pair) and self.exponent is not None:
-            raise SpecError.of(
-                "scaling.exponent", self.exponent,
-                "cannot be combined with strength and weighting", "Keep one of the two",
-            )  # fmt: skip
-        if any(pair) and not all(pair):
-            missing = "weighting" if pair[0] else "strength"
-            raise SpecError.of(
-                f"scaling.{missing}", None, "is needed: strength and weighting come together",
-                "For example strength = 0.74, weighting = 0.5",
-            )  # fmt: skip
-        if self.constant is not None and self.exponent is None:
-            raise SpecError.of(
-                "scaling.exponent", None, "is needed beside constant", "For example exponent = 0.29"
-            )
-        return self
-
-
-@dataclass(frozen=True)
-class World:
-    """One draw of what is random about the population itself: directions and teacher."""
-
-    population: Population
-    teacher: Teacher
+MOST_DEGREE = 4  # of the polynomial model, as the source of the rule computes it
 
 
 class Problem(Section):
@@ -174,113 +53,64 @@ class Problem(Section):
     @model_validator(mode="before")
     @classmethod
     def _labels_of_the_data(cls, values: Any) -> Any:
-        """Data that bring their labels need no [labels]; a table may omit the default model."""
+        """The labels that the data default to; a table of labels may omit the default model."""
         if not isinstance(values, Mapping):
             return values
-        values = dict(values)
-        data, labels = values.get("data"), values.get("labels")
-        kind = data.get("model") if isinstance(data, Mapping) else getattr(data, "model", None)
-        if labels is None and kind in ("arrays", "file"):
-            values["labels"] = GivenLabels()
-        elif labels is None and kind in ("fashion-mnist", "digits"):
-            values["labels"] = ComponentLabels()
-        elif isinstance(labels, Mapping) and "model" not in labels:
+        values = {
+            name: {str(key): v for key, v in table.items()} if isinstance(table, Mapping) else table
+            for name, table in values.items()
+        }
+        labels, default = values.get("labels"), default_labels(values.get("data"))
+        if labels is None and default is not None:
+            values["labels"] = {"model": default}
+        elif isinstance(labels, dict) and "model" not in labels:
             values["labels"] = {"model": "single-index", **labels}
         return values
 
     @model_validator(mode="after")
     def _consistent(self) -> Problem:
-        fitting: tuple[str, ...] = ("single-index", "component")
-        if isinstance(self.data, Images):
-            fitting = ("component", "given")
-        elif isinstance(self.data, Arrays | File):
-            fitting = ("given",)
-        if self.labels.model not in fitting:
-            wanted = " or ".join(f'"{name}"' for name in fitting)
-            raise SpecError.of(
-                "labels.model", self.labels.model, f"must be {wanted} for this data.model",
-                f'For example "{fitting[0]}"' if len(fitting) > 1 else "Leave out [labels]",
-            )  # fmt: skip
-        components = 2 if isinstance(self.data, Images) else 1
-        components = len(self.data.weights) if isinstance(self.data, Mixture) else components
-        rank = self.data.rank if isinstance(self.data, Mixture) else 0
-        self.labels.check(components, rank)
-        self._check_scaling(isinstance(self.data, Mixture | Images))
+        self.data.check_labels(self.labels)
+        self.scaling.check(self.network.convention, self.training.rate, self.data)
         if self.rows_left is not None and self.rows_left <= 0:
-            rows = self.rows_left + self.samples + self.step_samples
             raise SpecError.of(
                 "training.samples", self.samples,
                 f"step ({self.step_samples}) and readout ({self.samples}) must leave rows for "
-                f"the test; the data have {rows}",
-                f"For example {max(1, rows // 3)}",
+                f"the test; the data have {self.data.rows}",
+                f"For example {max(1, (self.data.rows or 0) // 3)}",
             )  # fmt: skip
         return self
-
-    def _check_scaling(self, mixture: bool) -> None:
-        isotropic_convention = self.network.convention == "isotropic"
-        by_strength = self.scaling.strength is not None
-        by_exponent = self.scaling.exponent is not None
-        if by_strength and isotropic_convention:
-            raise SpecError.of(
-                "scaling.strength", self.scaling.strength,
-                'belongs to convention = "mixture"; the isotropic one takes exponent and constant',
-                "For example exponent = 0.29",
-            )  # fmt: skip
-        if by_exponent and not isotropic_convention:
-            raise SpecError.of(
-                "scaling.exponent", self.scaling.exponent,
-                'belongs to convention = "isotropic"; the mixture one takes strength and weighting',
-                "For example strength = 0.74, weighting = 0.5",
-            )  # fmt: skip
-        if self.training.rate is not None and (by_strength or by_exponent):
-            raise SpecError.of(
-                "training.rate", self.training.rate,
-                "cannot be combined with [scaling]: both set η",
-                "Remove one of the two",
-            )  # fmt: skip
-        if self.training.rate is None and not (by_strength or by_exponent):
-            wanted = (
-                "exponent = 0.29" if isotropic_convention else "strength = 0.74, weighting = 0.5"
-            )
-            raise SpecError.of(
-                "scaling", None, "is needed to know the learning rate (or training.rate by hand)",
-                f"For example [scaling] {wanted}",
-            )  # fmt: skip
-        spread = getattr(self.data, "spread", None)
-        if mixture and spread is None and not by_strength:
-            raise SpecError.of(
-                "data.spread", None, "is needed: [scaling] does not set the spread θ here",
-                "For example spread = 12.0",
-            )  # fmt: skip
-        if mixture and spread is not None and by_strength:
-            raise SpecError.of(
-                "data.spread", spread, "cannot be combined with scaling.strength: both set θ",
-                "Remove one of the two, or set training.rate by hand too",
-            )  # fmt: skip
 
     # --- sizes and scales ---------------------------------------------------------------
 
     @property
     def rows_left(self) -> int | None:
         """Samples for the test where the data are finite; None where they are drawn at will."""
-        if isinstance(self.data, Isotropic | Mixture):
-            return None
-        return self.data.rows - self.samples - self.step_samples
+        rows = self.data.rows
+        return None if rows is None else rows - self.samples - self.step_samples
 
     @property
     def dim(self) -> int:
+        """n: number of inputs."""
         return self.data.dim
 
     @property
     def samples(self) -> int:
+        """m: samples of the readout stage."""
         return self.training.samples
 
     @property
+    def operations(self) -> float:
+        """2·n·k·m: those of the product XŴᵀ, of which a repetition makes a few."""
+        return 2.0 * self.dim * self.width * self.samples
+
+    @property
     def step_samples(self) -> int:
+        """m̃: samples of the gradient step."""
         return self.training.step_samples or self.training.samples
 
     @property
     def width(self) -> int:
+        """k: number of neurons."""
         if self.network.width is not None:
             return self.network.width
         assert self.network.width_ratio is not None
@@ -299,17 +129,12 @@ class Problem(Section):
     @property
     def spread(self) -> float:
         """θ: the strength of the spikes, the trace of images; 0 where the data have neither."""
-        if not self._structured:
+        if not self.data.structured:
             return 0.0
-        assert isinstance(self.data, Mixture | Images)
-        if self.data.spread is not None:
-            return self.data.spread
+        if self.data.spread_by_hand is not None:
+            return self.data.spread_by_hand
         assert self.scaling.strength is not None and self.scaling.weighting is not None
         return float(self.dim ** (self.scaling.strength * (1 - self.scaling.weighting)))
-
-    @property
-    def _structured(self) -> bool:
-        return isinstance(self.data, Images) or getattr(self.data, "rank", 0) > 0
 
     @cached_property
     def activation(self) -> Activation:
@@ -321,11 +146,7 @@ class Problem(Section):
     @cached_property
     def mean_trace(self) -> float:
         """tr Σ̄, the mean trace of the covariances."""
-        if isinstance(self.data, Mixture):
-            return self.dim + self.spread * float(self.data.relative_strengths.sum())
-        if isinstance(self.data, Isotropic | Images):
-            return float(self.dim + self.spread)
-        return float(self.data.load()[0].var(axis=0).sum())
+        return self.data.mean_trace(self.spread)
 
     @property
     def weight_variance(self) -> float:
@@ -338,6 +159,21 @@ class Problem(Section):
         return self.width ** (-0.5 if self.network.convention == "isotropic" else -1.0)
 
     @property
+    def readout_mean(self) -> float:
+        """E a_i of the initial readout: 0, or its scale where every entry is equal."""
+        return self.readout_scale if self.network.readout == "constant" else 0.0
+
+    @property
+    def readout_std(self) -> float:
+        """Standard deviation of the initial readout around `readout_mean`."""
+        return 0.0 if self.network.readout == "constant" else self.readout_scale
+
+    @property
+    def readout_square(self) -> float:
+        """E a_i² of the initial readout."""
+        return self.readout_mean**2 + self.readout_std**2
+
+    @property
     def effective_ridge(self) -> float:
         """λ_eff of (1/m)‖y − Φa‖² + λ_eff‖a‖²: ridge·k, or ridge in the isotropic convention."""
         scale = 1 if self.network.convention == "isotropic" else self.width
@@ -345,15 +181,8 @@ class Problem(Section):
 
     @property
     def bulk_scale(self) -> float:
-        """b: standard deviation of a preactivation that comes from the bulk of the covariance.
-
-        For data given as arrays nothing splits bulk from structure, and the whole trace counts.
-        So it does for images, whose structure is spread over hundreds of directions, unless
-        data.bulk says otherwise.
-        """
-        whole = getattr(self.data, "bulk", "noise") == "all" or isinstance(self.data, Arrays | File)
-        bulk = self.mean_trace if whole else self.dim
-        return float(np.sqrt(bulk * self.weight_variance))
+        """b: standard deviation of a preactivation that comes from the bulk of the covariance."""
+        return float(np.sqrt(self.data.bulk_trace(self.spread) * self.weight_variance))
 
     # --- the degree rule ----------------------------------------------------------------
 
@@ -366,62 +195,109 @@ class Problem(Section):
         convention.
         """
         if self.scaling.exponent is not None:
-            return None if self._structured else 2 * self.scaling.exponent
-        if self.scaling.strength is None or self._structured:
+            return None if self.data.structured else 2 * self.scaling.exponent
+        if self.scaling.strength is None or self.data.structured:
             return self.scaling.strength
         assert self.scaling.weighting is not None
         return self.scaling.strength * self.scaling.weighting
 
     @property
     def degree(self) -> int:
-        """ℓ = ⌈β/(1−β)⌉, at least 1: the degree of the equivalent polynomial model."""
+        """ℓ of the equivalent polynomial model, by the degree rule."""
         return degree_rule(self.strength)
+
+    # --- labels -------------------------------------------------------------------------
+
+    @property
+    def components(self) -> int:
+        """Components of the data; one where they have none."""
+        return self.data.components
+
+    @cached_property
+    def links(self) -> tuple[Activation, ...] | None:
+        """σ*_c of y = σ*_c(ξᵀx) + noise, one per component; None where no teacher labels."""
+        return self.labels.component_links(self.components)
+
+    @property
+    def component_values(self) -> tuple[float, ...] | None:
+        """y of each component before noise, where labels tell the component; else None."""
+        return self.labels.component_values
+
+    @property
+    def label_noise(self) -> float:
+        """Standard deviation of the noise of a label."""
+        return self.labels.noise
+
+    @property
+    def labels_separate(self) -> bool:
+        """Labels that name the component: what is learned changes fast where components meet."""
+        return self.component_values is not None and len(set(self.component_values)) > 1
+
+    @property
+    def labels_binary(self) -> bool:
+        """Labels ±1 without noise, for which the sign of the prediction is a classifier."""
+        values = self.component_values
+        return values is not None and self.label_noise == 0 and all(abs(v) == 1 for v in values)
 
     # --- draws --------------------------------------------------------------------------
 
     @property
-    def class_labels(self) -> Array:
-        """The label of each component, before noise; +1 and −1 where nothing else is said."""
-        known = self.labels if isinstance(self.labels, ComponentLabels) else ComponentLabels()
-        return known.label_values
-
-    def world(self, streams: Streams) -> World:
-        """Directions and teacher of one repetition; the same for all if directions are fixed."""
-        if isinstance(self.data, Arrays | File | Images) or isinstance(self.labels, GivenLabels):
-            raise AssumptionError("images and arrays have no known population to draw from")
-        shared = self.directions == "fixed"
-        return self.draw_world((streams.shared_rng if shared else streams.rng)("structure"))
-
-    def draw_world(self, rng: np.random.Generator) -> World:
-        assert not isinstance(self.data, Arrays | File | Images)
-        population = self.data.population(self.spread, rng)
-        return World(population, self.draw_teacher(population, rng))
-
-    def draw_teacher(self, population: Population, rng: np.random.Generator) -> Teacher:
-        assert not isinstance(self.labels, GivenLabels)
-        return self.labels.teacher(population, rng, self.directions == "orthogonal")
-
-    @property
     def directions(self) -> str:
         """How the spikes lie: random, orthogonal, fixed; random where there are none."""
-        return str(getattr(self.data, "directions", "random"))
+        return self.data.orientation
+
+    def instance(self, rng: Rng) -> Instance:
+        """Directions and teacher of one draw, where the law of the data is known.
+
+        The seed of a simulation, or the streams of a repetition, give what the simulation draws:
+        the same in all repetitions if data.directions are fixed.
+        """
+        return self.draw_instance(generator(rng, "structure", self.directions == "fixed"))
+
+    def draw_instance(self, rng: np.random.Generator) -> Instance:
+        """Directions and teacher, drawn from this generator."""
+        population = self.data.population(self.spread, rng)
+        return Instance(population, self.draw_teacher(population, rng), self.data.fixed_counts)
+
+    def draw_teacher(self, population: Population, rng: np.random.Generator) -> Teacher:
+        """A teacher for this population: a direction and the links, or the components' values."""
+        return self.labels.teacher(population, rng, self.directions == "orthogonal")
+
+    def row_batch(self, rows: np.ndarray, rng: np.random.Generator) -> Batch:
+        """Rows of finite data under noise of their own, with their labels before label noise."""
+        batch = self.data.batch(rows, self.spread, rng)
+        return replace(batch, y=self.labels.of_rows(batch.y, batch.component))
+
+    def row_nodes(self, rows: np.ndarray) -> DataNodes:
+        """Rows of finite data as nodes of the semi-parametric theory."""
+        nodes = self.data.nodes(rows, self.spread)
+        y = self.labels.of_rows(nodes.y, nodes.group)
+        return replace(nodes, y=y, label_noise=self.label_noise**2)
 
 
 def degree_rule(strength: float | None) -> int:
-    """The integer ℓ ≥ 1 with (ℓ−1)/ℓ < β ≤ ℓ/(ℓ+1)  [demir2025, Thm. 2; moniri2024 with β = 2α].
+    """Degree of the polynomial model: the least that is enough, but at most 4.
 
-    >>> [degree_rule(b) for b in (0.0, 0.3, 0.5, 0.6, 0.74)]
-    [1, 1, 1, 2, 3]
+    min(4, max(1, ⌈β/(1 − β + 1e-6)⌉)), and 4 for β ≥ 1  [demir2025, Thm. 2 and its code;
+    moniri2024 with β = 2α]: the integer ℓ with (ℓ−1)/ℓ < β ≤ ℓ/(ℓ+1) up to β = 4/5.
+
+    >>> [degree_rule(b) for b in (0.0, 0.3, 0.5, 0.6, 0.74, 0.8, 0.9, 1.2)]
+    [1, 1, 1, 2, 3, 4, 4, 4]
     """
     if strength is None:
         raise AssumptionError(
             "no degree rule applies: η or θ was set by hand, or spiked data meet the isotropic "
             "convention. Give [scaling] strength and weighting instead, or set compare.degree"
         )
-    if strength >= 1:
-        raise AssumptionError(
-            f"no finite degree is enough at β = {strength:g} ≥ 1. Set compare.degree (4, say), or "
-            "use the conditional-gaussian model, which has no degree"
-        )
-    # 1e-9 keeps β = ℓ/(ℓ+1), not exact in floating point, at ℓ
-    return max(1, int(np.ceil(strength / (1 - strength) - 1e-9)))
+    needed = needed_degree(strength)
+    return MOST_DEGREE if needed is None else min(needed, MOST_DEGREE)
+
+
+def needed_degree(strength: float) -> int | None:
+    """The degree rule without its cap; None for β ≥ 1, where no finite degree is enough.
+
+    >>> [needed_degree(b) for b in (-0.4, 0.8, 0.9, 1.0)]
+    [1, 4, 9, None]
+    """
+    beta = max(0.0, strength)
+    return None if beta >= 1 else max(1, int(np.ceil(beta / (1 - beta + 1e-6))))

@@ -7,6 +7,7 @@ order and on whatever machine.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,14 +24,30 @@ PURPOSES = (
     "conditional-gaussian",
     "gaussian",
     "split",
-    "companions",
-    "companion-worlds",
+    "control-teachers",
+    "control-instances",
 )
+
+
+Seed = int | np.random.SeedSequence | np.random.Generator
+
+
+def root_seed(rng: Seed) -> int:
+    """The root of all streams: a whole number itself, or one taken from a sequence or generator.
+
+    >>> root_seed(7), root_seed(np.random.SeedSequence(7)) == root_seed(np.random.SeedSequence(7))
+    (7, True)
+    """
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(2**63 - 1))
+    if isinstance(rng, np.random.SeedSequence):
+        return int(rng.generate_state(1, np.uint64)[0] >> 1)
+    return int(rng)
 
 
 @dataclass(frozen=True)
 class Streams:
-    """The generators of one repetition.
+    """The generators of one repetition: of the root seed's repetitions 0, 1, …, this one.
 
     >>> first, again = (Streams(0, 3).rng("weights").integers(1000) for _ in range(2))
     >>> int(first) == int(again)
@@ -41,14 +58,38 @@ class Streams:
     repetition: int
 
     def rng(self, purpose: str) -> np.random.Generator:
-        key = (1 + self.repetition, PURPOSES.index(purpose))
+        """The generator of a purpose in this repetition, from its beginning."""
+        return self._generator(1 + self.repetition, purpose)
+
+    def shared_rng(self, purpose: str) -> np.random.Generator:
+        """The same for every repetition of this root: what is drawn once and kept."""
+        return self._generator(0, purpose)
+
+    def _generator(self, place: int, purpose: str) -> np.random.Generator:
+        key = (place, PURPOSES.index(purpose))
         return np.random.Generator(
             np.random.SFC64(np.random.SeedSequence(self.root, spawn_key=key))
         )
 
-    def shared_rng(self, purpose: str) -> np.random.Generator:
-        """The same for every repetition of this root: what is drawn once and kept."""
-        key = (0, PURPOSES.index(purpose))
-        return np.random.Generator(
-            np.random.SFC64(np.random.SeedSequence(self.root, spawn_key=key))
-        )
+
+Rng = int | np.random.SeedSequence | np.random.Generator | Streams
+
+
+def generator(rng: Rng, purpose: str, shared: bool = False) -> np.random.Generator:
+    """The generator that an argument `rng` stands for.
+
+    A generator is used as it is and goes on from where it was; a seed sequence makes one. A whole
+    number is the root of a simulation: it stands for the stream of `purpose` in repetition 0, so
+    that the same number gives the same draw. With `shared`, streams are those that all repetitions
+    of a root have in common.
+
+    >>> first, again = generator(7, "weights"), Streams(7, 0).rng("weights")
+    >>> int(first.integers(1000)) == int(again.integers(1000))
+    True
+    """
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if isinstance(rng, np.random.SeedSequence):
+        return np.random.Generator(np.random.SFC64(rng))
+    streams = rng if isinstance(rng, Streams) else Streams(operator.index(rng), 0)
+    return streams.shared_rng(purpose) if shared else streams.rng(purpose)

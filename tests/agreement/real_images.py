@@ -4,16 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onegrad.equivalents import MODELS
-from onegrad.equivalents.conditional_gaussian import leading_direction
-from onegrad.experiments.real_data import sample_of
-from onegrad.experiments.results import Estimate
-from onegrad.network.risk.sampled import sampled_risk
+from onegrad.compute.linalg import leading_direction
+from onegrad.models import MODELS
 from onegrad.network.trial import Trial
 from onegrad.problem import Problem
 from onegrad.randomness import Streams
-from onegrad.theory.semi_parametric import Ridge
-from onegrad.theory.semi_parametric_predict import Layer, predict_from_layers
+from onegrad.results.rows import Estimate
+from onegrad.risk.sampled import sampled_risk
+from onegrad.theory.layers.matrix import DrawnLayer
+from onegrad.theory.semi_parametric import predict_from_layers
 
 HALVES = ("first-half", "second-half")
 
@@ -48,27 +47,28 @@ class Agreement:
         return all(abs(g) <= bound + 2 * e for g, e in zip(self.gaps, self.errors, strict=True))
 
 
-def compare(classes, activation, ratio, rate, seeds, directions=((0, 1), (1, 0)), root=11):
-    """Networks on one half of the images; theory given their first layers and the other half."""
+def compare(classes, activation, ratio, rate, seeds, ridge_factor=1):
+    """Networks on one half of the images; theory given their first layers and the other half.
+
+    ridge_factor : by which the theory's ridge is larger than the networks'
+    """
     simulated, predicted = [], []
-    for node_half, network_half in directions:
-        problem = fashion(classes, activation, ratio, rate, HALVES[network_half])
-        other = fashion(classes, activation, ratio, rate, HALVES[node_half])
-        sample = sample_of(other, np.arange(other.data.rows))
+    for node_half, network_half in ((0, 1), (1, 0)):
+        setting = (classes, activation, ratio, rate)
+        problem = fashion(*setting, HALVES[network_half])
+        other = fashion(*setting, HALVES[node_half], ridge=ridge_factor * problem.training.ridge)
+        nodes = other.row_nodes(np.arange(other.data.rows))
         layers = []
         for seed in range(seeds):
-            trial = Trial(problem, Streams(root, seed), 4)
+            trial = Trial(problem, Streams(11, seed), 4)
             weights = trial.updated_weights
-            fitted = MODELS["network"](trial)
+            fitted = MODELS["network"].fit(trial)
             risk = sampled_risk(trial, {0: fitted}, 4000)[0]
             simulated.append((risk, fitted.readout.train_error))
             direction = leading_direction(weights - trial.weights)
-            layers.append(Layer(weights, direction[:, None], sample))
-        ridge = Ridge(problem.samples, problem.effective_ridge)
-        said = predict_from_layers(
-            layers.__getitem__, problem.activation, ridge, fewest_draws=seeds, most_draws=seeds
-        )
-        predicted.append(said.errors[:2])
+            layers.append((DrawnLayer(weights, direction[:, None]), nodes))
+        found = predict_from_layers(other, layers.__getitem__, draws=(seeds, seeds))
+        predicted.append(found.errors[:2])
     pairs = tuple(Estimate.of(column) for column in np.array(simulated).T)
     mean = tuple(float(v) for v in np.mean(predicted, axis=0))
-    return Agreement(pairs, mean, said.rank, said.error_estimate)
+    return Agreement(pairs, mean, found.rank, found.error_estimate)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from onegrad.experiments.results import Row
-from onegrad.experiments.simulate import simulate
+from onegrad.results.rows import Row
+from onegrad.simulation import simulate
 from tests.agreement.paper import setting
 
 EQUIVALENTS = ("hermite", "conditional-gaussian")
@@ -59,7 +59,7 @@ def test_one_degree_too_low_is_visibly_wrong():
 @pytest.mark.slow
 def test_the_conditional_model_needs_its_spikes(monkeypatch):
     """Teacher along the spikes, α = 0: right with κ; without κ (negative control) far off."""
-    from onegrad.equivalents import conditional_gaussian as module
+    from onegrad.models import conditional_gaussian as module
 
     problem = setting(600, "relu", 1.0, 0.74, 0.0, direction="spikes")
     models = ("network", "conditional-gaussian")

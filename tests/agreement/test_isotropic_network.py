@@ -3,8 +3,8 @@
 import pytest
 
 import onegrad as og
-from onegrad.experiments.predict import predict
-from onegrad.experiments.simulate import simulate
+from onegrad.prediction import predict
+from onegrad.simulation import simulate
 
 pytestmark = pytest.mark.slow
 

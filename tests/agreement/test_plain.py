@@ -5,11 +5,11 @@ import pytest
 
 import onegrad as og
 from onegrad.bench import plain
-from onegrad.equivalents import MODELS
+from onegrad.models import MODELS
 from onegrad.network import readout, refine
-from onegrad.network.risk.sampled import sampled_risk
 from onegrad.network.trial import Trial
 from onegrad.randomness import Streams
+from onegrad.risk.sampled import sampled_risk
 
 SAMPLES = 120
 TEST_SAMPLES = 3000  # more than one block of ours
@@ -56,7 +56,7 @@ def test_same_draws_same_numbers(activation, width, samples, model, monkeypatch)
 
     monkeypatch.setattr(readout, "rounded_solution", noting)
     ours = trial(activation, width, samples)
-    fitted = MODELS[model](ours)
+    fitted = MODELS[model].fit(ours)
     assert [solution is not None for solution in rounded] == [samples == LARGE]
     risk = sampled_risk(ours, {model: fitted}, TEST_SAMPLES)[model]
 
@@ -85,7 +85,7 @@ def test_the_comparison_sees_small_differences():
     """Negative control: a rate that is off by one part in a million is noticed."""
     t = trial("tanh", 50)
     batch = t.train.batch
-    fitted = MODELS["network"](t)
+    fitted = MODELS["network"].fit(t)
     step = t.step_batch
     wrong = plain.step(t.weights, t.readout, step.x, step.y, "tanh", t.problem.rate * (1 + 1e-6))
     other = plain.ridge(

@@ -8,7 +8,7 @@ import math
 
 import pytest
 
-from onegrad.experiments.simulate import simulate
+from onegrad.simulation import simulate
 from tests.agreement.paper import setting
 
 pytestmark = pytest.mark.slow

@@ -9,9 +9,7 @@ import pytest
 
 import onegrad as og
 from onegrad.data.fashion_mnist import load_fashion_mnist
-from onegrad.theory import semi_parametric_predict
-from onegrad.theory.semi_parametric import Ridge
-from tests.agreement import real_images
+from onegrad.theory import semi_parametric
 from tests.agreement.real_images import compare, fashion
 from tests.images import needs_fashion_mnist
 
@@ -37,10 +35,9 @@ def test_theory_on_images_that_the_network_never_saw(classes, activation, ratio,
     assert max(found.errors) < 0.045, "too few seeds to say anything"
 
 
-def test_a_ridge_off_by_two_is_seen(monkeypatch):
+def test_a_ridge_off_by_two_is_seen():
     """Negative control: a forgotten ½ in the objective fails the same comparison."""
-    monkeypatch.setattr(real_images, "Ridge", lambda samples, ridge: Ridge(samples, 2 * ridge))
-    assert not compare((5, 9), "sigmoid", 0.5, 100.0, 8).within(0.02)
+    assert not compare((5, 9), "sigmoid", 0.5, 100.0, 8, ridge_factor=2).within(0.02)
 
 
 def test_the_gaussian_surrogate_fails_for_relu():
@@ -80,7 +77,7 @@ def test_images_as_they_are(monkeypatch):
     )
     done = og.simulate(problem, seeds=20)
     theory = og.predict(problem, accuracy=0.03)
-    monkeypatch.setattr(semi_parametric_predict, "_node_ratio", lambda *_: np.ones(3))
+    monkeypatch.setattr(semi_parametric, "response_ratio", lambda *_: np.ones(3))
     common = og.predict(problem, accuracy=0.03)
     for name in ("test_error", "train_error"):
         mean, error = getattr(done, name)

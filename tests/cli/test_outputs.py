@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from onegrad.cli import app
+from onegrad.cli.commands import app
 from tests.cli.test_cli import onegrad
 
 SPEC = """
@@ -26,7 +26,7 @@ models = ["network", "hermite"]
 seeds = 2
 [sweep]
 "network.activation" = ["relu", "tanh"]
-[sweep.together]
+[sweep.zip]
 "data.dim" = [20, 30, 40]
 "training.samples" = [30, 45, 60]
 """
@@ -81,7 +81,7 @@ def test_export_errors_are_advice(tmp_path):
 
 @pytest.mark.parametrize("command", ["simulate", "predict", "degree"])
 def test_set_on_every_command(spec, command, capsys):
-    changes = ["network.activation=erf", "sweep.together.data.dim=[10, 15, 20]"]
+    changes = ["network.activation=erf", "sweep.zip.data.dim=[10, 15, 20]"]
     app([command, str(spec), "--json", *(word for c in changes for word in ("--set", c))],
         standalone_mode=False)  # fmt: skip
     points = [row["point"] for row in json.loads(capsys.readouterr().out)["rows"]]

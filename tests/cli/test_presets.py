@@ -2,11 +2,11 @@
 
 import pytest
 
-from onegrad.cli import report_spectra
-from onegrad.experiments.run import run_experiment
-from onegrad.experiments.spec import Experiment, preset_names, preset_path
+from onegrad.cli.commands import report_spectra
+from onegrad.cli.tables import results_table, verdict_table
 from onegrad.figures.draw import save_figure_of
-from onegrad.tables import results_table, verdict_table
+from onegrad.runs.run import run_experiment
+from onegrad.specs.experiment import Experiment, preset_names, preset_path
 from tests.images import needs_fashion_mnist
 
 

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from onegrad.experiments.coordinate import Status
-from onegrad.experiments.progress import rate_and_rest, where
-from onegrad.experiments.results import Estimate
-from onegrad.experiments.spec import Experiment
+from onegrad.cli.progress import rate_and_rest, where
+from onegrad.results.rows import Estimate
+from onegrad.runs.coordinator import Status
+from onegrad.specs.experiment import Experiment
 
 SPEC = """
 name = "told"

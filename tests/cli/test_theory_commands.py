@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from onegrad.experiments.predict import predict
-from onegrad.experiments.simulate import group_points, run_group
-from onegrad.experiments.spec import Experiment, preset_names, preset_path
-from onegrad.experiments.spectrum import spectrum_report
-from onegrad.sections import override, read_toml
+from onegrad.declared import override, read_toml
+from onegrad.prediction import predict
+from onegrad.simulation import group_points, run_group
+from onegrad.specs.experiment import Experiment, preset_names, preset_path
+from onegrad.spectra import spectrum
 from tests.cli.test_cli import SPEC, onegrad
 from tests.images import needs_fashion_mnist
 
@@ -145,7 +145,7 @@ def test_every_preset_runs_at_a_small_size(name):
         tables["network"]["width"] = 70
     experiment = Experiment.read(tables)
     if experiment.figure.kind.endswith("spectrum"):
-        assert spectrum_report(experiment.points[0].problem).features.edge > 0
+        assert spectrum(experiment.points[0].problem).features.edge > 0
         return
     group = group_points(experiment.points)[0][:2]
     rows = run_group(group, experiment.compare.simulated, 0)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import onegrad.estimators.first_layer as first_layer
-from onegrad.activation import get_activation
 from onegrad.estimators.first_layer import Covariance, prepare_step
 from onegrad.estimators.rows import Rows
+from onegrad.gaussian.activation import get_activation
 from onegrad.randomness import Streams
 
 

@@ -9,9 +9,9 @@ import tomllib
 import pytest
 from playwright.sync_api import expect
 
-from onegrad.experiments.predict import predict_experiment
-from onegrad.experiments.run import run_experiment, simulate_experiment
-from onegrad.experiments.spec import Experiment
+from onegrad.prediction import predict_experiment
+from onegrad.runs.run import run_experiment, simulate_experiment
+from onegrad.specs.experiment import Experiment
 from tests.page.browsing import SMALL, download, ink, table
 from tests.page.conftest import Visit
 from tests.page.server import SPEC, collect, say

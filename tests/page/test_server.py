@@ -8,10 +8,10 @@ import math
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from onegrad.experiments.predict import predict
-from onegrad.experiments.run import simulate_experiment
-from onegrad.experiments.spec import Experiment
+from onegrad.prediction import predict
 from onegrad.problem import Problem
+from onegrad.runs.run import simulate_experiment
+from onegrad.specs.experiment import Experiment
 from tests.page.server import SPEC, Explorer, collect, eventually, say
 
 

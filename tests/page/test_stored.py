@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-from onegrad.experiments.run import run_experiment
-from onegrad.experiments.spec import Experiment
+from onegrad.runs.run import run_experiment
+from onegrad.specs.experiment import Experiment
 from tests.page.browsing import download, table
 from tests.page.conftest import Visit
 from tests.page.server import SPEC, Explorer

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from onegrad.theory.fixed_point import Features
+from onegrad.theory.layers.features import NodeFeatures
 
 Vector = np.ndarray
 
 
-def gain_map(f: Features, ridge: float, w: Vector, m: Vector) -> Vector:
+def gain_map(f: NodeFeatures, ridge: float, w: Vector, m: Vector) -> Vector:
     """Right-hand side of eqs. (9) and (10), solved for m_i."""
     b, d = f.bulk, f.slope
     theta = (d.T * (f.counts * m * b**2 / f.bulk_dim)) @ d
@@ -17,7 +17,7 @@ def gain_map(f: Features, ridge: float, w: Vector, m: Vector) -> Vector:
     return 1 / (ridge + f.extra @ w + b**2 * np.einsum("is,is->i", d @ p, d))
 
 
-def gains(f: Features, ridge: float, w: Vector) -> Vector:
+def gains(f: NodeFeatures, ridge: float, w: Vector) -> Vector:
     """m_i at fixed weights w, by plain iteration."""
     m = np.full(len(f.bulk), 1 / ridge)
     for _ in range(100_000):
@@ -28,7 +28,7 @@ def gains(f: Features, ridge: float, w: Vector) -> Vector:
     return m
 
 
-def spread(f: Features, m: Vector, w: Vector) -> Vector:
+def spread(f: NodeFeatures, m: Vector, w: Vector) -> Vector:
     """X_s of eq. (11)."""
     theta = (f.slope.T * (f.counts * m * f.bulk**2 / f.bulk_dim)) @ f.slope
     p = np.linalg.inv(np.diag(1 / w) + theta)
@@ -36,7 +36,7 @@ def spread(f: Features, m: Vector, w: Vector) -> Vector:
 
 
 def solve(
-    f: Features, samples: float, ridge: float, tau: Vector | float = 0.0
+    f: NodeFeatures, samples: float, ridge: float, tau: Vector | float = 0.0
 ) -> tuple[Vector, Vector, float]:
     """(m, χ, train objective) by plain iteration; τ is added to w in the covariance part only."""
     m, chi = np.full(len(f.bulk), 1 / ridge), np.ones(len(f.weights))
@@ -51,7 +51,7 @@ def solve(
     return m, chi, objective(f, w, mean_kernel(f, m, w + tau))
 
 
-def mean_kernel(f: Features, m: Vector, w: Vector) -> Vector:
+def mean_kernel(f: NodeFeatures, m: Vector, w: Vector) -> Vector:
     """N of eqs. (12) and (24)."""
     n = (f.mean.T * (f.counts * m)) @ f.mean
     if f.tilt is not None:
@@ -62,17 +62,17 @@ def mean_kernel(f: Features, m: Vector, w: Vector) -> Vector:
     return n
 
 
-def objective(f: Features, w: Vector, n: Vector) -> float:
+def objective(f: NodeFeatures, w: Vector, n: Vector) -> float:
     return float(w @ f.noise + f.labels @ np.linalg.solve(np.diag(1 / w) + n, f.labels))
 
 
-def mean_volume(f: Features, ridge: float, w: Vector) -> float:
+def mean_volume(f: NodeFeatures, ridge: float, w: Vector) -> float:
     """log det(I + WN) with the gains that belong to w; its gradient is eq. (28)."""
     n = mean_kernel(f, gains(f, ridge, w), w)
     return float(np.linalg.slogdet(np.eye(len(w)) + w[:, None] * n)[1])
 
 
-def errors(f: Features, samples: float, ridge: float) -> tuple[float, float]:
+def errors(f: NodeFeatures, samples: float, ridge: float) -> tuple[float, float]:
     """(train, test) MSE from the dense second-order equations, without a tilt."""
     assert f.tilt is None
     m, chi, _ = solve(f, samples, ridge)

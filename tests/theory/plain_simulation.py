@@ -16,7 +16,7 @@ Function = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
-class World:
+class Instance:
     """Explicit n-dimensional vectors of one draw of the population."""
 
     weights: np.ndarray  # (C,)
@@ -26,24 +26,18 @@ class World:
     teacher: np.ndarray  # (n,), norm 1/√‖Σ̄‖
 
 
-def draw_world(
+def draw_instance(
     n: int,
     weights: list[float],
     rank: int,
     theta: float,
     mean: float,
     rng: np.random.Generator,
-    alignment: float = 0.0,
-) -> World:
+) -> Instance:
     count = len(weights)
     rho = np.array(weights)
-    blocks = []
-    leading = rng.standard_normal(n)
-    for _ in range(count):
-        block = rng.standard_normal((n, rank))
-        if alignment and rank:
-            block[:, 0] = np.sqrt(alignment) * leading + np.sqrt(1 - alignment) * block[:, 0]
-        blocks.append(np.linalg.qr(block)[0])
+    rng.standard_normal(n)  # not used; keeps the draws of the seeds that were looked at
+    blocks = [np.linalg.qr(rng.standard_normal((n, rank)))[0] for _ in range(count)]
     means = np.zeros((count, n))
     if mean:
         raw = rng.standard_normal((count, n))
@@ -53,7 +47,7 @@ def draw_world(
     largest = 1 + (np.linalg.eigvalsh(stacked.T @ stacked)[-1] if rank else 0.0)
     teacher = rng.standard_normal(n)
     teacher /= np.linalg.norm(teacher) * np.sqrt(largest)
-    return World(rho, means, tuple(blocks), tuple(np.full(rank, theta) for _ in rho), teacher)
+    return Instance(rho, means, tuple(blocks), tuple(np.full(rank, theta) for _ in rho), teacher)
 
 
 @dataclass(frozen=True)
@@ -68,7 +62,6 @@ class Network:
     rate: float
     ridge: float  # λ_eff
     weight_variance: float
-    readout_mean: float
     readout_std: float
     exact_gradient: bool = True
 
@@ -77,13 +70,9 @@ class Network:
 class Result:
     train_error: float
     test_error: float
-    train_objective: float
     wrong_sign: float
     first_layer: np.ndarray
-    initial_layer: np.ndarray
-    initial_readout: np.ndarray
     gradient_direction: np.ndarray  # X̃ᵀu
-    component_test: np.ndarray
     test_projection: np.ndarray  # ξᵀx of the test samples
     test_component: np.ndarray
     test_prediction: np.ndarray
@@ -91,39 +80,39 @@ class Result:
 
 
 def sample(
-    world: World, count: int, links: list[Function] | list[float], noise: float,
+    instance: Instance, count: int, links: list[Function] | list[float], noise: float,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    n = world.means.shape[1]
-    c = rng.choice(len(world.weights), size=count, p=world.weights)
+    n = instance.means.shape[1]
+    c = rng.choice(len(instance.weights), size=count, p=instance.weights)
     x = rng.standard_normal((count, n))
     y = np.empty(count)
-    for j in range(len(world.weights)):
+    for j in range(len(instance.weights)):
         mine = np.flatnonzero(c == j)
-        g = rng.standard_normal((len(mine), len(world.strengths[j])))
-        x[mine] += world.means[j] + (g * np.sqrt(world.strengths[j])) @ world.spikes[j].T
+        g = rng.standard_normal((len(mine), len(instance.strengths[j])))
+        x[mine] += instance.means[j] + (g * np.sqrt(instance.strengths[j])) @ instance.spikes[j].T
         rule = links[j]
-        y[mine] = rule(x[mine] @ world.teacher) if callable(rule) else rule
+        y[mine] = rule(x[mine] @ instance.teacher) if callable(rule) else rule
     return x, y + noise * rng.standard_normal(count), c
 
 
 def simulate(
-    world: World,
+    instance: Instance,
     network: Network,
     links: list[Function] | list[float],
     noise: float,
     rng: np.random.Generator,
     test_samples: int = 4000,
 ) -> Result:
-    n, k, m = world.means.shape[1], network.width, network.samples
+    n, k, m = instance.means.shape[1], network.width, network.samples
     w0 = np.sqrt(network.weight_variance) * rng.standard_normal((k, n))
-    a0 = network.readout_mean + network.readout_std * rng.standard_normal(k)
-    x, y, _ = sample(world, network.step_samples, links, noise, rng)
+    a0 = network.readout_std * rng.standard_normal(k)
+    x, y, _ = sample(instance, network.step_samples, links, noise, rng)
     z = x @ w0.T
     u = y - network.activation(z) @ a0 if network.exact_gradient else y
     gradient = ((u[:, None] * network.derivative(z)).T @ x) * a0[:, None] / len(u)
     w1 = w0 + network.rate * gradient
-    xr, yr, _ = sample(world, m, links, noise, rng)
+    xr, yr, _ = sample(instance, m, links, noise, rng)
     phi = network.activation(xr @ w1.T)
     if k > m:
         dual = np.linalg.solve(phi @ phi.T / m + network.ridge * np.eye(m), yr / m)
@@ -131,15 +120,9 @@ def simulate(
     else:
         readout = np.linalg.solve(phi.T @ phi / m + network.ridge * np.eye(k), phi.T @ yr / m)
     train = float(np.mean((yr - phi @ readout) ** 2))
-    xt, yt, ct = sample(world, test_samples, links, noise, rng)
+    xt, yt, ct = sample(instance, test_samples, links, noise, rng)
     ft = network.activation(xt @ w1.T) @ readout
-    square = (yt - ft) ** 2
-    by_component = np.array([square[ct == j].mean() for j in range(len(world.weights))])
     return Result(
-        train, float(square.mean()), train + network.ridge * float(readout @ readout),
-        float(np.mean(np.sign(ft) != np.sign(yt))), w1, w0, a0, x.T @ u, by_component,
-        xt @ world.teacher,
-        ct,
-        ft,
-        float(np.mean(yr**2)),
+        train, float(np.mean((yt - ft) ** 2)), float(np.mean(np.sign(ft) != np.sign(yt))), w1,
+        x.T @ u, xt @ instance.teacher, ct, ft, float(np.mean(yr**2)),
     )  # fmt: skip

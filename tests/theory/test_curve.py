@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onegrad.activation import get_activation
 from onegrad.errors import AssumptionError
-from onegrad.experiments.predict import Prediction, predict, predict_curve
+from onegrad.prediction import predict, predict_curve
 from onegrad.problem import Problem
-from onegrad.theory.conditional import predict_mixture
-from onegrad.theory.features import data_nodes, features_at
-from onegrad.theory.fixed_point import Features, solve_fixed_point
-from onegrad.theory.geometry import Labels, Training, typical_geometry
-from onegrad.theory.neurons import pure_types
-from onegrad.theory.nodes import Effort, standard_nodes
-from onegrad.theory.second_moments import errors
+from onegrad.theory import resolution
+from onegrad.theory.conditional import predict_mixture, predict_mixtures
+from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.options import Theory
+from onegrad.theory.resolution import Solution, Task
+
+from .settings import conditional
 
 
 def problem(**changes: Any) -> Problem:
@@ -48,26 +47,29 @@ SWEEPS: list[tuple[dict[str, Any], str, list[float]]] = [
 def test_a_curve_is_its_points(
     base: dict[str, Any], key: str, values: list[float], accuracy: float
 ) -> None:
-    problems = [problem(**base, **{key: value}) for value in values]
-    curve = predict_curve(problems, accuracy=accuracy)
-    for one, together in zip(problems, curve, strict=True):
-        alone = predict(one, accuracy=accuracy)
-        assert isinstance(together, Prediction)
+    tasks = [Task.of(problem(**base, **{key: value})) for value in values]
+    theory = Theory(accuracy=accuracy)
+    for task, together in zip(tasks, predict_mixtures(tasks, theory), strict=True):
+        alone = predict_mixture(task, theory)
+        assert isinstance(together, Solution)
         assert together.test_error == pytest.approx(alone.test_error, rel=1e-9)
         assert together.train_error == pytest.approx(alone.train_error, rel=1e-9)
         assert together.component_test == pytest.approx(alone.component_test, rel=1e-9)
-        if alone.classification_error is None:
-            assert together.classification_error is None
+        if alone.misclassification is None:
+            assert together.misclassification is None
         else:
-            assert together.classification_error == pytest.approx(alone.classification_error)
+            assert together.misclassification == pytest.approx(alone.misclassification)
         assert together.status == alone.status == ("draft" if accuracy >= 0.03 else "ok")
 
 
-def test_a_refused_point_does_not_spoil_the_curve() -> None:
+def test_a_failed_point_does_not_spoil_the_curve() -> None:
     problems = [problem(training__ridge=r, network__width_ratio=1.0) for r in (1e-15, 1e-3)]
-    refused, fine = predict_curve(problems)
-    assert isinstance(refused, AssumptionError) and "interpolation" in str(refused)
-    assert isinstance(fine, Prediction) and fine.status == "ok"
+    failed, fine = predict_curve(problems)
+    assert failed.status == "failed" and np.isnan(failed.test_error)
+    assert "interpolation" in failed.error
+    assert fine.status == "ok" and fine.error == ""
+    with pytest.raises(AssumptionError, match="interpolation"):
+        predict_curve(problems, throw=True)
 
 
 def test_a_draft_has_no_error_estimate() -> None:
@@ -98,53 +100,17 @@ DRAFTS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("changes", DRAFTS)
 def test_drafts_are_within_three_percent(changes: dict[str, Any]) -> None:
-    rough, fine = (predict(problem(**changes), accuracy=a) for a in (0.03, 0.005))
+    rough, fine = (conditional(problem(**changes), accuracy=a) for a in (0.03, 0.005))
     assert rough.test_error == pytest.approx(fine.test_error, rel=0.03)
     assert rough.train_error == pytest.approx(fine.train_error, rel=0.03)
 
 
 def test_a_rule_without_the_label_axis_is_no_draft(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: two nodes for a ReLU label miss the three percent."""
-    coarse = replace(Effort.draft(), label_nodes=1)
-    monkeypatch.setattr(Effort, "draft", staticmethod(lambda: coarse))
-    wrong = predict(problem(), accuracy=0.03)
-    monkeypatch.undo()
-    assert wrong.test_error != pytest.approx(predict(problem()).test_error, rel=0.03)
-
-
-@pytest.mark.parametrize("gradient", ["exact", "labels-only"])
-def test_a_stack_equals_its_problems(gradient: Any) -> None:
-    """With a tilt and without; slopes of different ranks share one stack."""
-    parts, ridges, samples = [], [0.3, 1e-2, 1e-4], [150, 400, 220]
-    for name in ("relu", "tanh", "identity"):
-        geometry = typical_geometry(200, [0.3, 0.7], [[10.0], [5.0]])
-        labels = Labels(links=(get_activation("relu"),) * 2, noise=0.3)
-        training = Training(
-            get_activation(name), 150, 180, 180, 2.0, 0.1, 1 / geometry.mean_trace, 150**-0.5,
-            gradient=gradient,
-        )  # fmt: skip
-        neurons = pure_types(geometry, labels, training, Effort.draft())
-        where = data_nodes(geometry, labels, neurons, Effort.draft())
-        parts.append(features_at(geometry, labels, training, neurons, where))
-    assert len({one.factors[0].shape for one in parts}) > 1
-    point = solve_fixed_point(Features.stack(parts), np.array(samples, float), np.array(ridges))
-    together = errors(point)
-    for i, one in enumerate(parts):
-        alone_point = solve_fixed_point(one, samples[i], ridges[i])
-        alone = errors(alone_point)
-        assert abs(point.iterations[i] - alone_point.iterations) <= 2
-        assert np.allclose(point.take(i).gain, alone_point.gain, rtol=1e-9)
-        mine = together.take(i)
-        assert float(mine.test_error) == pytest.approx(float(alone.test_error), rel=1e-9)
-        assert np.allclose(mine.variance, alone.variance, rtol=1e-8)
-        assert np.allclose(mine.response.variance_at(one), alone.variance, rtol=1e-6, atol=1e-9)
-
-
-def test_shortened_rules_stay_below_their_limit() -> None:
-    effort = Effort.draft()
-    z, w = standard_nodes(np.full(8, 5.0), effort)
-    assert len(w) <= effort.most
-    assert np.allclose(w @ z, 0) and np.allclose((z.T * w) @ z, np.eye(8))
+    coarse = replace(QuadratureLevel.draft(), label_nodes=1)
+    monkeypatch.setattr(QuadratureLevel, "draft", staticmethod(lambda: coarse))
+    wrong = conditional(problem(), accuracy=0.03)
+    assert wrong.test_error != pytest.approx(conditional(problem()).test_error, rel=0.03)
 
 
 def test_a_step_beyond_all_bounds_is_like_a_very_large_one() -> None:
@@ -163,8 +129,29 @@ def test_a_step_beyond_all_bounds_is_like_a_very_large_one() -> None:
 
 def test_unknown_geometry_is_not_shared() -> None:
     """Two geometries with equal numbers are two objects, and the answers the same."""
-    geometries = [typical_geometry(300, [1.0], [[9.0]]) for _ in range(2)]
-    labels = Labels(links=(get_activation("relu"),))
-    training = Training(get_activation("relu"), 200, 300, 300, 3.0, 0.1, 1 / 309, 1 / 200)
-    one, two = (predict_mixture(g, labels, training).test_error for g in geometries)
-    assert one == two and geometries[0] != geometries[1]
+    task = Task.of(problem())
+    other = replace(task, geometry=replace(task.geometry))
+    one, two = (predict_mixture(t).test_error for t in (task, other))
+    assert one == two and task.geometry != other.geometry
+
+
+def test_neighbours_share_their_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ridge and samples of the readout change nothing that was integrated; the step does."""
+    made, original = [], resolution.pure_types
+
+    def counted(*arguments: Any) -> Any:
+        made.append(arguments)
+        return original(*arguments)
+
+    monkeypatch.setattr(resolution, "pure_types", counted)
+    points = [
+        Problem(
+            data={"model": "mixture", "dim": 400},
+            network={"width": 300},
+            training={"samples": samples, "step_samples": step_samples, "ridge": ridge},
+            scaling={"strength": 0.7, "weighting": 0.5},
+        )
+        for samples, step_samples, ridge in [(500, 400, 0.1), (700, 400, 1e-3), (700, 300, 1e-3)]
+    ]
+    predict_mixtures([Task.of(point) for point in points], Theory(accuracy=0.03))
+    assert len(made) == 2

@@ -7,37 +7,48 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from onegrad.activation import get_activation
 from onegrad.errors import ConvergenceError
-from onegrad.theory.features import data_nodes, features_at
-from onegrad.theory.fixed_point import Features, mean_share, solve_fixed_point
-from onegrad.theory.geometry import Labels, Training, typical_geometry
-from onegrad.theory.neurons import pure_types
-from onegrad.theory.nodes import Effort
-from onegrad.theory.second_moments import Errors, errors
+from onegrad.problem import Problem
+from onegrad.theory.errors import NodeErrors, errors_of
+from onegrad.theory.fixed_point import solve_fixed_point
+from onegrad.theory.geometry import typical_geometry
+from onegrad.theory.layers.features import NodeFeatures, features_at
+from onegrad.theory.layers.types import pure_types
+from onegrad.theory.nodes.population import data_nodes
+from onegrad.theory.nodes.rules import QuadratureLevel
 
 from . import dense_reference as dense
 
 RIDGE = 0.02
 
 
-def some_features(tilt: bool = False, activation: str = "relu", noise: float = 0.3) -> Features:
-    geometry = typical_geometry(200, [0.3, 0.7], [[10.0], [5.0]])
-    labels = Labels(links=(get_activation("relu"),) * 2, noise=noise)
-    training = Training(
-        get_activation(activation), 150, 180, 180, 12.0, RIDGE, 1 / geometry.mean_trace,
-        150**-0.5, gradient="exact" if tilt else "labels-only",
+def some_features(
+    tilt: bool = False,
+    activation: str = "relu",
+    rate: float = 12.0,
+    level: QuadratureLevel = QuadratureLevel.at(0),
+) -> NodeFeatures:
+    """A spike in each of two components; with the initial output in the gradient, or without."""
+    problem = Problem(
+        data={"model": "mixture", "dim": 200, "weights": (0.3, 0.7), "spread": 10.0},
+        labels={"noise": 0.3},
+        network={"activation": activation, "width": 150, "convention": "isotropic"},
+        training={
+            "samples": 180, "rate": rate, "gradient": "exact" if tilt else "labels-only",
+        },
     )  # fmt: skip
-    effort = Effort.level(0)
-    neurons = pure_types(geometry, labels, training, effort)
-    where = data_nodes(geometry, labels, neurons, effort)
-    return features_at(geometry, labels, training, neurons, where)
+    geometry = typical_geometry(200, (0.3, 0.7), ((10.0,), (5.0,)))
+    neurons = pure_types(problem, geometry, level)
+    where = data_nodes(problem, geometry, neurons.spread, level)
+    features = features_at(problem, geometry, neurons, where)
+    assert (features.tilt is not None) == tilt
+    return features
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_low_rank_form_equals_dense_equations(activation: str) -> None:
     features = some_features(activation=activation)
-    result = errors(solve_fixed_point(features, 180, RIDGE))
+    result = errors_of(solve_fixed_point(features, 180, RIDGE))
     train, test = dense.errors(features, 180, RIDGE)
     assert result.train_error == pytest.approx(train, rel=1e-7)
     assert result.test_error == pytest.approx(test, rel=1e-7)
@@ -53,8 +64,8 @@ def test_train_error_is_the_ridge_derivative_of_the_objective(
     """L = train + λ‖a‖² at its minimum, so train = L − λ dL/dλ."""
     features = some_features(tilt)
 
-    def solved(ridge: float) -> Errors:
-        return errors(
+    def solved(ridge: float) -> NodeErrors:
+        return errors_of(
             solve_fixed_point(features, 180, ridge, tolerance=1e-13, finite_size=finite_size)
         )
 
@@ -71,28 +82,12 @@ def test_train_error_is_the_ridge_derivative_of_the_objective(
 
 
 @pytest.mark.parametrize("tilt", [False, True])
-def test_mean_share_is_the_gradient_of_a_volume(tilt: bool) -> None:
-    """What the finite-size correction adds to X_s is ∂/∂w_s log det(I + WN)."""
-    features = some_features(tilt)
-    u, v = features.factors
-    features = replace(features, slope=u @ v.T / features.bulk[:, None])
-    point = solve_fixed_point(features, 180, RIDGE, tolerance=1e-13)
-    w = features.weights / (1 + point.chi)
-    share = mean_share(features, point.gain, w, features.mean, features.extra, features.factors[1])
-    for node in (0, 17, 40):
-        step = 1e-2 * w[node] * (np.arange(len(w)) == node)
-        at = [dense.mean_volume(features, RIDGE, w + x * step) for x in (-2, -1, 1, 2)]
-        slope = (8 * (at[2] - at[1]) - (at[3] - at[0])) / (12 * step[node])
-        assert share[node] == pytest.approx(slope, rel=1e-6)
-
-
-@pytest.mark.parametrize("tilt", [False, True])
 def test_variance_is_the_derivative_of_the_objective(tilt: bool) -> None:
     """q_s = dL/dτ when τ·(variance of the prediction at node s) is added to the objective."""
     features = some_features(tilt)
     u, v = features.factors  # the identity is exact for slopes of exactly this rank
     features = replace(features, slope=u @ v.T / features.bulk[:, None])
-    result = errors(solve_fixed_point(features, 180, RIDGE, tolerance=1e-13))
+    result = errors_of(solve_fixed_point(features, 180, RIDGE, tolerance=1e-13))
     for node in (0, 17, 40):
         unit = np.zeros(len(features.weights))
         unit[node] = 1e-2 * features.weights[node]
@@ -104,7 +99,7 @@ def test_variance_is_the_derivative_of_the_objective(tilt: bool) -> None:
 def test_sums_over_nodes_are_the_errors() -> None:
     features = some_features()
     point = solve_fixed_point(features, 180, RIDGE)
-    result = errors(point)
+    result = errors_of(point)
     assert result.test_error == pytest.approx(features.weights @ result.node_test)
     rest = features.noise + (features.labels - result.prediction) ** 2
     assert np.allclose(result.node_test, rest + result.variance)
@@ -120,8 +115,8 @@ def test_splitting_a_type_or_a_node_changes_nothing() -> None:
         counts=np.tile(features.counts / 2, 2),
         weights=np.tile(features.weights / 2, 2),
     )
-    one = errors(solve_fixed_point(features, 180, RIDGE))
-    two = errors(solve_fixed_point(double, 180, RIDGE))
+    one = errors_of(solve_fixed_point(features, 180, RIDGE))
+    two = errors_of(solve_fixed_point(double, 180, RIDGE))
     assert two.test_error == pytest.approx(one.test_error, rel=1e-8)
     assert two.train_error == pytest.approx(one.train_error, rel=1e-8)
 
@@ -129,3 +124,23 @@ def test_splitting_a_type_or_a_node_changes_nothing() -> None:
 def test_too_few_iterations_raise_with_advice() -> None:
     with pytest.raises(ConvergenceError, match="larger ridge"):
         solve_fixed_point(some_features(), 180, 1e-9, max_iterations=3)
+
+
+@pytest.mark.parametrize("tilt", [False, True])
+def test_a_stack_equals_its_problems(tilt: bool) -> None:
+    """With a tilt and without; slopes of different ranks share one stack."""
+    ridges, samples = [0.3, 1e-2, 1e-4], [150, 400, 220]
+    names, level = ("relu", "tanh", "identity"), QuadratureLevel.draft()
+    parts = [some_features(tilt, name, rate=2.0, level=level) for name in names]
+    assert len({one.factors[0].shape for one in parts}) > 1
+    point = solve_fixed_point(NodeFeatures.stack(parts), np.array(samples, float), np.array(ridges))
+    together = errors_of(point)
+    for i, one in enumerate(parts):
+        alone_point = solve_fixed_point(one, samples[i], ridges[i])
+        alone = errors_of(alone_point)
+        assert abs(point.iterations[i] - alone_point.iterations) <= 2
+        assert np.allclose(point.take(i).gain, alone_point.gain, rtol=1e-9)
+        mine = together.take(i)
+        assert float(mine.test_error) == pytest.approx(float(alone.test_error), rel=1e-9)
+        assert np.allclose(mine.variance, alone.variance, rtol=1e-8)
+        assert np.allclose(mine.response.variance_at(one), alone.variance, rtol=1e-6, atol=1e-9)

@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onegrad.activation import get_activation
-from onegrad.experiments.predict import predict
-from onegrad.experiments.simulate import simulate
+from onegrad.data.population import Population
 from onegrad.problem import Problem
-from onegrad.theory import features as features_module
-from onegrad.theory.conditional import predict_mixture
-from onegrad.theory.geometry import (
-    Geometry,
-    Labels,
-    Training,
-    geometry_from_arrays,
-    typical_geometry,
-)
+from onegrad.simulation import simulate
+from onegrad.theory.geometry import Geometry, drawn_geometry, typical_geometry
+from onegrad.theory.layers import features as features_module
 from onegrad.theory.learned import learned_function
-from onegrad.theory.nodes import Effort
+from onegrad.theory.nodes import population as population_module
+from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import Solution, Task, solve_tasks
 from onegrad.theory.symmetry import angles, exact_radius, grouped, harmonic, multiplicity, radius
 
-from .test_conditional import assert_agreement, simulated_and_predicted
+from .settings import (
+    COMPONENT,
+    assert_agreement,
+    conditional,
+    mixture,
+    orthogonal,
+    simulated_and_predicted,
+)
 
 HUGE = 100_000  # where what a group's directions cost in degrees of freedom is nothing
 
@@ -67,40 +67,28 @@ def test_length_of_a_gaussian_vector(size: int) -> None:
         ({"teacher": None}, (8, 8)),
         ({"alignment": 0.5}, (6, 6)),
         ({"mean": 2.0}, (7, 7)),
-        ({"directions": "orthogonal"}, (8, 8)),
-        ({"strengths": [[40.0] * 5 + [9.0] * 3] * 2}, (2, 2, 4, 4)),
-        ({"strengths": [[40.0] * 8, [1.0]]}, (6,)),
-        ({"strengths": [[40.0, 30.0]] * 2}, ()),
+        ({"chance": False}, (8, 8)),
+        ({"strengths": ((40.0,) * 5 + (9.0,) * 3,) * 2}, (2, 2, 4, 4)),
+        ({"strengths": ((40.0,) * 8, (1.0,))}, (6,)),
+        ({"strengths": ((40.0, 30.0),) * 2}, ()),
     ],
 )
 def test_which_directions_are_alike(changes: dict[str, Any], groups: tuple[int, ...]) -> None:
-    strengths = changes.pop("strengths", [[40.0] * 8] * 2)
-    geometry = typical_geometry(1000, [0.4, 0.6], strengths, **changes)
+    settings = {"strengths": ((40.0,) * 8,) * 2} | changes
+    geometry = typical_geometry(1000, (0.4, 0.6), **settings)
     reduced = grouped(geometry)
     assert tuple(sorted(reduced.groups)) == groups
     assert reduced.special == geometry.special
-    assert reduced.mean_trace == pytest.approx(geometry.mean_trace, rel=1e-3)
+    assert mean_trace(reduced) == pytest.approx(mean_trace(geometry), rel=1e-3)
     for c in range(2):  # the label's law is untouched
         before, after = (g.teacher @ g.covariances[c] @ g.teacher for g in (geometry, reduced))
         assert after == pytest.approx(before, abs=1e-12)
 
 
-@pytest.mark.parametrize("rank", [2, 5, 20])
-def test_typical_overlaps_of_several_spikes(rank: int) -> None:
-    """‖Σ̄‖, which sets the scale of the labels, as the mean over drawn spikes has it."""
-    n, theta, rng = 800, 100.0, np.random.default_rng(1)
-    drawn = []
-    for _ in range(60):
-        spikes = [np.linalg.qr(rng.standard_normal((n, rank)))[0] for _ in range(2)]
-        cosine = np.linalg.svd(spikes[0].T @ spikes[1], compute_uv=False)[0]
-        drawn.append(1 + 0.5 * theta * (1 + cosine))
-    geometry = typical_geometry(n, [0.5, 0.5], [[theta] * rank] * 2)
-    error = np.std(drawn, ddof=1) / math.sqrt(len(drawn))
-    expected = 1 / float(geometry.teacher @ geometry.teacher)
-    assert abs(np.mean(drawn) - expected) < 4 * error + 0.002 * expected
-    coherent = 1 + 0.5 * theta * (1 + rank * math.sqrt(2 / (math.pi * n)))
-    if rank == 20:  # as if all overlaps had one sign
-        assert abs(np.mean(drawn) - coherent) > 0.1 * expected
+def mean_trace(geometry: Geometry) -> float:
+    """tr Σ̄, with all directions of each group."""
+    sizes = np.array([1] * geometry.single + list(geometry.groups))
+    return geometry.dim + float(sizes @ (geometry.mean_covariance.diagonal() - 1))
 
 
 def test_alignment_is_no_chance() -> None:
@@ -108,33 +96,25 @@ def test_alignment_is_no_chance() -> None:
     first = np.linalg.qr(rng.standard_normal((n, 2 * rank)))[0]
     other = first[:, rank:].copy()
     other[:, 0] = 0.5 * first[:, 0] + math.sqrt(0.75) * first[:, rank]
-    reduced = grouped(
-        geometry_from_arrays(
-            [0.5, 0.5], np.zeros((2, n)), [first[:, :rank], other], [[50.0] * rank] * 2,
-            rng.standard_normal(n),
-        )
-    )  # fmt: skip
+    spikes, strengths = (first[:, :rank], other), (np.full(rank, 50.0),) * 2
+    population = Population(np.full(2, 0.5), np.zeros((2, n)), spikes, strengths)
+    reduced = grouped(drawn_geometry(population, rng.standard_normal(n)))
     assert reduced.groups == (4, 4)
-    spikes = [reduced.directions[f"spike {c}.1"] for c in (1, 2)]
+    leading = [reduced.directions[f"spike {c}.1"] for c in (1, 2)]
     for c in range(2):
-        assert spikes[0] @ reduced.covariances[c] @ spikes[1] == pytest.approx(25.5, rel=0.01)
-
-
-def drawn_geometry(n: int = 800, rank: int = 6, theta: float = 50.0) -> Geometry:
-    rng = np.random.default_rng(0)
-    spikes = [np.linalg.qr(rng.standard_normal((n, rank)))[0] for _ in range(2)]
-    return geometry_from_arrays(
-        [0.5, 0.5], rng.standard_normal((2, n)) / math.sqrt(n), spikes, [[theta] * rank] * 2,
-        rng.standard_normal(n),
-    )  # fmt: skip
+        assert leading[0] @ reduced.covariances[c] @ leading[1] == pytest.approx(25.5, rel=0.01)
 
 
 def test_chance_overlaps_are_left_out_and_nothing_else() -> None:
-    geometry = drawn_geometry()
+    n, rank, rng = 800, 6, np.random.default_rng(0)
+    spikes = tuple(np.linalg.qr(rng.standard_normal((n, rank)))[0] for _ in range(2))
+    means = rng.standard_normal((2, n)) / math.sqrt(n)
+    population = Population(np.full(2, 0.5), means, spikes, (np.full(rank, 50.0),) * 2)
+    geometry = drawn_geometry(population, rng.standard_normal(n))
     reduced = grouped(geometry)
     assert reduced.groups == (3, 3)  # two means and a teacher see three of six spikes
     assert reduced.special == geometry.special
-    assert reduced.mean_trace == pytest.approx(geometry.mean_trace, rel=0.02)
+    assert mean_trace(reduced) == pytest.approx(mean_trace(geometry), rel=0.02)
     for c in range(2):
         for name in ("teacher", "means"):
             before, after = (
@@ -145,48 +125,50 @@ def test_chance_overlaps_are_left_out_and_nothing_else() -> None:
             assert after == pytest.approx(before, rel=1e-9)
 
 
-def both(
-    effort: Effort, **changes: Any
-) -> tuple[Solution, Solution, tuple[Geometry, Labels, Training]]:
-    """The problem direction by direction, and with groups: n so large that both must agree."""
-    settings: dict[str, Any] = {
-        "strengths": [[0.15 * HUGE] * 3], "activation": "relu", "rate": 0.0, "values": None,
-    } | changes  # fmt: skip
-    count = len(settings["strengths"])
-    values = settings["values"]
+def both(level: QuadratureLevel, **changes: Any) -> tuple[Solution, Solution]:
+    """The problem direction by direction, and with groups: n so large that both must agree.
+
+    strengths : of each component, in units of n; labels name the component if there are two
+    """
+    strengths = changes.get("strengths", ((0.15,) * 3,))
+    count, separate = len(strengths), len(strengths) == 2
+    problem = Problem(
+        data={
+            "model": "mixture", "dim": HUGE, "weights": (1 / count,) * count,
+            "rank": 3, "spread": HUGE * sum(map(sum, strengths)) / (3 * count),
+        },
+        labels=COMPONENT if separate else {"model": "single-index"},
+        network={"activation": changes.get("activation", "relu"), "width": HUGE},
+        training={
+            "samples": HUGE, "rate": HUGE * changes.get("rate", 0.0), "gradient": "labels-only",
+        },
+    )  # fmt: skip
+    scaled = tuple(tuple(HUGE * s for s in own) for own in strengths)
     geometry = typical_geometry(
-        HUGE, [1 / count] * count, settings["strengths"],
-        teacher="random" if values is None else None,
-    )  # fmt: skip
-    labels = (
-        Labels(links=(get_activation("relu"),) * count) if values is None else Labels(values=values)
+        HUGE, problem.data.weights, scaled, teacher=None if separate else "random"
     )
-    training = Training(
-        get_activation(settings["activation"]), HUGE, HUGE, HUGE, settings["rate"], 1e-4 * HUGE,
-        1 / geometry.mean_trace, 1 / HUGE, gradient="labels-only",
-    )  # fmt: skip
     reduced = grouped(geometry)
     assert reduced.groups
-    one, two = (solve_tasks([Task(g, labels, training)], effort)[0] for g in (geometry, reduced))
+    one, two = (solve_tasks([Task(problem, g)], level)[0] for g in (geometry, reduced))
     assert isinstance(one, Solution) and isinstance(two, Solution)
-    return one, two, (geometry, labels, training)
+    return one, two
 
 
 CASES: list[dict[str, Any]] = [
     {},
     {"activation": "tanh"},
-    {"activation": "tanh", "rate": 0.03 * HUGE},
-    {"activation": "relu", "rate": 0.03 * HUGE},
-    {"strengths": [[0.02 * HUGE] * 3, []], "values": (1.0, -1.0)},
+    {"activation": "tanh", "rate": 0.03},
+    {"activation": "relu", "rate": 0.03},
+    {"strengths": ((0.02,) * 3, ())},
 ]  # the last one depends on lengths above all
 
 
 @pytest.mark.parametrize("changes", CASES)
 def test_groups_agree_with_direction_by_direction(changes: dict[str, Any]) -> None:
-    fine = replace(Effort.level(1), tolerance=1e-2, most=3000, raised=3, label_nodes=5)
-    if changes.get("values"):  # which is learned to a higher degree
+    fine = replace(QuadratureLevel.at(1), tolerance=1e-2, most=3000, raised=3, label_nodes=5)
+    if "strengths" in changes:  # which is learned to a higher degree
         fine = replace(fine, tolerance=1e-5, longest=40, points=4096)
-    one, two, _ = both(fine, **changes)
+    one, two = both(fine, **changes)
     assert two.nodes < one.nodes
     assert two.test_error == pytest.approx(one.test_error, rel=0.005)
     assert two.train_error == pytest.approx(one.train_error, rel=0.005)
@@ -201,18 +183,18 @@ def test_negative_controls(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if wrong == "angle":
         monkeypatch.setattr(features_module, "angles", lambda *_: (np.ones(1), np.ones(1)))
     elif wrong == "radius":
-        monkeypatch.setattr(features_module, "radius", lambda z, g: 1.1 * radius(z, g))
-    one, two, _ = both(Effort.level(1), **CASES[-1])
+        monkeypatch.setattr(population_module, "radius", lambda z, g: 1.1 * radius(z, g))
+    one, two = both(QuadratureLevel.at(1), **CASES[-1])
     features_module._angular_rule.cache_clear()
     same = two.test_error == pytest.approx(one.test_error, rel=0.02)
     assert same == (wrong == "nothing")
 
 
 def test_learned_function_along_a_direction_of_a_group() -> None:
-    fine = replace(Effort.level(1), tolerance=1e-2, most=3000, raised=3, label_nodes=5)
-    one, two, (_, labels, training) = both(fine, rate=0.03 * HUGE)
+    fine = replace(QuadratureLevel.at(1), tolerance=1e-2, most=3000, raised=3, label_nodes=5)
+    one, two = both(fine, rate=0.03)
     for name in ("teacher", "spike 1.2"):
-        plain, reduced = (learned_function(labels, training, s, name, degree=3) for s in (one, two))
+        plain, reduced = (learned_function(s, name, degree=3) for s in (one, two))
         assert np.allclose(reduced.target, plain.target)
         size = np.abs(plain.learned_coefficients).max()
         gap = reduced.learned_coefficients - plain.learned_coefficients
@@ -222,30 +204,20 @@ def test_learned_function_along_a_direction_of_a_group() -> None:
 @pytest.mark.parametrize("activation", ["tanh", "sigmoid"])
 def test_many_spikes_agree_with_a_plain_simulation(activation: str) -> None:
     """Spikes of six random directions in each component, the theory with their overlaps."""
-    assert_agreement(
-        *simulated_and_predicted(
-            16, 300, rank=6, weighting=0.0, strength=0.74, activation=activation
-        )
-    )
+    assert_agreement(*simulated_and_predicted(16, mixture(300, activation, rank=6, weighting=0.0)))
 
 
 def assert_network_agrees(activation: str, n: int = 300) -> None:
     """Ten orthogonal spikes in each component; the finite-size term is that of section 7."""
-    problem = Problem(
-        data={"model": "mixture", "dim": n, "rank": 10, "directions": "orthogonal"},
-        labels={"model": "single-index"},
-        network={"activation": activation, "width": n},
-        training={"samples": n},
-        scaling={"strength": 0.74, "weighting": 0.0},
-    )
-    prediction = predict(problem)
-    assert prediction.solution is not None and prediction.solution.geometry.groups == (10, 10)
+    problem = orthogonal(n, activation, rank=10, weighting=0.0)
+    solution = conditional(problem)
+    assert solution.geometry.groups == (10, 10)
     rows = simulate(problem, seeds=24).results.rows
     for name in ("test_error", "train_error"):
         measured = np.array([getattr(row, name) for row in rows])
         error = measured.std(ddof=1) / math.sqrt(len(measured))
         allowed = 4 * error + 4.4 / n * measured.mean()
-        assert abs(getattr(prediction, name) - measured.mean()) <= allowed, name
+        assert abs(getattr(solution, name) - measured.mean()) <= allowed, name
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
@@ -270,25 +242,24 @@ def test_harmonics_count_as_degrees_of_freedom(
 
 
 def test_fifty_directions() -> None:
-    geometry = typical_geometry(2000, [0.5, 0.5], [[90.0] * 25] * 2)
-    labels = Labels(links=(get_activation("relu"),) * 2)
-    training = Training(
-        get_activation("tanh"), 1500, 2000, 2000, 3.0, 0.15, 1 / geometry.mean_trace, 1 / 1500
+    problem = Problem(
+        data={"model": "mixture", "dim": 2000, "rank": 25, "spread": 90.0},
+        network={"activation": "tanh", "width": 1500},
+        training={"samples": 2000, "rate": 3.0},
     )
-    solution = predict_mixture(geometry, labels, training)
+    solution = conditional(problem)
     assert solution.status == "ok" and solution.geometry.groups == (24, 24)
     assert solution.types * solution.nodes < 1_000_000
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
 def test_a_draft_is_within_three_percent(activation: str) -> None:
-    geometry = typical_geometry(1000, [0.5, 0.5], [[160.0] * 16] * 2)
-    labels = Labels(links=(get_activation("relu"),) * 2)
-    training = Training(
-        get_activation(activation), 1000, 1000, 1000, 1.0, 0.1, 1 / geometry.mean_trace, 1e-3
+    problem = Problem(
+        data={"model": "mixture", "dim": 1000, "rank": 16, "spread": 160.0},
+        network={"activation": activation, "width": 1000},
+        training={"samples": 1000, "rate": 1.0},
     )
-    full = predict_mixture(geometry, labels, training)
-    draft = predict_mixture(geometry, labels, training, accuracy=0.03)
+    full, draft = conditional(problem), conditional(problem, accuracy=0.03)
     assert draft.status == "draft" and draft.geometry.groups == (15, 15)
     assert draft.test_error == pytest.approx(full.test_error, rel=0.03)
     assert draft.train_error == pytest.approx(full.train_error, rel=0.03)

@@ -18,12 +18,12 @@ from threadpoolctl import threadpool_limits
 
 from onegrad.bench import plain
 from onegrad.bench.precision import Curve, cost_alone, cost_together, relative_variance
-from onegrad.experiments.simulate import reuse_of, run_group
-from onegrad.experiments.spec import Compare, Point
-from onegrad.network.companions import CONTROLS
-from onegrad.network.memory import peak_bytes
-from onegrad.network.pool import Pool
+from onegrad.compute.array_pool import Pool
+from onegrad.control_variates import CONTROLS
+from onegrad.models.memory import peak_bytes
 from onegrad.problem import Problem
+from onegrad.simulation import reuse_of, run_group
+from onegrad.specs.experiment import Compare, Point
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid")
 MODELS = ("network", "hermite")

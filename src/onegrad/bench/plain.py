@@ -88,7 +88,7 @@ def expand(activation: str, degree: int, scale: float) -> Expansion:
         def integrand(z: float) -> float:
             return function(z) * math.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
 
-        # in two halves: relu has its kink at zero
+        # in two halves: relu has its breakpoint at zero
         halves = [
             quad(integrand, *ends, epsabs=1e-13, epsrel=1e-12) for ends in ((-12, 0), (0, 12))
         ]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from onegrad.experiments.results import Estimate
-from onegrad.experiments.schedule import FEWEST_SEEDS
-from onegrad.network.companions import CONTROLS
+from onegrad.control_variates import CONTROLS
+from onegrad.results.rows import Estimate
+from onegrad.runs.schedule import FEWEST_SEEDS
 
 Curve = tuple[str, str]  # activation, model
 

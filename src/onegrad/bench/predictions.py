@@ -11,10 +11,10 @@ from threadpoolctl import threadpool_limits
 
 from onegrad.bench.measure import TARGET, bench_problem, clock
 from onegrad.errors import OnegradError
-from onegrad.experiments.predict import predict
-from onegrad.experiments.simulate import run_group
-from onegrad.experiments.spec import Compare, Point
+from onegrad.prediction import predict
 from onegrad.problem import Problem
+from onegrad.simulation import run_group
+from onegrad.specs.experiment import Compare, Point
 
 _MIXTURE: dict[str, Any] = {
     "data": {"model": "mixture", "dim": 1000},

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.activation import Activation, register
-from onegrad.experiments.coordinate import Status
-from onegrad.experiments.run import run_experiment
-from onegrad.experiments.simulate import run_group
-from onegrad.experiments.spec import Experiment
-from onegrad.hermite import Array
+from onegrad.compute.backend import Array
+from onegrad.gaussian.activation import Activation, register_activation
+from onegrad.runs.coordinator import Status
+from onegrad.runs.run import run_experiment
+from onegrad.simulation import run_group
+from onegrad.specs.experiment import Experiment
 
 CELL = 0.05  # seconds
 
@@ -39,7 +39,7 @@ def overhead(units: int, engine: str, workers: int) -> dict[str, Any]:
     the machine hardly enters. Counted from a third of the units on, so that the start of the
     workers, a second or two once, is left out.
     """
-    register(Activation("sleeping", np.tanh, _slope))
+    register_activation(Activation("sleeping", np.tanh, _slope))
     spec = Experiment.read(
         {
             "data": {"model": "mixture", "dim": 20},

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -13,19 +15,67 @@ from zipfile import BadZipFile
 import numpy as np
 from pydantic import Field, model_validator
 
+from onegrad.compute.backend import Array
+from onegrad.data.base import DataModel, DataNodes
+from onegrad.data.population import Batch
 from onegrad.errors import SpecError, did_you_mean
-from onegrad.hermite import Array
-from onegrad.sections import Section
+
+_MOST_CLASSES = 20  # more distinct labels than this are numbers, not classes
+_FEWEST_IN_CLASS = 10
 
 
-class Arrays(Section):
-    """Inputs x (N × n) and labels y (N), used as they are.
+class RowTable(DataModel):
+    """Inputs (N × n) and labels (N) that are used as they are.
 
     Every repetition splits the rows at random into disjoint parts for the step, for the readout
-    and, with the rest, for the test.
+    and, with the rest, for the test. A subclass has `load`.
     """
 
-    table: ClassVar[str] = "data"
+    known: ClassVar[bool] = False
+    label_models: ClassVar[tuple[str, ...]] = ("given",)
+    own_nodes: ClassVar[bool] = True
+    whole_test: ClassVar[bool] = True
+
+    @abstractmethod
+    def load(self) -> tuple[Array, Array]:
+        """Inputs (N × n) and labels (N)."""
+
+    @property
+    def dim(self) -> int:
+        return int(self.load()[0].shape[1])
+
+    @property
+    def rows(self) -> int:
+        return len(self.load()[1])
+
+    @cached_property
+    def variance(self) -> float:
+        """Sum of the variances of the columns: the trace of the covariance."""
+        return float(self.load()[0].var(axis=0).sum())
+
+    def mean_trace(self, spread: float) -> float:
+        return self.variance
+
+    def bulk_trace(self, spread: float) -> float:
+        """The whole trace: nothing splits bulk from structure here."""
+        return self.variance
+
+    def fingerprint(self) -> dict[str, Any]:
+        return {"model": self.model, "sha256": digest(*self.load())}
+
+    def batch(self, rows: np.ndarray, spread: float, rng: np.random.Generator) -> Batch:
+        x, y = self.load()
+        return Batch(x[rows], y[rows], np.zeros(len(rows), dtype=int))
+
+    def nodes(self, rows: np.ndarray, spread: float) -> DataNodes:
+        x, y = self.load()
+        y = y[rows].astype(float)
+        return DataNodes(x[rows].astype(float), y, label_groups(y))
+
+
+class Arrays(RowTable):
+    """Inputs x (N × n) and labels y (N), as NumPy arrays."""
+
     only_in_python: ClassVar[bool] = True
     model: Literal["arrays"] = "arrays"
     x: np.ndarray = Field(description="a NumPy array of inputs, one row per sample", repr=False)
@@ -49,19 +99,10 @@ class Arrays(Section):
     def load(self) -> tuple[Array, Array]:
         return np.asarray(self.x, dtype=float), np.asarray(self.y, dtype=float)
 
-    @property
-    def dim(self) -> int:
-        return int(self.x.shape[1])
 
-    @property
-    def rows(self) -> int:
-        return len(self.y)
-
-
-class File(Section):
+class File(RowTable):
     """A table of numbers: CSV with a header, or NPZ with arrays `x` and `y`."""
 
-    table: ClassVar[str] = "data"
     model: Literal["file"] = "file"
     path: Path = Field(description="a .csv or .npz file", examples=["my.csv"])
     label: str | None = Field(
@@ -89,6 +130,7 @@ class File(Section):
 
     @cached_property
     def loaded(self) -> tuple[Array, Array]:
+        """The file's inputs and labels, read once."""
         npz = self.path.suffix.lower() == ".npz"
         x, y = read_npz(self.path) if npz else _read_csv(self.path, self.label)
         check_arrays(x, y, "data.path")
@@ -97,13 +139,25 @@ class File(Section):
     def load(self) -> tuple[Array, Array]:
         return self.loaded
 
-    @property
-    def dim(self) -> int:
-        return int(self.loaded[0].shape[1])
 
-    @property
-    def rows(self) -> int:
-        return len(self.loaded[1])
+def label_groups(y: Array) -> np.ndarray:
+    """The class of each sample (S) where labels are classes, else one group for all.
+
+    Classes are up to 20 distinct values, each of at least 10 samples.
+    """
+    values, group = np.unique(y, return_inverse=True)
+    few = len(values) <= _MOST_CLASSES
+    if few and np.bincount(group).min() >= _FEWEST_IN_CLASS:
+        return np.asarray(group)
+    return np.zeros(len(y), dtype=int)
+
+
+def digest(*arrays: np.ndarray) -> str:
+    """SHA-256 of the bytes of arrays, one after the other."""
+    found = hashlib.sha256()
+    for array in arrays:
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
 
 
 def check_arrays(x: np.ndarray, y: np.ndarray, key: str) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field, model_validator
 
+from onegrad.compute.backend import Array
 from onegrad.data.mixture import Mixture
 from onegrad.data.population import Population
 from onegrad.data.spikes import find_spikes
 from onegrad.errors import AssumptionError, SpecError
-from onegrad.hermite import Array
 
 _FEWEST = 3  # samples below which a component has no covariance to speak of
 _REDUCED = 20  # principal directions in which components without labels are looked for
@@ -24,6 +25,7 @@ class FittedMixture(Mixture):
     Strengths are relative to the spread as in any mixture, and the fit sets the spread to 1.
     """
 
+    own_nodes: ClassVar[bool] = True  # too many spikes for a rule
     means: np.ndarray = Field(description="(C, n) means of the components", repr=False)
     spikes: tuple[np.ndarray, ...] = Field(description="n × r_c orthonormal columns", repr=False)
     own_strengths: tuple[np.ndarray, ...] = Field(description="r_c strengths", repr=False)
@@ -42,6 +44,7 @@ class FittedMixture(Mixture):
 
     @property
     def ranks(self) -> tuple[int, ...]:
+        """Spikes of each component."""
         return tuple(len(s) for s in self.own_strengths)
 
     @property
@@ -51,11 +54,15 @@ class FittedMixture(Mixture):
         return np.concatenate([weight * strengths for weight, strengths in pairs])
 
     @property
-    def fingerprint(self) -> str:
+    def source(self) -> str:
+        ranks = ", ".join(str(rank) for rank in self.ranks)
+        return f"Gaussian mixture fitted to the data ({ranks} spikes)"
+
+    def fingerprint(self) -> dict[str, Any]:
         digest = hashlib.sha256(repr(self.weights).encode())
         for array in (self.means, *self.spikes, *self.own_strengths):
             digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
+        return {"model": "fitted", "sha256": digest.hexdigest()}
 
     def population(self, spread: float, rng: np.random.Generator) -> Population:
         """Nothing is drawn."""

@@ -5,14 +5,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
 
+from onegrad.compute.backend import Array
+from onegrad.data.base import DataModel, DataNodes
+from onegrad.data.population import Batch
+from onegrad.declared import Real, Whole
 from onegrad.errors import SpecError
-from onegrad.hermite import Array
-from onegrad.sections import Real, Section, Whole
+
+_LABELS = np.array([1.0, -1.0])
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class ImagePopulation:
         return len(self.pixels)
 
     def components(self, rows: np.ndarray) -> np.ndarray:
+        """0 for rows of the first class, 1 for those of the second."""
         return rows % 2
 
     def structure(self, rows: np.ndarray) -> Array:
@@ -67,13 +72,18 @@ class ImagePopulation:
         return np.asarray(pair.ravel())
 
 
-class Images(Section):
+class Images(DataModel):
     """What the image data sets share: which classes, how they are centred, how strong they are.
 
     The spread θ, here the trace of the images' own covariance, comes from [scaling] or `spread`.
+    A subclass has `images`, and as class variables how many there are of each class (`per_class`)
+    and how many pixels an image has.
     """
 
-    table: ClassVar[str] = "data"
+    known: ClassVar[bool] = False
+    label_models: ClassVar[tuple[str, ...]] = ("component", "given")
+    takes_spread: ClassVar[bool] = True
+    own_nodes: ClassVar[bool] = True
     per_class: ClassVar[tuple[int, ...]]
     pixels: ClassVar[int]
     classes: tuple[Whole, Whole] = Field(
@@ -111,6 +121,22 @@ class Images(Section):
         return self.pixels
 
     @property
+    def components(self) -> int:
+        return 2
+
+    @property
+    def structured(self) -> bool:
+        return True
+
+    def bulk_trace(self, spread: float) -> float:
+        """All of it: structure over hundreds of directions is bulk too, unless `bulk` says no."""
+        return self.mean_trace(spread) if self.bulk == "all" else float(self.dim)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Where the images lie does not matter: their contents are checked."""
+        return self.model_dump(mode="json", exclude_none=True, exclude={"path"})
+
+    @property
     def rows(self) -> int:
         """Images of both classes together, the same number of each."""
         return 2 * min(self.stretch(c).stop - self.stretch(c).start for c in self.classes)
@@ -126,13 +152,28 @@ class Images(Section):
     def images(self) -> tuple[np.ndarray, np.ndarray]:
         """All pixels (N × n) and labels (N), as published."""
 
-    def population(self) -> ImagePopulation:
+    def both_classes(self) -> ImagePopulation:
         """The images of the two classes, ready to be sampled; kept for the next repetition."""
-        return _population(self.model_copy(update={"spread": None}))
+        return _both_classes(self.model_copy(update={"spread": None}))
+
+    def split(self, rng: np.random.Generator) -> np.ndarray:
+        return self.both_classes().order(rng)
+
+    def batch(self, rows: np.ndarray, spread: float, rng: np.random.Generator) -> Batch:
+        """Those images under white noise, labelled +1 and −1."""
+        images = self.both_classes()
+        component = images.components(rows)
+        return Batch(images.sample(rows, spread, rng), _LABELS[component], component)
+
+    def nodes(self, rows: np.ndarray, spread: float) -> DataNodes:
+        images = self.both_classes()
+        component = images.components(rows)
+        x = np.sqrt(spread) * images.structure(rows)
+        return DataNodes(x, _LABELS[component], component, noise=1.0)
 
 
 @lru_cache(maxsize=4)
-def _population(data: Images) -> ImagePopulation:
+def _both_classes(data: Images) -> ImagePopulation:
     pixels, labels = data.images()
     first, second = (pixels[labels == c][data.stretch(c)] for c in data.classes)
     return ImagePopulation.of(first, second, data.centring)

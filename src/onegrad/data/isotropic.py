@@ -7,21 +7,19 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from onegrad.data.base import DataModel
 from onegrad.data.population import Population
-from onegrad.sections import Count, Section
+from onegrad.declared import Count
 
 
-class Isotropic(Section):
+class Isotropic(DataModel):
     """Standard Gaussian inputs: the setting of Moniri et al. (2024)."""
 
-    table: ClassVar[str] = "data"
+    isotropic: ClassVar[bool] = True
     model: Literal["isotropic"] = "isotropic"
     dim: Count = Field(description="number of inputs n", examples=[1000])
 
     def population(self, spread: float, rng: np.random.Generator) -> Population:
+        """N(0, I): nothing is drawn."""
         none = np.zeros((self.dim, 0))
         return Population(np.ones(1), np.zeros((1, self.dim)), (none,), (np.zeros(0),))
-
-    @property
-    def fixed_counts(self) -> bool:
-        return False

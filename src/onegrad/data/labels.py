@@ -8,11 +8,11 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, PlainSerializer
 
-from onegrad.activation import Activation, get_activation
+from onegrad.compute.backend import Array
 from onegrad.data.population import Population
-from onegrad.errors import SpecError
-from onegrad.hermite import Array
-from onegrad.sections import Real, Section
+from onegrad.declared import Real, Section
+from onegrad.errors import AssumptionError, SpecError
+from onegrad.gaussian.activation import Activation, get_activation
 
 
 def _link(value: Any) -> Any:
@@ -65,14 +65,45 @@ class Teacher:
         return y
 
     def labels(self, x: Array, component: np.ndarray, noise: Array) -> Array:
+        """E[y | x, component] plus the label noise, given as standard Gaussians (m)."""
         y = self.mean(x, component)
         return y + self.noise * noise if self.noise else y
 
 
-class SingleIndex(Section):
-    """y = link(ξᵀx) + noise with ‖ξ‖ = 1/√‖Σ̄‖, as in Demir & Dogan (2025)."""
+class LabelModel(Section):
+    """What a problem asks of its labels; the defaults are those of labels that came with the data.
+
+    A subclass has a field or class variable `noise`, the standard deviation of the label noise.
+    """
 
     table: ClassVar[str] = "labels"
+
+    @property
+    def component_values(self) -> tuple[float, ...] | None:
+        """y of each component before noise, where labels tell the component; else None."""
+        return None
+
+    def component_links(self, components: int) -> tuple[Activation, ...] | None:
+        """The teacher's link in each component; None where no teacher labels."""
+        return None
+
+    def check(self, components: int, structured: bool) -> None:
+        """Refuse what does not fit the data: called when a Problem is put together."""
+
+    def teacher(
+        self, population: Population, rng: np.random.Generator, orthogonal: bool
+    ) -> Teacher:
+        """The label rule of one draw; `orthogonal`: without chance overlaps with the spikes."""
+        raise AssumptionError("labels that came with the data have no teacher")
+
+    def of_rows(self, y: Array, component: np.ndarray) -> Array:
+        """The labels (m) of rows that came with the labels y and are of these components."""
+        return y
+
+
+class SingleIndex(LabelModel):
+    """y = link(ξᵀx) + noise with ‖ξ‖ = 1/√‖Σ̄‖, as in Demir & Dogan (2025)."""
+
     model: Literal["single-index"] = "single-index"
     link: Link = Field(
         default_factory=lambda: get_activation("relu"),
@@ -91,17 +122,20 @@ class SingleIndex(Section):
 
     @property
     def links(self) -> tuple[Activation, ...]:
+        """The link of all components, or one for each."""
         return self.link if isinstance(self.link, tuple) else (self.link,)
 
-    def check(self, components: int, rank: int) -> None:
-        """Refuse what does not fit the data: called when a Problem is put together."""
+    def component_links(self, components: int) -> tuple[Activation, ...]:
+        return self.links * components if len(self.links) == 1 else self.links
+
+    def check(self, components: int, structured: bool) -> None:
         if len(self.links) not in (1, components):
             raise SpecError.of(
                 "labels.link", [link.name for link in self.links],
                 f"must be one link, or one per component ({components})",
                 f'For example "{self.links[0].name}"',
             )  # fmt: skip
-        if self.direction == "spikes" and rank == 0:
+        if self.direction == "spikes" and not structured:
             raise SpecError.of(
                 "labels.direction", self.direction, "needs data with spikes",
                 'Use direction = "random", or data.model = "mixture" with rank ≥ 1',
@@ -120,10 +154,9 @@ class SingleIndex(Section):
         return Teacher(direction, self.links, None, self.noise)
 
 
-class ComponentLabels(Section):
+class ComponentLabels(LabelModel):
     """y tells the component: +1 and −1 for two of them."""
 
-    table: ClassVar[str] = "labels"
     model: Literal["component"] = "component"
     values: tuple[Real, ...] | None = Field(
         default=None, max_length=100,
@@ -134,7 +167,7 @@ class ComponentLabels(Section):
         examples=[0.0],
     )  # fmt: skip
 
-    def check(self, components: int, rank: int) -> None:
+    def check(self, components: int, structured: bool) -> None:
         if self.values is None and components != 2:
             raise SpecError.of(
                 "labels.values", None,
@@ -151,22 +184,21 @@ class ComponentLabels(Section):
     def teacher(
         self, population: Population, rng: np.random.Generator, orthogonal: bool
     ) -> Teacher:
-        return Teacher(np.zeros(population.dim), (), self.label_values, self.noise)
+        return Teacher(np.zeros(population.dim), (), np.array(self.component_values), self.noise)
 
     @property
-    def label_values(self) -> Array:
-        """The label of each component."""
-        return np.array(self.values if self.values is not None else (1.0, -1.0))
+    def component_values(self) -> tuple[float, ...]:
+        return self.values if self.values is not None else (1.0, -1.0)
+
+    def of_rows(self, y: Array, component: np.ndarray) -> Array:
+        return np.array(self.component_values)[component]
 
 
-class GivenLabels(Section):
+class GivenLabels(LabelModel):
     """The labels that came with the data: a column of the file, an array, or the class (±1)."""
 
-    table: ClassVar[str] = "labels"
     model: Literal["given"] = "given"
-
-    def check(self, components: int, rank: int) -> None:
-        return None
+    noise: ClassVar[float] = 0.0
 
 
 Labels = Annotated[SingleIndex | ComponentLabels | GivenLabels, Field(discriminator="model")]

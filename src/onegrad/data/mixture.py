@@ -8,22 +8,23 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
+from onegrad.compute.backend import Array
+from onegrad.data.base import DataModel
 from onegrad.data.population import Population
+from onegrad.declared import Count, Real, Whole
 from onegrad.errors import SpecError
-from onegrad.hermite import Array
-from onegrad.sections import Count, Real, Section, Whole
 
 _Weight = Annotated[Real, Field(ge=0, le=1)]
 _Strength = Annotated[Real, Field(ge=0, le=1e6)]
 
 
-class Mixture(Section):
+class Mixture(DataModel):
     """x ~ Σ_c ρ_c N(μ_c, I + Σ_i θ·s_{c,i} γ_{c,i}γ_{c,i}ᵀ): the setting of Demir & Dogan (2025).
 
     The spread θ comes from [scaling], or from `spread` here.
     """
 
-    table: ClassVar[str] = "data"
+    takes_spread: ClassVar[bool] = True
     model: Literal["mixture"] = "mixture"
     dim: Count = Field(description="number of inputs n", examples=[1000])
     weights: tuple[_Weight, ...] = Field(
@@ -98,11 +99,23 @@ class Mixture(Section):
         return self
 
     @property
+    def components(self) -> int:
+        return len(self.weights)
+
+    @property
+    def structured(self) -> bool:
+        return self.rank > 0
+
+    @property
     def fixed_counts(self) -> bool:
         return self.counts == "proportional"
 
+    def mean_trace(self, spread: float) -> float:
+        return self.dim + spread * float(self.relative_strengths.sum())
+
     @property
     def relative_strengths(self) -> Array:
+        """Strength of each spike over θ (rank), the same in every component."""
         return np.ones(self.rank) if self.strengths is None else np.array(self.strengths)
 
     def population(self, spread: float, rng: np.random.Generator) -> Population:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from onegrad.hermite import Array
+from onegrad.compute.backend import Array
 
 _CACHED = 1 << 16  # numbers drawn at once, so that means and spikes are added in the cache
 
@@ -40,10 +40,12 @@ class Population:
 
     @property
     def dim(self) -> int:
+        """n: number of inputs."""
         return int(self.means.shape[1])
 
     @property
     def components(self) -> int:
+        """Number of components."""
         return len(self.weights)
 
     @property

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onegrad.hermite import Array
+from onegrad.compute.backend import Array
 
 _TRACY_WIDOM = 3.3  # 99.9 % quantile of the largest eigenvalue's law, in its own scale
 FEWEST_COLUMNS = 10  # columns below which "bulk" means nothing
@@ -28,6 +28,7 @@ class Spikes:
 
     @property
     def count(self) -> int:
+        """How many spikes there are."""
         return len(self.strengths)
 
 

@@ -9,8 +9,8 @@ from typing import Literal, cast
 
 import numpy as np
 
+from onegrad.compute.backend import Array
 from onegrad.errors import SpecError
-from onegrad.hermite import Array
 
 Task = Literal["regression", "classification"]
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from onegrad.activation import Activation
+from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 from onegrad.estimators.rows import Block, Rows
-from onegrad.hermite import Array
+from onegrad.gaussian.activation import Activation
 from onegrad.randomness import Streams
 
 _BIAS = 0.5  # standard deviation of the biases, in units of a preactivation's

@@ -13,12 +13,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from onegrad.activation import Activation, get_activation
+from onegrad.compute.backend import Array
 from onegrad.errors import SpecError
 from onegrad.estimators.first_layer import FirstLayer, prepare_step
 from onegrad.estimators.readout import BlockReadout, fit_in_blocks
 from onegrad.estimators.rows import Rows, rows_in_block
-from onegrad.hermite import Array
+from onegrad.gaussian.activation import Activation, get_activation
 from onegrad.randomness import Streams
 
 AUTOMATIC_RATES = (0.0, 1.0, 8.0, 64.0)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
+from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 from onegrad.estimators.first_layer import FirstLayer
 from onegrad.estimators.rows import Rows
-from onegrad.hermite import Array
 
 # relative to the mean variance of a feature
 AUTOMATIC_RIDGES = tuple(10.0 ** (0.5 * j) for j in range(-14, 3))

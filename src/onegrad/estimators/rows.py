@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.hermite import Array
+from onegrad.compute.backend import Array
 
 _BLOCK_NUMBERS = 1 << 23  # numbers in one block of features: 64 MB
 

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Response, WebSocket, WebSocketDisconnect
 
+from onegrad.compute.threads import cores
 from onegrad.explorer.bounds import PAGES
 from onegrad.explorer.cache import Cache
 from onegrad.explorer.controls import about
 from onegrad.explorer.guard import Guard
-from onegrad.explorer.pool import Lane, cores
 from onegrad.explorer.session import Session
+from onegrad.explorer.worker_pool import WorkerPool
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -31,8 +32,8 @@ class Hub:
     """The pages that are open, and the workers that they share; without pages no workers."""
 
     def __init__(self) -> None:
-        self.theory = Lane(max(2, min(4, cores())))
-        self.simulation = Lane(min(4, cores()), niceness=10)
+        self.theory = WorkerPool(max(2, min(4, cores())))
+        self.simulation = WorkerPool(min(4, cores()), niceness=10)
         self.cache = Cache()
         self.pages = 0
         self._ending: asyncio.Task[None] | None = None

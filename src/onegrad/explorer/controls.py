@@ -14,17 +14,13 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from onegrad import __version__
-from onegrad.activation import Activation, names
-from onegrad.experiments.citations import bibliography
-from onegrad.experiments.spec import (
-    TABLES,
-    preset_groups,
-    preset_path,
-)
+from onegrad.declared import allowed, read_toml
+from onegrad.explorer.bounds import DATA_MODELS
 from onegrad.figures.style import COLOURS, LABELS, MARKS, RATIOS
-from onegrad.sections import allowed, read_toml
+from onegrad.gaussian.activation import Activation, names
+from onegrad.specs.citations import bibliography
+from onegrad.specs.experiment import TABLES, preset_groups, preset_path
 
-_PAGE_MODELS = ("isotropic", "mixture")
 _MIXED = ("regression", "classification")
 _ALONE = ("isotropic",)
 _ALL = (*_MIXED, *_ALONE)
@@ -203,7 +199,7 @@ def presets() -> list[dict[str, Any]]:
         entries = []
         for name, title in members:
             tables = read_toml(preset_path(name))
-            if tables["data"]["model"] in _PAGE_MODELS:
+            if tables["data"]["model"] in DATA_MODELS:
                 entries.append({"name": name, "title": title, "tables": tables})
         if entries:
             groups.append({"source": source, "presets": entries})

@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from onegrad.declared import Section, Whole, override
 from onegrad.errors import SpecError
-from onegrad.experiments.plan import TOGETHER
-from onegrad.experiments.spec import Experiment
 from onegrad.explorer.bounds import (
+    DATA_MODELS,
     MESSAGE_BYTES,
     POINTS,
     RUNS,
@@ -22,12 +22,12 @@ from onegrad.explorer.bounds import (
     check_simulation,
     check_theory,
 )
-from onegrad.sections import Section, Whole, override
+from onegrad.specs.experiment import Experiment
+from onegrad.specs.sweep import ZIP
 
 Kind = Literal["curve", "map", "spectrum", "features", "simulate", "draw", "spec", "stop"]
 SIMULATIONS = ("simulate", "draw")
 _TYPE = re.compile(r'\s*\{\s*"type"\s*:\s*"(\w+)"')
-_DATA = ("isotropic", "mixture")  # other models name a file, which a page must not do
 
 
 class Message(Section):
@@ -113,10 +113,10 @@ def _sweep_of(tables: Mapping[str, Any]) -> Mapping[str, Any]:
     sweep = tables.get("sweep", {})
     if not isinstance(sweep, Mapping):
         raise SpecError.of("sweep", sweep, "must be a table of lists", "Write [sweep]")
-    tied = sweep.get(TOGETHER, {})
+    tied = sweep.get(ZIP, {})
     if not isinstance(tied, Mapping):
-        raise SpecError.of(f"sweep.{TOGETHER}", tied, "must be a table of lists")
-    alone = {key: values for key, values in sweep.items() if key != TOGETHER}
+        raise SpecError.of(f"sweep.{ZIP}", tied, "must be a table of lists")
+    alone = {key: values for key, values in sweep.items() if key != ZIP}
     for key, values in (*alone.items(), *tied.items()):
         if not isinstance(values, list):
             raise SpecError.of(
@@ -136,9 +136,9 @@ def _refuse_what_is_outside(tables: Mapping[str, Any], sweep: Mapping[str, Any])
     """A page never names a file or a device: only data that are drawn, on the processor."""
     data = tables.get("data")
     model = data.get("model") if isinstance(data, Mapping) else None
-    if model not in _DATA:
+    if model not in DATA_MODELS:
         raise SpecError.of(
-            "data.model", model, f"must be one of {', '.join(_DATA)} on the page",
+            "data.model", model, f"must be one of {', '.join(DATA_MODELS)} on the page",
             "Use `onegrad run` for data of your own",
         )  # fmt: skip
     compare = tables.get("compare")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from onegrad.errors import OnegradError
 from onegrad.explorer.bounds import MESSAGE_BYTES, PAGES
-from onegrad.explorer.pool import one_thread_each
+from onegrad.explorer.worker_pool import one_thread_each
 
 PORT = 8471
 _INSTALL = 'the explorer needs a few more packages: pip install "onegrad[explore]"'

@@ -13,16 +13,10 @@ from typing import Any
 from onegrad.errors import SpecError
 from onegrad.explorer.bounds import SIMULATION_SECONDS, THEORY_SECONDS
 from onegrad.explorer.cache import Cache
-from onegrad.explorer.pool import Lane, Task
-from onegrad.explorer.requests import (
-    SIMULATIONS,
-    Request,
-    channel_of,
-    read_request,
-    request_number,
-)
+from onegrad.explorer.requests import SIMULATIONS, Request, channel_of, read_request, request_number
 from onegrad.explorer.toml_text import to_toml
 from onegrad.explorer.work import fault
+from onegrad.explorer.worker_pool import PageTask, WorkerPool
 
 _log = logging.getLogger(__name__)
 _numbers = itertools.count(1)
@@ -40,42 +34,46 @@ class Session:
     """
 
     def __init__(
-        self, theory: Lane, simulation: Lane, cache: Cache, send: Callable[[str], Awaitable[None]]
+        self,
+        theory: WorkerPool,
+        simulation: WorkerPool,
+        cache: Cache,
+        send: Callable[[str], Awaitable[None]],
     ) -> None:
         self._page = next(_numbers)
-        self._lanes = {"theory": theory, "simulation": simulation}
+        self._pools = {"theory": theory, "simulation": simulation}
         self._cache = cache
         self._send = send
         self._loop = asyncio.get_running_loop()
-        self._tasks: dict[str, list[Task]] = {"theory": [], "simulation": []}
+        self._tasks: dict[str, list[PageTask]] = {"theory": [], "simulation": []}
         self._current: dict[str, int] = {"theory": 0, "simulation": 0}
         self._ready: dict[str, list[tuple[int, Any]]] = {"theory": [], "simulation": []}
         self._left: dict[str, int] = {"theory": 0, "simulation": 0}
         self._held: Request | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._tray: list[tuple[str, str]] = []
+        self._inbox: list[tuple[str, str]] = []
         self._come = asyncio.Event()
         self._wake = asyncio.Event()
         self._notes: list[dict[str, Any]] = []  # one per message of the page, so bounded by them
 
     def receive(self, text: str) -> None:
-        """Put a message into the tray; of those that replace each other the last one stays."""
+        """Put a message into the queue; of those that replace each other the last one stays."""
         replaces = channel_of(text)
         if replaces:
-            self._tray = [m for m in self._tray if m[0] != replaces]
-        self._tray.append((replaces, text))
+            self._inbox = [m for m in self._inbox if m[0] != replaces]
+        self._inbox.append((replaces, text))
         self._come.set()
 
     async def work(self) -> None:
-        """Read what lies in the tray, one message after the other, for as long as it is open.
+        """Read what lies in the queue, one message after the other, for as long as it is open.
 
         A page that sends faster than the server reads has most of its messages replaced unread.
         """
         while True:
             await self._come.wait()
             self._come.clear()
-            while self._tray:
-                self._read(self._tray.pop(0)[1])
+            while self._inbox:
+                self._read(self._inbox.pop(0)[1])
                 await asyncio.sleep(0)  # the other pages' turn
 
     def _read(self, text: str) -> None:
@@ -138,7 +136,7 @@ class Session:
     @property
     def backlog(self) -> int:
         """Messages of the page not read yet, and notes to it not sent yet."""
-        return len(self._notes) + len(self._tray)
+        return len(self._notes) + len(self._inbox)
 
     def close(self) -> None:
         """The page is gone: so is its work."""
@@ -170,14 +168,14 @@ class Session:
                 missing.append(piece)
             else:
                 self._take(channel, number, piece.index, known)
-        lane = self._lanes[channel]
-        tasks = [self._task(channel, number, some) for some in chunks(missing, lane.size)]
+        pool = self._pools[channel]
+        tasks = [self._task(channel, number, some) for some in chunks(missing, pool.size)]
         self._tasks[channel] = tasks
         if tasks:
-            lane.submit(tasks)
+            pool.submit(tasks)
 
-    def _task(self, channel: str, number: int, pieces: list[Piece]) -> Task:
-        def deliver(answers: Any) -> None:  # called in a thread of the lane
+    def _task(self, channel: str, number: int, pieces: list[Piece]) -> PageTask:
+        def deliver(answers: Any) -> None:  # called in a thread of the pool
             self._loop.call_soon_threadsafe(come, answers)
 
         def come(answers: Any) -> None:
@@ -193,7 +191,7 @@ class Session:
         seconds = THEORY_SECONDS * len(pieces) if theory else SIMULATION_SECONDS
         tables = [piece.tables for piece in pieces]
         kind, options = pieces[0].kind, pieces[0].options
-        task = Task(
+        task = PageTask(
             self._page, kind, tables, options, seconds, deliver, bool(options.get("coarse"))
         )
         return task

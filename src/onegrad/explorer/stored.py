@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from onegrad.control_variates import CONTROLS
 from onegrad.errors import SpecError
-from onegrad.experiments.plan import TOGETHER
-from onegrad.experiments.results import Results, Row
-from onegrad.experiments.spec import sweepable_keys
-from onegrad.experiments.store import MODEL_VERSIONS, StoreError
 from onegrad.explorer.controls import stored_axis
 from onegrad.explorer.work import finite
-from onegrad.network.companions import CONTROLS
+from onegrad.results.rows import Results, Row
+from onegrad.runs.store import MODEL_VERSIONS, StoreError
+from onegrad.specs.experiment import sweepable_keys
+from onegrad.specs.sweep import ZIP
 
 
 def open_stored(folder: Path) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def open_stored(folder: Path) -> dict[str, Any]:
     tables["compare"] = {"models": models, "seeds": seeds, **first.get("compute", {})}
     known = sweepable_keys()  # two runs in one folder may differ in more
     sweep = tables["sweep"] = _sweep(list(flat.values()), [key for key in swept if key in known])
-    lists = {**sweep.get(TOGETHER, {}), **{k: v for k, v in sweep.items() if k != TOGETHER}}
+    lists = {**sweep.get(ZIP, {}), **{k: v for k, v in sweep.items() if k != ZIP}}
     axes = [stored_axis(key, values) for key, values in lists.items()]
     summaries = [summary.as_json() for summary in results.summaries()]
     return {
@@ -111,8 +111,8 @@ def _sweep(points: list[dict[str, Any]], swept: list[str]) -> dict[str, Any]:
         known = [row for row in rows.values() if row[0] is not None]
         known.sort(key=lambda row: (str(type(row[0])), row[0]))
         lists = {key: [row[i] for row in known] for i, key in enumerate(keys)}
-        if len(keys) > 1 and TOGETHER not in sweep:
-            sweep[TOGETHER] = lists
+        if len(keys) > 1 and ZIP not in sweep:
+            sweep[ZIP] = lists
         else:
             sweep |= lists
     return sweep

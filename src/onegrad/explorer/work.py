@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.data.mixture import Mixture
+from onegrad import spectra
+from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, OnegradError
-from onegrad.experiments.predict import Prediction, predict_curve
-from onegrad.experiments.simulate import run_group
-from onegrad.experiments.spec import Experiment
-from onegrad.experiments.spectrum import limiting_spectrum, spectrum_report
-from onegrad.hermite import Array, sqrt_factorial
+from onegrad.gaussian.polynomials import sqrt_factorial
+from onegrad.predicted import Prediction
+from onegrad.prediction import predict, predict_curve
 from onegrad.problem import Problem
-from onegrad.theory.bulk import Bulk
+from onegrad.simulation import run_group
+from onegrad.specs.experiment import Experiment
+from onegrad.theory.isotropic.bulk import Bulk
+from onegrad.theory.options import ACCURATE, DRAFT, Theory
 
-_ACCURATE = 0.01
-_DRAFT = 0.03  # from here on `predict` does without a second resolution
 _DEGREES = 7
 _GRID = 240
 _BINS = 60
@@ -32,7 +32,7 @@ Tables = Mapping[str, Any]
 
 
 def perform(kind: str, tables: Sequence[Tables], options: Mapping[str, Any]) -> list[Any]:
-    """One answer for each of the tables; what onegrad refuses is {"error": advice}."""
+    """One answer for each of the tables; a failure is {"error": advice}."""
     if kind in _ALONE:
         return [_guarded(_ALONE[kind], t, options) for t in tables]
     answers = _guarded(_TOGETHER[kind], tables, options)
@@ -71,7 +71,7 @@ def finite(value: Any) -> Any:
 
 def theory(tables: Sequence[Tables], coarse: bool) -> list[dict[str, Any]]:
     """Errors of the points of a curve, as `onegrad predict` gives them."""
-    return [_errors(said) for said in _predicted(_problems(tables), coarse)]
+    return [_errors(found) for found in predict_curve(_problems(tables), _theory(coarse))]
 
 
 def map_cells(tables: Sequence[Tables], coarse: bool, gain: bool) -> list[dict[str, Any]]:
@@ -80,42 +80,34 @@ def map_cells(tables: Sequence[Tables], coarse: bool, gain: bool) -> list[dict[s
     The gain is 1 − (test error)/(test error of the same network without the step).
     """
     problems = _problems(tables)
-    cells = [_errors(said) for said in _predicted(problems, coarse)]
+    cells = [_errors(found) for found in predict_curve(problems, _theory(coarse))]
     for problem, cell in zip(problems, cells, strict=True):
         if "error" not in cell:
             cell["degree"] = None
             with contextlib.suppress(AssumptionError):
                 cell["degree"] = problem.degree
     if gain:
-        before = _predicted([without_step(problem) for problem in problems], coarse)
+        before = predict_curve([without_step(problem) for problem in problems], _theory(coarse))
         for cell, untrained in zip(cells, before, strict=True):
-            if "error" in cell or isinstance(untrained, OnegradError):
-                continue
-            if untrained.test_error > 0:  # nothing to gain where there is no error
+            # nothing to gain where there is no error, or none known (NaN)
+            if "error" not in cell and untrained.test_error > 0:
                 cell["gain"] = 1 - cell["test_error"] / untrained.test_error
     return cells
 
 
-def _errors(said: Prediction | OnegradError) -> dict[str, Any]:
-    if isinstance(said, OnegradError):
-        return {"error": str(said)}
-    return {
-        "test_error": said.test_error,
-        "train_error": said.train_error,
-        "train_objective": said.train_objective,
-        "method": said.method,
-        "error_estimate": said.error_estimate,
-    }
+def _errors(found: Prediction) -> dict[str, Any]:
+    if found.error:
+        return {"error": found.error}
+    names = ("test_error", "train_error", "train_objective", "method", "error_estimate")
+    return {name: getattr(found, name) for name in names}
 
 
 def _problems(tables: Sequence[Tables]) -> list[Problem]:
     return [Problem.from_spec(t) for t in tables]
 
 
-def _predicted(
-    problems: Sequence[Problem], coarse: bool, method: str = "auto"
-) -> Sequence[Prediction | OnegradError]:
-    return predict_curve(problems, method, accuracy=_DRAFT if coarse else _ACCURATE)
+def _theory(coarse: bool, method: str = "auto") -> Theory:
+    return Theory(method, DRAFT if coarse else ACCURATE)
 
 
 def features(
@@ -123,14 +115,13 @@ def features(
 ) -> dict[str, Any]:
     """E[f|t] along one direction, and its coefficients c_j√j!, with or without the step."""
     problem = Problem.from_spec(tables)
-    (said,) = _predicted([problem if step else without_step(problem)], coarse, "conditional")
-    if isinstance(said, OnegradError):
-        raise said
-    known = said.directions
+    shown = problem if step else without_step(problem)
+    prediction = predict(shown, _theory(coarse, "conditional"))
+    known = prediction.directions
     if direction not in known and known:
         direction = known[0]
-    count = len(problem.data.weights) if isinstance(problem.data, Mixture) else 1
-    found = said.learned(direction, min(component, count - 1), _DEGREES)
+    count = problem.components
+    found = prediction.learned(direction, min(component, count - 1), _DEGREES)
     scale = sqrt_factorial(_DEGREES)
     return {
         "directions": list(known),
@@ -141,13 +132,13 @@ def features(
         "target": found.target,
         "learned_coefficients": found.learned_coefficients * scale,
         "target_coefficients": found.target_coefficients * scale,
-        "test_error": said.test_error,
+        "test_error": prediction.test_error,
     }
 
 
 def spectrum(tables: Tables) -> dict[str, Any]:
     """Limiting densities of the singular values, and the spikes, of weights and features."""
-    limit = limiting_spectrum(Problem.from_spec(tables))
+    limit = spectra.limiting_spectrum(Problem.from_spec(tables))
     spike = limit.weight_spike
     return {
         "degree": limit.degree,
@@ -166,7 +157,7 @@ def spectrum(tables: Tables) -> dict[str, Any]:
 
 def spikes(tables: Tables) -> dict[str, Any]:
     """Only where the spikes stand: for their path as the step grows."""
-    limit = limiting_spectrum(Problem.from_spec(tables))
+    limit = spectra.limiting_spectrum(Problem.from_spec(tables))
     spike = limit.weight_spike
     return {
         "weights": [spike.singular_value] if spike.present else [],
@@ -176,7 +167,7 @@ def spikes(tables: Tables) -> dict[str, Any]:
 
 def draw(tables: Tables, seed: int) -> dict[str, Any]:
     """Histograms of one trained network, and the spikes counted in it."""
-    report = spectrum_report(Problem.from_spec(tables), seed)
+    report = spectra.spectrum(Problem.from_spec(tables), seed)
     return {
         "weights": _histogram(report.weight_values[1], report.weight_bulk)
         | {"spikes": report.weights.singular_values[: report.weights.spikes]},
@@ -196,7 +187,7 @@ def without_step(problem: Problem) -> Problem:
     tables = problem.model_dump(mode="json", exclude_none=True)
     tables["training"]["rate"] = 0.0
     tables["scaling"] = {}
-    if isinstance(problem.data, Mixture):
+    if "spread" in type(problem.data).model_fields:  # θ came with [scaling]
         tables["data"]["spread"] = problem.spread
     return Problem.from_spec(tables)
 
@@ -205,8 +196,7 @@ def _density(bulk: Bulk) -> dict[str, Any]:
     """The density of singular values s, from that of eigenvalues s², without the atom at 0."""
     edge = math.sqrt(bulk.edge)
     values = np.linspace(1e-4, 1.02 * edge, _GRID)
-    density = 2 * values * bulk.density(values**2) / (1 - bulk.atom)
-    return {"edge": edge, "values": values, "density": density}
+    return {"edge": edge, "values": values, "density": bulk.singular_density(values)}
 
 
 def _histogram(values: Array, bulk: Bulk) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from onegrad.experiments.results import Results
-from onegrad.experiments.spec import Experiment
+from onegrad.results.rows import Results
+from onegrad.specs.experiment import Experiment
 
 
 def caption(experiment: Experiment, results: Results, *remarks: str) -> str:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onegrad.experiments.results import Results, Summary
-from onegrad.experiments.spec import Experiment
 from onegrad.figures.caption import caption
 from onegrad.figures.style import (
     COLOURS,
@@ -23,6 +21,8 @@ from onegrad.figures.style import (
     quantity_rows,
     save_figure,
 )
+from onegrad.results.rows import Results, Summary
+from onegrad.specs.experiment import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

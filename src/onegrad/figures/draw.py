@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from onegrad.experiments.results import Results
-from onegrad.experiments.spec import Experiment
 from onegrad.figures.curves import save_curves
 from onegrad.figures.maps import save_difference_map, save_map
+from onegrad.results.rows import Results
+from onegrad.specs.experiment import Experiment
 
 KINDS = {"curves": save_curves, "map": save_map, "difference-map": save_difference_map}
 

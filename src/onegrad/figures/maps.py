@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onegrad.experiments.results import Estimate, Results, Row, estimate, relative_difference
-from onegrad.experiments.spec import Experiment
 from onegrad.figures.caption import caption
 from onegrad.figures.style import RC, curve_name, head, label, quantity_rows, save_figure, tick
+from onegrad.results.rows import Estimate, Results, Row, estimate, relative_difference
+from onegrad.specs.experiment import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from onegrad.experiments.results import QUANTITIES, Results
-from onegrad.experiments.spec import Experiment
+from onegrad.results.rows import QUANTITIES, Results
+from onegrad.specs.experiment import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -104,8 +104,8 @@ def quantity_rows(experiment: Experiment, results: Results) -> tuple[list[str], 
 def curve_name(experiment: Experiment, point: dict[str, Any], axes: Sequence[str]) -> str:
     """What tells a curve or a panel apart: the swept keys that are not along the axes."""
     hidden = set(axes)
-    if hidden & set(experiment.together):
-        hidden |= set(experiment.together)
+    if hidden & set(experiment.zipped):
+        hidden |= set(experiment.zipped)
     others = [
         v if isinstance(v, str) else f"{k.rpartition('.')[2]} = {tick(v)}"
         for k, v in point.items()

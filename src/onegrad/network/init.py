@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onegrad.hermite import Array
+from onegrad.compute.backend import Array
 from onegrad.problem import Problem
 from onegrad.randomness import Streams
 

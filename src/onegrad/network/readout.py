@@ -7,17 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from onegrad.backend import lower_gram, namespace, positive_solver, shift_diagonal
+from onegrad.compute.array_pool import Pool
+from onegrad.compute.backend import Array, lower_gram, namespace, positive_solver, shift_diagonal
 from onegrad.errors import ConvergenceError
-from onegrad.hermite import Array
-from onegrad.network.pool import Pool
-from onegrad.network.refine import (
-    Multiply,
-    refined,
-    rounded_solution,
-    times,
-    transposed_times,
-)
+from onegrad.network.refine import Multiply, refined, rounded_solution, times, transposed_times
 
 
 @dataclass(frozen=True)
@@ -52,7 +45,7 @@ class RidgeSolver:
         self._spectrum: Spectrum | None = None
 
     def fit(self, ridge: float, last: bool = False) -> Readout:
-        """`last`: no other ridge will be asked for, so that the Gram matrix may be overwritten."""
+        """The minimiser at this ridge; `last`: no other one follows, the Gram matrix may go."""
         if self.single or (self._spectrum is None and self._solved < 2):
             self._solved += 1
             return self._cholesky(ridge, last)
@@ -116,11 +109,6 @@ class RidgeSolver:
 
 def _mean_square(x: Array) -> float:
     return float(x @ x) / x.shape[0]
-
-
-def fit_readout(features: Array, y: Array, ridge: float) -> Readout:
-    """The minimiser for one ridge: `RidgeSolver`."""
-    return RidgeSolver(features, y).fit(ridge, last=True)
 
 
 def fit_dual(gram: Array, y: Array, ridge: float) -> Readout:
@@ -192,6 +180,7 @@ class Spectrum:
         self._projected = self._left.T @ y
 
     def fit(self, ridge: float) -> Readout:
+        """The minimiser at this ridge: O(mk) operations."""
         shrink = self._shrink(ridge)
         a = self._right_t.T @ (shrink / self._scale * self._projected)
         error = _mean_square(self._residual(shrink))

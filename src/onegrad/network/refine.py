@@ -9,10 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from onegrad.backend import lower_gram, namespace, pieces, positive_solver, shift_diagonal
+from onegrad.compute.array_pool import Pool
+from onegrad.compute.backend import (
+    Array,
+    lower_gram,
+    namespace,
+    pieces,
+    positive_solver,
+    shift_diagonal,
+)
 from onegrad.errors import ConvergenceError
-from onegrad.hermite import Array
-from onegrad.network.pool import Pool
 
 _STEPS = 20
 _WANTED = 1e-7  # of the size of the solution: what features of single precision are rounded to

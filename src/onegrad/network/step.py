@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from onegrad.activation import Activation
-from onegrad.backend import namespace, pieces
-from onegrad.hermite import Array
+from onegrad.compute.backend import Array, namespace, pieces
+from onegrad.gaussian.activation import Activation
 
 
 def residual(activation: Activation, preactivation: Array, readout: Array, y: Array) -> Array:
@@ -13,21 +12,6 @@ def residual(activation: Activation, preactivation: Array, readout: Array, y: Ar
     for rows in pieces(preactivation):
         error[rows] -= activation(preactivation[rows]) @ readout
     return error
-
-
-def descent_direction(
-    activation: Activation, preactivation: Array, readout: Array, x: Array, error: Array
-) -> Array:
-    """G = −∂/∂W [1/(2m)·‖y − σ(XWᵀ)a‖²] = (1/m)·(error aᵀ ⊙ σ'(XWᵀ))ᵀX, k × n.
-
-    `error` is y − f₀ for the exact gradient, y for the idealisation without the initial output.
-    The step is Ŵ = W + η·G  [demir2025, eq. 5]. Cost: one product of 2kmn operations, beside the
-    one that made `preactivation` = XWᵀ (m × k).
-    """
-    slopes = activation.slope(preactivation) * (error / error.shape[0])[:, None]
-    slopes *= readout
-    change: Array = slopes.T @ x
-    return change
 
 
 def slopes_and_error(
@@ -39,10 +23,12 @@ def slopes_and_error(
     labels_only: bool,
     out: Array,
 ) -> Array:
-    """Writes (factor/m)·error aᵀ ⊙ σ'(XWᵀ) to `out` (m × k) and returns the error (m).
+    """Writes S = (factor/m)·error aᵀ ⊙ σ'(XWᵀ) to `out` (m × k) and returns the error (m).
 
-    `residual` and the factor of `descent_direction` in one pass over the preactivations, each
-    row read once; `out` may be `preactivation` itself.
+    `preactivation` is XWᵀ (m × k), read once; `out` may be the same array. The error is y − f₀ for
+    the exact gradient, y itself for the idealisation without the initial output. With factor η,
+    SᵀX = η·G where G = −∂/∂W [1/(2m)·‖y − σ(XWᵀ)a‖²] = (1/m)·(error aᵀ ⊙ σ'(XWᵀ))ᵀX  (k × n), and
+    the step is Ŵ = W + η·G  [demir2025, eq. 5]: a product of 2kmn operations beside that of XWᵀ.
     """
     m = y.shape[0]
     error = namespace(y).asarray(y, copy=True)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from onegrad.backend import NUMPY, Backend, pieces, read_only
-from onegrad.data.arrays import Arrays, File
-from onegrad.data.images import Images
+from onegrad.compute.array_pool import Pool
+from onegrad.compute.backend import NUMPY, Array, Backend, pieces
+from onegrad.data.instance import Instance
 from onegrad.data.population import Batch
-from onegrad.hermite import Array
+from onegrad.network.gram import Grams
 from onegrad.network.init import draw_readout, draw_weights
-from onegrad.network.pool import Pool
-from onegrad.network.risk.gram import Grams
+from onegrad.network.inputs import Inputs
 from onegrad.network.step import residual, slopes_and_error
-from onegrad.problem import Problem, World
+from onegrad.problem import Problem
 from onegrad.randomness import Streams
 
 _BLOCK = 2048
@@ -42,43 +41,6 @@ class Reuse:
     products: bool = True
     initial: bool = True
     features: bool = True
-
-
-class Inputs:
-    """A batch together with its products X·Wᵀ, each computed once for all models.
-
-    The last two products are kept: those with the initial and with the trained weights. Unless
-    `shared`, no product is asked for twice.
-    """
-
-    def __init__(self, batch: Batch, shared: bool = True, pool: Pool | None = None) -> None:
-        self.batch = batch
-        self.shared = shared
-        self._pool = pool or Pool()
-        self._products: list[tuple[Array, Array]] = []
-
-    def preactivation(self, weights: Array) -> Array:
-        """XWᵀ (m × k); the caller must not change it."""
-        for i, (known, product) in enumerate(self._products):
-            if known is weights:
-                self._products.append(self._products.pop(i))
-                return product
-        del self._products[:-1]
-        product = read_only(self._pool.product(self.batch.x, weights.T))
-        self._products.append((weights, product))
-        return product
-
-    def keep_only(self, weights: Array) -> None:
-        """Free the products with all other weights."""
-        self._products = [pair for pair in self._products if pair[0] is weights]
-
-    def workspace(self, weights: Array) -> tuple[Array, Array]:
-        """XWᵀ to read, and an array of its shape to write to: the same one unless shared."""
-        if self.shared:
-            product = self.preactivation(weights)
-            return product, self._pool.like(product)
-        product = self._pool.product(self.batch.x, weights.T)
-        return product, product
 
 
 class Draw:
@@ -104,15 +66,18 @@ class Draw:
         self._noise: dict[str, list[Array]] = {}
 
     @cached_property
-    def world(self) -> World:
-        return self.problem.world(self.streams)
+    def instance(self) -> Instance:
+        """Directions and teacher, where the law of the data is known."""
+        return self.problem.instance(self.streams)
 
     @cached_property
     def step_batch(self) -> Batch:
+        """The samples of the gradient step (m̃)."""
         return self._batch("step-data", 0, self.problem.step_samples)
 
     @cached_property
     def train(self) -> Inputs:
+        """The samples of the readout (m)."""
         start = self.problem.step_samples
         batch = self._batch("train-data", start, self.problem.samples)
         return Inputs(batch, self.reuse.products, self.pool)
@@ -123,62 +88,35 @@ class Draw:
         Finite data have no more than the step and the readout leave: all of it where the data
         are used as they are, `count` images at most.
         """
-        if isinstance(self.problem.data, Images):
-            rest = self.rows[self.problem.step_samples + self.problem.samples :][:count]
-            rng = self.streams.rng("test-data")
-            for start in range(0, len(rest), _BLOCK):
-                yield self._images(rest[start : start + _BLOCK], rng)
-            return
-        if isinstance(self.problem.data, Arrays | File):
-            rest = self.rows[self.problem.step_samples + self.problem.samples :]
-            x, y = self.problem.data.load()
-            for start in range(0, len(rest), _BLOCK):
-                rows = rest[start : start + _BLOCK]
-                yield self._moved(x[rows], y[rows], np.zeros(len(rows), dtype=int))
-            return
-        population, teacher = self.world.population, self.world.teacher
         rng = self.streams.rng("test-data")
+        if not self.problem.data.known:
+            rest = self.rows[self.problem.step_samples + self.problem.samples :]
+            rest = rest if self.problem.data.whole_test else rest[:count]
+            for start in range(0, len(rest), _BLOCK):
+                yield self._moved(self.problem.row_batch(rest[start : start + _BLOCK], rng))
+            return
+        population, teacher = self.instance.population, self.instance.teacher
         for x, component in population.sample(count, rng, block=_BLOCK):
-            yield self._moved(x, teacher.mean(x, component), component)
+            yield self._moved(Batch(x, teacher.mean(x, component), component))
 
     @cached_property
     def rows(self) -> np.ndarray:
         """Rows of finite data in this repetition's order: step, readout, test."""
-        data, rng = self.problem.data, self.streams.rng("split")
-        if isinstance(data, Images):
-            return data.population().order(rng)
-        assert isinstance(data, Arrays | File)
-        return rng.permutation(data.rows)
-
-    def _images(self, rows: np.ndarray, rng: np.random.Generator) -> Batch:
-        """Those images under noise of their own, with the labels of their classes."""
-        assert isinstance(self.problem.data, Images)
-        population = self.problem.data.population()
-        component = population.components(rows)
-        x = population.sample(rows, self.problem.spread, rng)
-        return Batch(x, self.problem.class_labels[component], component)
+        return self.problem.data.split(self.streams.rng("split"))
 
     def _batch(self, purpose: str, start: int, count: int) -> Batch:
-        data = self.problem.data
-        if isinstance(data, Images):
-            rng = self.streams.rng(purpose)
-            batch = self._images(self.rows[start : start + count], rng)
-            label_noise = getattr(self.problem.labels, "noise", 0.0)
-            if label_noise:
-                batch.y[:] += label_noise * rng.standard_normal(count)
-            return batch
-        if isinstance(data, Arrays | File):
-            rows = self.rows[start : start + count]
-            x, y = data.load()
-            return self._moved(x[rows], y[rows], np.zeros(count, dtype=int))
-        rng = self.streams.rng(purpose)
-        room = self._room(count, self.problem.dim)
-        ((x, component),) = self.world.population.sample(count, rng, data.fixed_counts, out=room)
-        noise = rng.standard_normal(count)
-        return self._moved(x, self.world.teacher.labels(x, component, noise), component)
+        problem, rng = self.problem, self.streams.rng(purpose)
+        if problem.data.known:
+            room = self._room(count, problem.dim)
+            return self._moved(self.instance.sample(count, rng, out=room))
+        batch = problem.row_batch(self.rows[start : start + count], rng)
+        if problem.label_noise:
+            noise = problem.label_noise * rng.standard_normal(count)
+            batch = replace(batch, y=batch.y + noise)
+        return self._moved(batch)
 
-    def _moved(self, x: Array, y: Array, component: np.ndarray) -> Batch:
-        return Batch(self.backend.move(x), self.backend.move(y), component)
+    def _moved(self, batch: Batch) -> Batch:
+        return Batch(self.backend.move(batch.x), self.backend.move(batch.y), batch.component)
 
     def _room(self, *shape: int) -> Array | None:
         """For random numbers that stay as they are drawn; others are copied to the device."""
@@ -268,35 +206,42 @@ class Trial:
 
     @property
     def degree(self) -> int:
+        """Degree of the polynomial models: as told, or by the rule."""
         return self._degree if self._degree is not None else self.problem.degree
 
     @property
-    def world(self) -> World:
-        return self.draw.world
+    def instance(self) -> Instance:
+        """That of the draw."""
+        return self.draw.instance
 
     @property
     def step_batch(self) -> Batch:
+        """The samples of the gradient step (m̃)."""
         return self.draw.step_batch
 
     @property
     def train(self) -> Inputs:
+        """The samples of the readout (m)."""
         return self.draw.train
 
     def test_batches(self, count: int) -> Iterator[Batch]:
+        """The draw's test set in blocks, labels without their noise."""
         return self.draw.test_batches(count)
 
     @property
     def weights(self) -> Array:
+        """W₀ (k × n)."""
         return self.draw.weights
 
     @property
     def readout(self) -> Array:
+        """a₀ (k)."""
         return self.draw.readout
 
     @property
     def label_noise_variance(self) -> float:
         """What `test_batches` left out of the labels."""
-        return float(getattr(self.problem.labels, "noise", 0.0) ** 2)
+        return self.problem.label_noise**2
 
     @cached_property
     def grams(self) -> Grams:

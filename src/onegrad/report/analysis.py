@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from onegrad.compute.backend import Array
 from onegrad.data.spikes import Spikes, find_spikes
 from onegrad.data.table import Table
-from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
-from onegrad.experiments.predict import predict
-from onegrad.experiments.results import Estimate, paired_difference
-from onegrad.experiments.run import simulate_experiment
-from onegrad.experiments.spec import Experiment
-from onegrad.hermite import Array
+from onegrad.errors import SpecError, did_you_mean
+from onegrad.prediction import predict_curve
 from onegrad.problem import degree_rule
 from onegrad.report.scores import scores
+from onegrad.results.rows import Estimate, paired_difference
+from onegrad.runs.run import simulate_experiment
+from onegrad.specs.experiment import Experiment
+from onegrad.theory.options import DRAFT
 
 Say = Callable[[str], None]
 
@@ -32,7 +33,7 @@ _EXPONENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedTable:
     """Inputs on the theory's scale (noise of variance 1), labels ±1 or of variance 1."""
 
     x: Array
@@ -54,10 +55,9 @@ class Standing:
         """β = log(ηθ)/log n."""
         return self.data_exponent + math.log(rate) / math.log(self.dim)
 
-    def degree(self, rate: float) -> int | None:
-        """The polynomial degree that is enough at this learning rate; None if none is."""
-        strength = max(0.0, self.strength(rate))
-        return degree_rule(strength) if strength < 1 else None
+    def degree(self, rate: float) -> int:
+        """The degree of the polynomial model at this learning rate."""
+        return degree_rule(self.strength(rate))
 
     def largest_rate(self, degree: int) -> float:
         """The learning rate up to which this degree is enough."""
@@ -85,7 +85,7 @@ class Analysis:
     """Everything that the page shows."""
 
     table: Table
-    prepared: Prepared
+    prepared: PreparedTable
     standing: Standing | None
     samples: int
     ridge: float
@@ -122,14 +122,14 @@ def analyse(table: Table, classes: Sequence[str] | None = None, say: Say = print
     gain, changes = _gain(prepared, samples, chosen)
     return Analysis(
         table, prepared, standing, samples, ridge, rate, width, sample, by_rate,
-        gain, changes, curves.complaint, scores(table),
+        gain, changes, curves.failure, scores(table),
     )  # fmt: skip
 
 
 # --- preparing --------------------------------------------------------------------------
 
 
-def prepare(table: Table, classes: Sequence[str] | None = None) -> Prepared:
+def prepare(table: Table, classes: Sequence[str] | None = None) -> PreparedTable:
     """Two classes (or a target), columns in one unit, centred, noise level one."""
     x, notes = table.x, []
     shown: tuple[str, str] | None = None
@@ -165,7 +165,7 @@ def prepare(table: Table, classes: Sequence[str] | None = None) -> Prepared:
         for sign in (1.0, -1.0):
             within[y == sign] -= within[y == sign].mean(axis=0)
     spikes = find_spikes(within, groups)
-    return Prepared(centred / math.sqrt(spikes.noise), y, spikes, shown, tuple(notes))
+    return PreparedTable(centred / math.sqrt(spikes.noise), y, spikes, shown, tuple(notes))
 
 
 def _two(known: tuple[str, ...], wanted: Sequence[str] | None) -> tuple[str, str]:
@@ -189,7 +189,7 @@ def _one_unit(x: Array, deviations: Array) -> bool:
     return bool(high < 3 * low or (x.shape[1] >= 10 and np.mean(tops == tops.max()) > 0.3))
 
 
-def _standing(prepared: Prepared) -> Standing | None:
+def _standing(prepared: PreparedTable) -> Standing | None:
     dim = prepared.x.shape[1]
     if prepared.spikes.count == 0:
         return None
@@ -200,13 +200,13 @@ def _standing(prepared: Prepared) -> Standing | None:
 # --- learning curves --------------------------------------------------------------------
 
 
-def _rates(prepared: Prepared, samples: int) -> tuple[float, ...]:
+def _rates(prepared: PreparedTable, samples: int) -> tuple[float, ...]:
     """From 1 to the largest of the theory, where a step reaches the size of the weights."""
     largest = max(prepared.x.shape[1], samples)
     return tuple(float(f"{largest**exponent:.3g}") for exponent in _EXPONENTS)
 
 
-def _spec(prepared: Prepared, samples: int, **changes: Any) -> dict[str, Any]:
+def _spec(prepared: PreparedTable, samples: int, **changes: Any) -> dict[str, Any]:
     """A spec with the data in it; keywords are dotted keys with a double underscore."""
     spec: dict[str, Any] = {
         "name": "report",
@@ -229,7 +229,7 @@ def _measure(spec: dict[str, Any]) -> dict[tuple[str, tuple[Any, ...]], Estimate
 
 
 def _choose(
-    prepared: Prepared, samples: int, rates: tuple[float, ...]
+    prepared: PreparedTable, samples: int, rates: tuple[float, ...]
 ) -> tuple[float, float, dict[str, tuple[float, float]]]:
     """The best ridge and rate at k = m, and the best ridge of each model for the comparison."""
     spec = _spec(
@@ -249,9 +249,9 @@ def _choose(
 class _Curves:
     """Learning curves with all settings but one held."""
 
-    def __init__(self, prepared: Prepared, samples: int, ridge: float, rate: float) -> None:
+    def __init__(self, prepared: PreparedTable, samples: int, ridge: float, rate: float) -> None:
         self.prepared, self.samples, self.ridge, self.rate = prepared, samples, ridge, rate
-        self.complaint = ""
+        self.failure = ""
 
     def against(self, key: str, values: Sequence[float], models: tuple[str, ...]) -> Curve:
         spec = _spec(
@@ -263,21 +263,16 @@ class _Curves:
         spec["sweep"] = {key: list(values)}
         found = _measure(spec)
         measured = {m: tuple(found[m, (value,)] for value in values) for m in models}
-        experiment = Experiment.from_tables(spec)
-        return Curve(
-            tuple(values), measured, tuple(self._predict(p.problem) for p in experiment.points)
-        )
+        return Curve(tuple(values), measured, self._predicted(Experiment.from_tables(spec)))
 
-    def _predict(self, problem: Any) -> float | None:
-        try:
-            return predict(problem, accuracy=0.03).test_error
-        except (AssumptionError, ConvergenceError) as error:
-            self.complaint = str(error)
-            return None
+    def _predicted(self, experiment: Experiment) -> tuple[float | None, ...]:
+        found = predict_curve([p.problem for p in experiment.points], accuracy=DRAFT)
+        self.failure = next((one.error for one in found if one.error), self.failure)
+        return tuple(None if one.error else one.test_error for one in found)
 
 
 def _gain(
-    prepared: Prepared, samples: int, best: dict[str, tuple[float, float]]
+    prepared: PreparedTable, samples: int, best: dict[str, tuple[float, float]]
 ) -> tuple[dict[str, Estimate], dict[str, Estimate]]:
     """Each model at its own best ridge, on splits that had no part in the choice.
 

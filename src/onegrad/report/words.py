@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from onegrad.data.spikes import FEWEST_COLUMNS
-from onegrad.experiments.results import Estimate
+from onegrad.problem import needed_degree
 from onegrad.report.analysis import Analysis, Curve
+from onegrad.results.rows import Estimate
 
 
 def data_sentence(analysis: Analysis) -> str:
@@ -45,12 +46,17 @@ def standing_sentence(analysis: Analysis) -> str:
             "learning rate that decides which polynomial degree the network can learn."
         )
     theta = f"The strongest spike is θ = {place.theta:.3g} = n^{place.data_exponent:.2f}"
-    first = place.degree(1.0)
-    if first is None:
+    first, needed = place.degree(1.0), needed_degree(place.strength(1.0))
+    if needed is None:
         return (
             f"{theta}: so strong that no polynomial of fixed degree describes the network, even "
             "with a learning rate of 1. Use the conditional Gaussian model or the network itself; "
             "the learning rate matters less than the data's own structure."
+        )
+    if needed > first:
+        return (
+            f"{theta}. At a learning rate of 1 no polynomial of degree below {needed} describes "
+            f"what the network can learn; the polynomial model here has degree {first} at most."
         )
     reach = [
         f"degree {degree} up to η = {place.largest_rate(degree):.3g}"

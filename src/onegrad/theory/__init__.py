@@ -1,15 +1,11 @@
 """Deterministic limits: what the network does, computed without sampling.
 
-Mixtures with structure (docs/theory.md), from the ground up: `geometry` (the few directions),
-`smoothing` and `moment_tables` (Gaussian averages of the activation), `neurons` (types after the
-step), `nodes` (quadrature), `symmetry` (directions that are alike), `features`, `fixed_point`,
-`second_moments` (the errors), `resolution` (one resolution), `conditional` (until it is accurate),
-`learned` (the function itself).
+Mixtures with structure (docs/theory.md), from the ground up: `options` (what is asked), `geometry`
+(the few directions of a problem), `symmetry` (directions that are alike), `nodes` (where the data
+are looked at), `layers` (neurons after training, and their features at the nodes), `losses` (how
+the readout is fitted), `woodbury`, `anderson` and `finite_size` (tools), `fixed_point`, `errors`,
+`resolution` (one resolution), `conditional` (until it is accurate), `learned` (what f looks like).
 
-Isotropic data (docs/isotropic.md): `expansions` (Hermite coefficients, the step's direction),
-`traces` (m₁, m₂), `spiked` (the spikes), `losses` (Δ, Λ), `isotropic` (which of them applies);
-`bulk`, `feature_law`, `spectrum` and `measured_spectrum` for singular values.
-
-Real data (docs/real-data.md): `sample_nodes`, `semi_parametric` (one response),
-`semi_parametric_nodes` (one for each node), `semi_parametric_predict`.
+Real data (docs/real-data.md): `semi_parametric`, with nodes and layers of its own.
+Isotropic data (docs/isotropic.md): `isotropic`, closed forms and spectra.
 """

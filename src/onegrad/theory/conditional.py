@@ -1,8 +1,7 @@
 """Training and test error of the one-step network under mixtures with structure, no sampling.
 
-`predict_mixture` puts the pieces together: types of neurons after the step (neurons.py), nodes
-of the data's few special directions (nodes.py), the fixed point (fixed_point.py) and its errors
-(second_moments.py); twice, at two resolutions, whose difference is the error estimate
+Types of neurons after the step (layers/), nodes of the data's few special directions (nodes/), the
+fixed point and its errors; twice, at two resolutions, whose difference is the error estimate
 (docs/theory.md). All errors are plain mean squared errors, without ½.
 """
 
@@ -11,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from onegrad.errors import AssumptionError, ConvergenceError
-from onegrad.theory.geometry import Geometry, Labels, Training
-from onegrad.theory.neurons import Neurons, output_is_faint
-from onegrad.theory.nodes import Effort, axis_order
-from onegrad.theory.resolution import Refusal, Solution, Task, resolving, solve_tasks
+from onegrad.errors import AssumptionError, ConvergenceError, Failure
+from onegrad.theory.layers.step import output_is_faint
+from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
+from onegrad.theory.options import Theory
+from onegrad.theory.resolution import Solution, Task, level_for, solve_tasks
 from onegrad.theory.symmetry import grouped
 
-DRAFT = 0.03  # accuracies from here on are answered by one coarse resolution
 _HIGHEST_LEVEL = 4
 _FEWEST_DEGREES = 10.0
 _FEWEST_DIRECTIONS = 4  # with fewer special directions groups never pay
@@ -27,129 +25,99 @@ _MANY_DIRECTIONS = 10  # special directions from which on groups always pay
 _FIXED_POINT = 1e-4  # tolerance of the fixed point, in units of the accuracy
 
 
-def predict_mixture(
-    geometry: Geometry,
-    labels: Labels,
-    training: Training,
-    *,
-    accuracy: float = 0.01,
-    neurons: Neurons | None = None,
-    on_failure: str = "raise",
-    finite_size: bool = False,
-) -> Solution:
-    """Errors to a relative `accuracy`, by increasing the resolution until two of them agree.
+def predict_mixture(task: Task, theory: Theory = Theory()) -> Solution:
+    """Errors to a relative accuracy, by increasing the resolution until two of them agree.
 
-    accuracy : from 0.03 on, one coarse resolution without a second one to compare it with: some
-        milliseconds, status "draft" (docs/theory.md, section 5)
-    neurons : types read off a drawn first layer (`drawn_types`: the hybrid theory); by default
-        the pure ones, which need no draw
-    on_failure : "raise", or "status" to get the finest result with status "inaccurate"
-    finite_size : count the degrees of freedom of the mean part. Brings the test error of small
-        problems closer to the network's and takes the training error away from it
-        (docs/theory.md, section 7)
+    Of `theory` accuracy and finite_size count. A draft is one coarse resolution without a second
+    one to compare it with: some milliseconds (docs/theory.md, section 5). Raises AssumptionError
+    near interpolation, ConvergenceError where no two resolutions agree.
     """
-    task = Task(geometry, labels, training, neurons)
-    (said,) = _solutions([task], accuracy, finite_size)
-    if on_failure != "status":
-        said = _trusted(said, task, accuracy)
-    if isinstance(said, Solution):
-        return said
-    raise said
+    (found,) = predict_mixtures([task], theory)
+    if isinstance(found, Failure):
+        raise found.error
+    return found
 
 
-def predict_mixtures(
-    tasks: Sequence[Task], *, accuracy: float = 0.01, finite_size: bool = False
-) -> list[Solution | Refusal]:
+def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[Solution | Failure]:
     """`predict_mixture` of every task, together: the same numbers up to rounding.
 
-    A task that the theory refuses gets its error, not raised.
+    A Failure stands in the place of what `predict_mixture` would raise.
     """
-    said = _solutions(tasks, accuracy, finite_size)
-    return [_trusted(one, task, accuracy) for one, task in zip(said, tasks, strict=True)]
-
-
-def _solutions(
-    tasks: Sequence[Task], accuracy: float, finite_size: bool
-) -> list[Solution | Refusal]:
-    if not 1e-6 <= accuracy <= 0.5:
+    if not 1e-6 <= theory.accuracy <= 0.5:
         raise ConvergenceError(
-            f"accuracy = {accuracy}: the theory offers relative accuracies between 1e-6 and 0.5."
+            f"accuracy = {theory.accuracy}: the theory offers relative accuracies between 1e-6 "
+            "and 0.5."
         )
-    tolerance = _FIXED_POINT * accuracy
-    if not finite_size:
+    tolerance = _FIXED_POINT * theory.accuracy
+    if not theory.finite_size:
         tasks = [_simplified(task) for task in tasks]
-    draft = accuracy >= DRAFT
-    first = Effort.draft() if draft else Effort.level(0)
-    said = solve_tasks(tasks, first, tolerance, finite_size)
-    for i, solution in enumerate(said):
-        if isinstance(solution, Solution):
-            close = solution.degrees_left < _FEWEST_DEGREES
-            status = "near-interpolation" if close else "draft" if draft else "inaccurate"
-            said[i] = replace(solution, status=status)
-    for level in range(1, 1 if draft else _HIGHEST_LEVEL + 1):
-        rough = [
-            i for i, s in enumerate(said) if isinstance(s, Solution) and s.status == "inaccurate"
-        ]
-        finer = solve_tasks([tasks[i] for i in rough], Effort.level(level), tolerance, finite_size)
-        for i, fine in zip(rough, finer, strict=True):
-            coarse = said[i]
-            assert isinstance(coarse, Solution)
-            said[i] = _compared(fine, coarse, accuracy) if isinstance(fine, Solution) else fine
-    return said
+    first = QuadratureLevel.draft() if theory.draft else QuadratureLevel.at(0)
+    found = solve_tasks(tasks, first, tolerance, theory.finite_size)
+    found = [_far_from_interpolation(one) for one in found]
+    if theory.draft:
+        return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
+    rough = {i: one for i, one in enumerate(found) if isinstance(one, Solution)}
+    for number in range(1, _HIGHEST_LEVEL + 1):
+        level, left = QuadratureLevel.at(number), [tasks[i] for i in rough]
+        finer = solve_tasks(left, level, tolerance, theory.finite_size)
+        compared = {i: _compared(one, rough[i]) for i, one in zip(rough, finer, strict=True)}
+        rough = {}
+        for i, one in compared.items():
+            found[i] = one
+            if isinstance(one, Solution) and not one.error_estimate <= theory.accuracy:
+                rough[i] = one
+    for i, solution in rough.items():
+        found[i] = _inaccurate(solution, theory.accuracy)
+    return found
 
 
 def _simplified(task: Task) -> Task:
     """The task with groups of directions that are alike, where rules over all would be too long."""
-    geometry, labels, training = task.geometry, task.labels, task.training
+    problem, geometry = task.problem, task.geometry
     if task.neurons is not None or geometry.special < _FEWEST_DIRECTIONS:
         return task
     simple = grouped(geometry)
-    if not simple.groups or not output_is_faint(simple, labels, training):
+    if not simple.groups or not output_is_faint(problem, simple):
         return task
-    effort = resolving(geometry, labels, Effort.level(1))
-    variances = simple.covariances.diagonal(axis1=1, axis2=2)[:, -len(simple.groups) :].max(axis=0)
+    level = level_for(problem, geometry, QuadratureLevel.at(1))
+    variances = simple.covariances.diagonal(axis1=1, axis2=2)[:, simple.single :].max(axis=0)
     strong = [
         size
         for size, variance in zip(simple.groups, variances, strict=True)
-        if axis_order(float(variance) / geometry.dim, effort) > 2
+        if axis_order(float(variance) / geometry.dim, level) > 2
     ]
     if sum(strong) >= _STRONG_DIRECTIONS or geometry.special >= _MANY_DIRECTIONS:
         return replace(task, geometry=simple)
     return task
 
 
-def _compared(fine: Solution, coarse: Solution, accuracy: float) -> Solution:
-    estimate = max(
-        _relative(fine.test_error, coarse.test_error),
-        _relative(fine.train_error, coarse.train_error),
-    )
-    status = "ok" if estimate <= accuracy else "inaccurate"
-    return replace(fine, error_estimate=estimate, status=status)
-
-
-def _relative(fine: float, coarse: float) -> float:
-    return abs(fine - coarse) / max(abs(fine), 1e-300)
-
-
-def _trusted(solution: Solution | Refusal, task: Task, accuracy: float) -> Solution | Refusal:
-    """The solution, or why it is not to be trusted."""
-    if not isinstance(solution, Solution):
+def _far_from_interpolation(solution: Solution | Failure) -> Solution | Failure:
+    """The solution, unless too few degrees of freedom are left for a limit to exist."""
+    if isinstance(solution, Failure) or not solution.degrees_left < _FEWEST_DEGREES:
         return solution
-    training = task.training
-    if solution.status == "near-interpolation":
-        enough = training.ridge * (_FEWEST_DEGREES / solution.degrees_left) ** 2
-        return AssumptionError(
-            f"width {training.width} and {training.samples} samples with an effective ridge of "
-            f"{training.ridge:.2g} leave {solution.degrees_left:.1f} degrees of freedom: so close "
-            "to interpolation the error of one training set says nothing about the next, and a "
-            "limit of large sizes does not exist. Use an effective ridge above "
-            f"{2 * enough:.1g}, or a width further from the number of samples."
-        )
-    if solution.status == "inaccurate":
-        return ConvergenceError(
-            f"two resolutions of the theory still differ by {solution.error_estimate:.1e} (wanted "
-            f"{accuracy:.0e}) with {solution.types} types of neurons and {solution.nodes} nodes. "
-            "Ask for a lower accuracy, or use a smaller rate or spread: neurons move too far for "
-            "the rules used here."
-        )
-    return solution
+    problem = solution.task.problem
+    enough = problem.effective_ridge * (_FEWEST_DEGREES / max(solution.degrees_left, 1e-9)) ** 2
+    return Failure(AssumptionError(
+        f"width {problem.width} and {problem.samples} samples with an effective ridge of "
+        f"{problem.effective_ridge:.2g} leave {solution.degrees_left:.1f} degrees of freedom: so "
+        "close to interpolation the error of one training set says nothing about the next, and a "
+        "limit of large sizes does not exist. Use an effective ridge above "
+        f"{2 * enough:.1g}, or a width further from the number of samples."
+    ))  # fmt: skip
+
+
+def _compared(fine: Solution | Failure, coarse: Solution) -> Solution | Failure:
+    """The finer solution with the difference to the coarser one as its error estimate."""
+    if isinstance(fine, Failure):
+        return fine
+    pairs = (fine.test_error, coarse.test_error), (fine.train_error, coarse.train_error)
+    return replace(fine, error_estimate=max(abs(f - c) / max(abs(f), 1e-300) for f, c in pairs))
+
+
+def _inaccurate(solution: Solution, accuracy: float) -> Failure:
+    return Failure(ConvergenceError(
+        f"two resolutions of the theory still differ by {solution.error_estimate:.1e} (wanted "
+        f"{accuracy:.0e}) with {solution.types} types of neurons and {solution.nodes} "
+        "nodes. Ask for a lower accuracy, or use a smaller rate or spread: neurons move too far "
+        "for the rules used here."
+    ))  # fmt: skip

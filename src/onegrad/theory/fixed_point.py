@@ -1,132 +1,31 @@
 """The fixed point of the conditional Gaussian theory.
 
-The readout minimises (1/m)‖y − Φa‖² + λ‖a‖² over m samples. Given κ = κ_s the features are
-ν_s + D_s Ŵ_⊥ x_⊥ + E_s^{1/2} g, with Ŵ_⊥ (k × n') of independent rows of norm b_i
-(docs/theory.md, sections 2 and 3; equation numbers below are its own). Sums over neurons are
-sums over types i with multiplicities c_i. No matrix of nodes × nodes is formed.
-
-Arrays may have a leading axis: a stack of problems of one shape, solved together because many
-small problems cost mostly the calls.
+The readout minimises (1/m)‖y − Φa‖² + λ‖a‖² over m samples, whose features given κ = κ_s are
+ν_s + D_s Ŵ_⊥ x_⊥ + E_s^{1/2} g (layers/features.py), with Ŵ_⊥ (k × n') of independent rows of norm
+b_i. Sums over neurons are sums over types i with multiplicities c_i. Equation numbers are those of
+docs/theory.md, section 2. Arrays of a stack of problems have a leading axis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
 
+from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
-from onegrad.hermite import Array
-
-_RANK_TOLERANCE = 1e-12  # of the largest squared singular value of the table of slopes
-_WEAKER = 1e-8  # the same for harmonics
-_MEMORY = 12
-_DAMPING = 1e-12  # of the normal equations of the acceleration, whose columns have norm one
-
-
-def transposed(x: Any) -> Array:
-    return np.asarray(np.swapaxes(x, -1, -2))
-
-
-def one_of(record: Any, index: int) -> dict[str, Any]:
-    """The fields of one problem of a stacked dataclass."""
-    values = {f.name: getattr(record, f.name) for f in fields(record)}
-    return {k: np.asarray(v[index]) if isinstance(v, np.ndarray) else v for k, v in values.items()}
-
-
-class Harmonic(NamedTuple):
-    """Features Σ_a ω_ia table_is x_a/√p, with p independent coordinates x_a of a sample and p
-    random coefficients ω_ia of a neuron, all of variance one; so many `copies` of them.
-
-    The slopes themselves are one: p = n', table b_i d_is.
-    """
-
-    copies: float
-    coordinates: float
-    table: Array
-
-
-@dataclass(frozen=True)
-class Features:
-    """The conditional Gaussian features: T types of neurons at S nodes.
-
-    mean, slope, extra : (T, S) ν_is = E_z σ(v_i·κ_s + b_i z), d_is = E_z σ'(…),
-        e_is = Var_z σ(…) − b_i² d_is²
-    bulk : (T,) b_i = |ŵ_{i,⊥}|
-    counts : (T,) c_i, summing to the width k
-    weights : (S,) ω_s, summing to one
-    labels, noise : (S,) ȳ_s = E[y|κ_s], Var[y|κ_s]
-    bulk_dim : n' = n − r, an array of no axes (or the leading one)
-    tilt : (T,) or None; the rows of Ŵ_⊥ are correlated as b_i² δ_ij − tilt_i tilt_j when the
-        direction W₀ᵀa is among those conditioned on (docs/theory.md eq. (24))
-    harmonics : what nodes and types add that stand for whole spheres of directions
-        (docs/theory.md, section 8); no stacks, no tilt
-    """
-
-    mean: Array
-    slope: Array
-    extra: Array
-    bulk: Array
-    counts: Array
-    weights: Array
-    labels: Array
-    noise: Array
-    bulk_dim: Array
-    tilt: Array | None = None
-    harmonics: tuple[Harmonic, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "bulk_dim", np.asarray(self.bulk_dim, float))
-
-    @staticmethod
-    def stack(parts: Sequence[Features]) -> Features:
-        """Problems of one shape, all with a tilt or none."""
-        columns: dict[str, Any] = {}
-        for f in fields(Features):
-            values = [getattr(p, f.name) for p in parts]
-            columns[f.name] = np.stack(values) if isinstance(values[0], np.ndarray) else values[0]
-        return Features(**columns)
-
-    @cached_property
-    def factors(self) -> tuple[Array, Array]:
-        """(U, V) with b_i d_is = (U Vᵀ)_is, U (T, R), V (S, R), by a truncated SVD."""
-        return self._factored(self.slope * np.sqrt(self.counts * self.bulk**2)[..., None])
-
-    @cached_property
-    def blocks(self) -> list[tuple[float, Array, Array, Array]]:
-        """Multiplicity, coordinates and factors of the slopes and of each harmonic."""
-        root = np.sqrt(self.counts)[..., None]
-        others = [
-            (h.copies, np.asarray(h.coordinates), *self._factored(h.table * root, _WEAKER))
-            for h in self.harmonics
-        ]
-        return [(1.0, self.bulk_dim, *self.factors), *others]
-
-    def _factored(self, scaled: Array, tolerance: float = _RANK_TOLERANCE) -> tuple[Array, Array]:
-        """(U, V) of a table whose rows have been multiplied by √c."""
-        scaled = scaled * np.sqrt(self.weights)[..., None, :]
-        types, nodes = scaled.shape[-2:]
-        few = types <= nodes
-        values, vectors = np.linalg.eigh(
-            scaled @ transposed(scaled) if few else transposed(scaled) @ scaled
-        )
-        kept = values > np.maximum(tolerance * values[..., -1:], 1e-300)
-        # at least one direction, an empty one if there is no slope at all, keeps the shapes alive
-        rank = max(1, int(kept.sum(axis=-1).max()))
-        basis = (vectors * kept[..., None, :])[..., -rank:]
-        left, right = (basis, transposed(scaled) @ basis) if few else (scaled @ basis, basis)
-        return left / np.sqrt(self.counts)[..., None], right / np.sqrt(self.weights)[..., None]
+from onegrad.theory.anderson import Acceleration
+from onegrad.theory.finite_size import mean_share
+from onegrad.theory.layers.features import NodeFeatures, one_of
+from onegrad.theory.losses import squared
+from onegrad.theory.woodbury import diagonal, product, woodbury_factors
 
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """Solution of eqs. (8)–(11): m_i > 0 and χ_s ≥ 0, with what it took to find it."""
+    """Gains m_i > 0 and responses χ_s ≥ 0 that solve eqs. (8)–(11), and what it took."""
 
-    features: Features
+    features: NodeFeatures
     samples: Array
     ridge: Array
     gain: Array  # (T,) m_i
@@ -135,135 +34,38 @@ class FixedPoint:
     residual: Array
     finite_size: bool = False  # χ counts the mean part too, eq. (27)
 
+    @property
+    def weights(self) -> Array:
+        """(S,) w_s of eq. (8)."""
+        return squared.node_weights(self.features.weights, self.chi)
+
     def take(self, index: int) -> FixedPoint:
         """One problem of a stack."""
-        features = Features(**one_of(self.features, index))
-        return FixedPoint(**one_of(self, index) | {"features": features})
+        return one_of(self, index, features=one_of(self.features, index))
 
 
-class Core:
-    """Matrices of rank R that belong to one (m, χ): eqs. (9)–(10) in low-rank form.
-
-    copies, coordinates : of the block (`Harmonic`); size : (T,) c_i m_i; weights : (S,) w_s
-    """
-
-    def __init__(
-        self, copies: float, coordinates: Array, u: Array, v: Array, size: Array, weights: Array
-    ) -> None:
-        self.copies, self.coordinates, self.u, self.v = copies, coordinates, u, v
-        self.g = transposed(v) @ (weights[..., None] * v)
-        share = size / coordinates[..., None]
-        inner = (transposed(u) * share[..., None, :]) @ u
-        self.h = np.asarray(np.linalg.inv(np.eye(inner.shape[-1]) + inner @ self.g), float)
-        self.k = self.h @ inner
-        self.k = 0.5 * (self.k + transposed(self.k))
-        self.gh = self.g @ self.h
-        self.gh = 0.5 * (self.gh + transposed(self.gh))
-
-    def take(self, index: int) -> Core:
-        one = object.__new__(Core)
-        arrays = {k: v for k, v in self.__dict__.items() if isinstance(v, np.ndarray)}
-        one.__dict__ = self.__dict__ | {k: np.asarray(v[index]) for k, v in arrays.items()}
-        return one
-
-
-def cores_of(features: Features, gain: Array, weights: Array) -> list[Core]:
-    """One core for the slopes, and one for each of their harmonics."""
-    return [Core(*block, features.counts * gain, weights) for block in features.blocks]
-
-
-def diagonal(x: Array, inner: Array) -> Array:
-    """diag(x inner xᵀ)."""
-    return np.einsum("...ij,...ij->...i", x @ inner, x)
-
-
-def product(matrix: Array, vector: Array) -> Array:
-    """matrix @ vector, of one problem or of each in a stack."""
-    return np.asarray((matrix @ vector[..., None])[..., 0])
-
-
-def response_kernel(features: Features, cores: Sequence[Core], gain: Array) -> Array:
-    """Z⁻¹ of eq. (15): c_i dm_i = −[Z F dw]_i."""
-    kernel = np.zeros((*gain.shape, gain.shape[-1]))
-    for core in cores:
-        square = (core.u @ core.gh @ transposed(core.u)) ** 2
-        kernel -= square / (core.coordinates[..., None, None] / core.copies)
-    index = np.arange(gain.shape[-1])
-    kernel[..., index, index] += 1.0 / (features.counts * gain**2)
-    return np.asarray(kernel)
-
-
-def response_table(cores: Sequence[Core], extra: Array, factors: Sequence[Array]) -> Array:
-    """F_is = e_is + b_i² ((W⁻¹P d_i)_s)²  (eq. (14)), at nodes with factors V, one per core."""
-    table = extra.copy()
-    for core, v in zip(cores, factors, strict=True):
-        table += core.copies * (core.u @ transposed(core.h) @ transposed(v)) ** 2
-    return table
-
-
-class Cholesky:
-    """Factors of symmetric positive matrices; LAPACK itself, because matrices are small."""
-
-    def __init__(self, matrix: Array, what: str) -> None:
-        self.lower = []
-        for one in matrix.reshape(-1, *matrix.shape[-2:]):
-            lower, failed = dpotrf(one, lower=1)
-            if failed:
-                raise ConvergenceError(
-                    f"{what} is not positive definite at this fixed point, which is therefore not "
-                    "the physical one, or is too close to interpolation. Use a larger ridge."
-                )
-            self.lower.append(lower)
-
-    def solve(self, right: Array) -> Array:
-        """right (T,), or (P, T) with a row for each matrix."""
-        if right.ndim == 1:
-            return np.asarray(dpotrs(self.lower[0], right, lower=1)[0])
-        pairs = zip(self.lower, right, strict=True)
-        return np.stack([dpotrs(lower, row, lower=1)[0] for lower, row in pairs])
-
-    def take(self, index: int) -> Cholesky:
-        one = object.__new__(Cholesky)
-        one.lower = [self.lower[index]]
-        return one
-
-
-def mean_share(
-    features: Features, gain: Array, weights: Array, mean: Array, extra: Array, v: Array
+def _map(
+    features: NodeFeatures, samples: Array, ridge: Array, z: Array, finite_size: bool
 ) -> Array:
-    """What the mean part adds to X at the nodes of (mean, extra, v): eq. (28).
+    """The right-hand sides of the fixed point at z = (log m_i, log χ_s), as logarithms.
 
-    ∂/∂w_s log det(I + WN) at the fixed point in m, with the mean part solved in the types.
+        w_s = ω_s/(1 + χ_s),  W = diag(w)                                     losses/      (8)
+        Θ = (1/n') Σ_i c_i m_i b_i² d_i d_iᵀ,  P = (W⁻¹ + Θ)⁻¹                              (9)
+        1/m_i = λ + Σ_s w_s e_is + b_i² d_iᵀ P d_i                                         (10)
+        χ_s = (1/m) X_s,  X_s = Σ_i c_i m_i e_is + n' [Θ − ΘPΘ]_ss                         (11)
+
+    Where there are harmonics, the last terms of (10) and (11) are sums over blocks of tables (30);
+    with `finite_size`, X_s gains ∂/∂w_s log det(I + WN), what the mean part uses up (27).
     """
-    (core,) = cores_of(features, gain, weights)
-    size = features.counts * gain
-    free, before = np.diag(1.0 / size), np.diag(size)
-    if features.tilt is not None:
-        lifted = core.u * (features.tilt / features.bulk)[:, None]
-        free -= lifted @ core.gh @ lifted.T
-        before = np.asarray(np.linalg.inv(free), dtype=float)
-    after = np.linalg.inv(free + (features.mean * weights) @ features.mean.T)
-    taken = before - after
-    pushed = np.diag(taken) / size**2
-    share = ((after @ mean) * mean).sum(axis=0)
-    if features.tilt is not None:
-        inner = lifted.T @ taken @ lifted
-        pushed = pushed - diagonal(core.u @ core.gh, inner) / features.bulk_dim
-        share = share + diagonal(v @ core.h, inner)
-    factor = Cholesky(response_kernel(features, [core], gain), "the response of the gains")
-    return np.asarray(share - response_table([core], extra, [v]).T @ factor.solve(pushed))
-
-
-def _map(features: Features, samples: Array, ridge: Array, z: Array, finite_size: bool) -> Array:
     types = features.bulk.shape[-1]
     both = np.exp(z)
     gain, chi = both[..., :types], both[..., types:]
-    w = features.weights / (1.0 + chi)
+    w = squared.node_weights(features.weights, chi)
     inverse = ridge[..., None] + product(features.extra, w)
-    x = product(transposed(features.extra), features.counts * gain)
-    for core in cores_of(features, gain, w):
-        inverse += core.copies * diagonal(core.u, core.gh)
-        x += core.copies * core.coordinates[..., None] * diagonal(core.v, core.k)
+    x = product(features.extra.mT, features.counts * gain)
+    for block in woodbury_factors(features, gain, w):
+        inverse += block.copies * diagonal(block.u, block.gh)
+        x += block.copies * block.coordinates[..., None] * diagonal(block.v, block.k)
     if finite_size:
         x += mean_share(features, gain, w, features.mean, features.extra, features.factors[1])
     x = np.maximum(x / samples[..., None], 1e-300)
@@ -271,7 +73,7 @@ def _map(features: Features, samples: Array, ridge: Array, z: Array, finite_size
 
 
 def solve_fixed_point(
-    features: Features,
+    features: NodeFeatures,
     samples: float | Array,
     ridge: float | Array,
     *,
@@ -292,7 +94,7 @@ def solve_fixed_point(
     start += product(features.slope**2, w) * features.bulk**2
     for harmonic in features.harmonics:
         start += harmonic.copies * product(harmonic.table**2, w)
-    first = product(transposed(features.extra), features.counts / start) / m[..., None]
+    first = product(features.extra.mT, features.counts / start) / m[..., None]
     z = np.concatenate([-np.log(start), np.log(np.maximum(first, 1e-3))], axis=-1)
     shape, types = z.shape, start.shape[-1]
     z = z.reshape(-1, shape[-1])
@@ -325,40 +127,3 @@ def solve_fixed_point(
         f"{ridges.min():.3g} converges faster, above all where the width is close to the number "
         "of samples."
     )
-
-
-class Acceleration:
-    """Anderson's mixing of the last steps, row by row."""
-
-    def __init__(self) -> None:
-        self.steps: list[Array] = []
-        self.changes: list[Array] = []
-        self.previous: tuple[Array, Array] | None = None
-        self.best: Array | None = None
-
-    def step(self, z: Array, change: Array, residual: Array) -> Array:
-        best = residual if self.best is None else np.minimum(self.best, residual)
-        astray = np.zeros(len(z), bool) if self.best is None else residual > 20 * self.best
-        self.best = best
-        if self.previous is not None:
-            self.steps.append(z - self.previous[0])
-            self.changes.append(change - self.previous[1])
-            self.steps, self.changes = self.steps[-_MEMORY:], self.changes[-_MEMORY:]
-        if np.any(astray):  # acceleration led these rows away: forget it
-            for past in (*self.steps, *self.changes):
-                past[astray] = 0.0
-        self.previous = (z, change)
-        if not self.steps:
-            return change
-        f = np.stack(self.changes, axis=1)  # (P, memory, N)
-        size = np.sqrt(np.einsum("pij,pij->pi", f, f)) + 1e-300
-        f /= size[:, :, None]
-        gram = f @ transposed(f)
-        gram[:, np.arange(len(self.steps)), np.arange(len(self.steps))] += _DAMPING
-        mixing = np.linalg.solve(gram, f @ change[:, :, None])[:, None, :, 0]
-        moved = np.stack(self.steps, axis=1) / size[:, :, None] + f
-        step = change - (mixing @ moved)[:, 0]
-        # A step of more than e³ in one go is a sign of a bad extrapolation, not of progress.
-        wild = ~(np.abs(step).max(axis=1) < 3.0)
-        step[wild] = change[wild]
-        return np.asarray(step)

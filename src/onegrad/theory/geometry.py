@@ -1,4 +1,4 @@
-"""What the theory of mixtures needs to know about a problem: a few directions, never n of them.
+"""What the theory of mixtures derives from a problem: a few directions, never n of them.
 
 Data are a Gaussian mixture whose component c has weight ρ_c, mean μ_c and covariance
 Σ_c = I + Σ_i θ_{c,i} γ_{c,i} γ_{c,i}ᵀ. With V an orthonormal basis of the span of all spikes,
@@ -13,17 +13,16 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Literal
+from functools import cached_property, lru_cache
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from onegrad.activation import Activation
+from onegrad.compute.backend import Array
+from onegrad.data.population import Population
 from onegrad.errors import AssumptionError
-from onegrad.hermite import Array
-
-Gradient = Literal["exact", "labels-only"]
+from onegrad.problem import Problem
+from onegrad.randomness import Streams
 
 _RANK_TOLERANCE = 1e-9  # directions that add less than this to the span are not new
 
@@ -53,27 +52,22 @@ class Geometry:
     groups: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        count, rank = self.means.shape
-        if self.weights.shape != (count,) or self.covariances.shape != (count, rank, rank):
+        if self.rank >= self.dim:
             raise AssumptionError(
-                f"the geometry's shapes disagree: weights {self.weights.shape}, means "
-                f"{self.means.shape}, covariances {self.covariances.shape}; "
-                "they must be (C,), (C, r) and (C, r, r)."
-            )
-        if rank >= self.dim:
-            raise AssumptionError(
-                f"the mixture has {rank} special directions in dimension {self.dim}; the theory "
-                "needs many more dimensions than directions. Use a larger dim or fewer spikes."
-            )
-        if np.any(self.weights < 0) or abs(float(self.weights.sum()) - 1) > 1e-9:
-            raise AssumptionError(
-                f"component weights {self.weights.tolist()} must be ≥ 0 and sum to 1."
+                f"the mixture has {self.rank} special directions in dimension {self.dim}; the "
+                "theory needs many more dimensions than directions. Use a larger dim or fewer "
+                "spikes."
             )
 
     @property
     def rank(self) -> int:
         """Axes: r, with one for each group."""
         return int(self.means.shape[1])
+
+    @property
+    def single(self) -> int:
+        """Axes that stand for one direction each: the first ones."""
+        return self.rank - len(self.groups)
 
     @property
     def special(self) -> int:
@@ -92,156 +86,85 @@ class Geometry:
         scaled = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
         return np.asarray(scaled @ vectors.transpose(0, 2, 1))
 
-    @property
-    def mean_trace(self) -> float:
-        """tr Σ̄, the scale 1/(entry variance of W) in the mixture convention."""
-        along = self.mean_covariance.diagonal()
-        more = sum((g - 1) * a for g, a in zip(self.groups, self._last(along), strict=True))
-        return float(self.dim - self.special + along.sum() + more)
 
-    def _last(self, axes: Array) -> Array:
-        """The part that belongs to the axes of groups."""
-        return axes[len(axes) - len(self.groups) :]
+def geometry_of(problem: Problem, overlaps: str = "auto", seed: int = 0) -> Geometry:
+    """The special directions of a problem: those of a draw, or typical ones.
 
-
-@dataclass(frozen=True)
-class Labels:
-    """y = links[c](ξᵀx) + noise·N(0,1) in component c, or values[c] + noise·N(0,1).
-
-    Exactly one of `links` and `values` is given, with one entry per component.
+    overlaps : "drawn": spikes, means and teacher of the simulation's first repetition with that
+        seed; "typical": `typical_geometry`; "auto": drawn where directions are fixed or orthogonal.
+        A drawn geometry knows its `basis`, and problems with the same typical one share the object
     """
-
-    links: tuple[Activation, ...] | None = None
-    values: tuple[float, ...] | None = None
-    noise: float = 0.0
-
-    def __post_init__(self) -> None:
-        if (self.links is None) == (self.values is None):
-            raise AssumptionError("give either the links of a teacher or constant labels.")
-        if not self.noise >= 0:
-            raise AssumptionError(f"label noise {self.noise} must be a standard deviation ≥ 0.")
-
-    @property
-    def separating(self) -> bool:
-        """Labels that name the component."""
-        return self.values is not None and len(set(self.values)) > 1
-
-    @property
-    def binary(self) -> bool:
-        """Labels ±1 without noise, for which the sign of the prediction is a classifier."""
-        return self.values is not None and self.noise == 0 and all(abs(v) == 1 for v in self.values)
+    data: Any = problem.data  # what is known is a mixture, or has no structure at all
+    if not data.known:
+        raise AssumptionError(
+            f'the conditional theory needs a known population; data.model = "{data.model}" has '
+            'the methods "semi-parametric" and "surrogate"'
+        )
+    if overlaps == "drawn" or (overlaps == "auto" and problem.directions != "random"):
+        instance = problem.instance(Streams(seed, 0))
+        teacher = None if problem.links is None else instance.teacher.direction
+        return drawn_geometry(instance.population, teacher)
+    along = getattr(problem.labels, "direction", None)
+    if data.isotropic:
+        return typical_geometry(problem.dim, (1.0,), ((),), teacher=along)
+    strengths = tuple((problem.spread * data.relative_strengths).tolist())
+    return typical_geometry(
+        problem.dim, data.weights, (strengths,) * problem.components, alignment=data.alignment,
+        mean=data.mean, teacher=along, chance=problem.directions != "orthogonal",
+    )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Training:
-    """One gradient step on ½·MSE, then ridge regression of the readout; both on fresh samples.
+def drawn_geometry(population: Population, teacher: Array | None) -> Geometry:
+    """The geometry of explicit vectors, with the overlaps that they have.
 
-    activation : σ of f(x) = aᵀσ(Wx), centred already where the convention asks for it
-    width, samples, step_samples : k, m, m̃
-    rate : η; w_i moves by η a_i (1/m̃) Σ_t (y_t − f₀(x_t)) σ'(w_i·x_t) x_t
-    ridge : λ_eff of (1/m)‖y − Φa‖² + λ_eff‖a‖²
-    weight_variance : variance of an entry of the initial W
-    readout_mean, readout_std : a_i ~ N(readout_mean, readout_std²) during the step
-    gradient : "exact", or "labels-only" which leaves the initial output f₀ out of the residual
-    """
-
-    activation: Activation
-    width: int
-    samples: int
-    step_samples: int
-    rate: float
-    ridge: float
-    weight_variance: float
-    readout_std: float
-    readout_mean: float = 0.0
-    gradient: Gradient = "exact"
-
-    def __post_init__(self) -> None:
-        for name in ("width", "samples", "step_samples", "weight_variance"):
-            if not getattr(self, name) > 0:
-                raise AssumptionError(f"{name} = {getattr(self, name)} must be positive.")
-        if not (math.isfinite(self.ridge) and self.ridge > 0):
-            raise AssumptionError(
-                f"ridge = {self.ridge}: the theory needs a positive ridge. "
-                "For the ridgeless limit use a small one, such as 1e-8."
-            )
-        if not (math.isfinite(self.rate) and self.rate >= 0):
-            raise AssumptionError(f"rate = {self.rate} must be a finite number ≥ 0.")
-        if self.gradient not in ("exact", "labels-only"):
-            raise AssumptionError(f'gradient = "{self.gradient}" must be "exact" or "labels-only".')
-
-    @property
-    def readout_square(self) -> float:
-        """E a_i²."""
-        return self.readout_mean**2 + self.readout_std**2
-
-
-def geometry_from_arrays(
-    weights: ArrayLike,
-    means: ArrayLike,
-    spikes: Sequence[ArrayLike],
-    strengths: Sequence[ArrayLike],
-    teacher: ArrayLike | None,
-) -> Geometry:
-    """The geometry of explicit vectors: the actual overlaps of one draw.
-
-    weights : (C,)
-    means : (C, n)
-    spikes : per component (n, r_c), orthonormal columns γ_{c,i}
-    strengths : per component (r_c,), θ_{c,i} > −1
     teacher : (n,), any length; it is rescaled to 1/√‖Σ̄‖. None if labels do not use one.
     """
-    mu = np.asarray(means, float)
-    gammas = [np.asarray(g, float).reshape(mu.shape[1], -1) for g in spikes]
     named = {
-        f"spike {c + 1}.{i + 1}": g[:, i] for c, g in enumerate(gammas) for i in range(g.shape[1])
+        f"spike {c + 1}.{i + 1}": spikes[:, i]
+        for c, spikes in enumerate(population.spikes)
+        for i in range(spikes.shape[1])
     }
     if teacher is not None:
-        named["teacher"] = np.asarray(teacher, float)
-    vectors = np.stack([*named.values(), *mu], axis=1)
+        named["teacher"] = teacher
+    vectors = np.stack([*named.values(), *population.means], axis=1)
     lengths = np.linalg.norm(vectors, axis=0)
     kept = lengths > 0
     u, s, _ = np.linalg.svd(vectors[:, kept] / lengths[kept], full_matrices=False)
-    basis = u[:, s > _RANK_TOLERANCE] if s.size else np.zeros((mu.shape[1], 0))
+    basis = u[:, s > _RANK_TOLERANCE] if s.size else np.zeros((population.dim, 0))
     return _assemble(
-        mu.shape[1],
-        np.asarray(weights, float),
-        mu @ basis,
-        [basis.T @ g for g in gammas],
-        [np.asarray(t, float).reshape(-1) for t in strengths],
-        {name: basis.T @ v for name, v in named.items()},
-        basis,
-    )
+        population.dim, population.weights, population.means @ basis,
+        [basis.T @ spikes for spikes in population.spikes], population.strengths,
+        {name: basis.T @ v for name, v in named.items()}, basis,
+    )  # fmt: skip
 
 
+@lru_cache(maxsize=64)
 def typical_geometry(
     dim: int,
-    weights: ArrayLike,
-    strengths: Sequence[ArrayLike],
+    weights: tuple[float, ...],
+    strengths: tuple[tuple[float, ...], ...],
     *,
     alignment: float = 0.0,
     mean: float = 0.0,
     teacher: Literal["random", "spikes"] | None = "random",
-    directions: Literal["random", "orthogonal"] = "random",
+    chance: bool = True,
 ) -> Geometry:
     """The geometry of a typical draw, without drawing any n-dimensional vector.
 
-    Spikes are orthonormal within a component. Between components the leading spikes have the
-    cosine `alignment`; where that is 0 and directions are random, chance overlaps do not vanish
-    at finite n: |γ·γ'| = E|N(0,1/n)| = √(2/(πn)) between spikes of different components, or where
-    there are several in each a matrix with the singular values of a typical one
-    (`_chance_overlaps`); ξ̂·γ = 1/√n (its root mean square, because E y² depends on its square),
-    and likewise for means. Component means have norm `mean` and point to the corners of a regular
-    simplex, ±μ for two components. The teacher is random, or along the sum of the leading spikes.
-    `directions="orthogonal"` sets every chance overlap to zero.
+    Spikes are orthonormal within a component; `strengths` has a tuple for each. Between
+    components the leading spikes have the cosine `alignment`; where that is 0, chance overlaps do
+    not vanish at finite n: |γ·γ'| = E|N(0,1/n)| = √(2/(πn)) between spikes of different
+    components, or where there are several in each a matrix with the singular values of a typical
+    one (`_chance_overlaps`); ξ̂·γ = 1/√n (its root mean square, because E y² depends on its
+    square), and likewise for means. `chance=False` sets all of them to zero. Component means have
+    norm `mean` and point to the corners of a regular simplex, ±μ for two components. The teacher
+    is random, or along the sum of the leading spikes.
     """
-    rho = np.asarray(weights, float)
-    theta = [np.asarray(t, float).reshape(-1) for t in strengths]
+    rho, theta = np.array(weights), [np.array(t, float) for t in strengths]
     owners = [(c, i) for c, t in enumerate(theta) for i in range(t.size)]
     count, drawn_teacher = len(owners), teacher == "random"
     corners = rho.size if mean else 0
     size = count + int(drawn_teacher) + corners
-    chance = directions == "random"
     gram = np.full((size, size), 1 / math.sqrt(dim) if chance else 0.0)
     # The sign of a spike matters only to a teacher made of spikes. What is orthogonal to one of
     # two aligned spikes has that much less of a chance overlap with the other.
@@ -328,6 +251,7 @@ def _assemble(
     named: dict[str, Array],
     basis: Array | None,
 ) -> Geometry:
+    """Everything in the coordinates of V; of the `named` directions the lengths do not matter."""
     rank = means.shape[1]
     covariances = np.stack(
         [np.eye(rank) + (g * t) @ g.T for g, t in zip(spikes, strengths, strict=True)]

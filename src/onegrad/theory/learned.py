@@ -13,13 +13,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, did_you_mean
-from onegrad.hermite import Array, gauss_hermite, orthonormal_hermite, sqrt_factorial
-from onegrad.theory.geometry import Geometry, Labels, Training
+from onegrad.gaussian.polynomials import orthonormal_hermite, sqrt_factorial
+from onegrad.gaussian.quadrature import gauss_hermite
+from onegrad.gaussian.smoothing import smoothed
+from onegrad.problem import Problem
+from onegrad.theory.geometry import Geometry
 from onegrad.theory.resolution import Solution
-from onegrad.theory.smoothing import smoothed
 from onegrad.theory.symmetry import angles
 
 _ANGLES = 12  # nodes for the angle between a neuron and a direction of a group
@@ -44,15 +46,12 @@ class LearnedFunction:
 
 
 def learned_function(
-    labels: Labels,
-    training: Training,
-    solution: Solution,
-    direction: str = "teacher",
-    component: int = 0,
-    t: ArrayLike | None = None,
-    degree: int = 6,
+    solution: Solution, direction: str = "teacher", component: int = 0, degree: int = 6
 ) -> LearnedFunction:
-    """The mean prediction over one of the geometry's `directions` within one component."""
+    """The mean prediction over one of the geometry's `directions` within one component.
+
+    On 61 points −3 ≤ t ≤ 3; coefficients up to `degree`.
+    """
     geometry = solution.geometry
     if direction not in geometry.directions:
         known = list(geometry.directions)
@@ -64,14 +63,14 @@ def learned_function(
         raise AssumptionError(
             f"component {component} does not exist: there are {len(geometry.weights)}, from 0."
         )
-    grid = np.linspace(-3.0, 3.0, 61) if t is None else np.asarray(t, float)
+    grid = np.linspace(-3.0, 3.0, 61)
     nodes, weights = gauss_hermite(_ORDER)
     both = np.concatenate([grid, nodes])
     unit = geometry.directions[direction]
     mean, covariance = geometry.means[component], geometry.covariances[component]
     scale = math.sqrt(float(unit @ covariance @ unit))
-    learned = _mean_prediction(training, solution, mean, covariance, unit / scale, both)
-    target = _mean_label(geometry, labels, component, unit / scale, both)
+    learned = _mean_prediction(solution, component, unit / scale, both)
+    target = _mean_label(solution.task.problem, geometry, component, unit / scale, both)
     polynomials = orthonormal_hermite(degree, nodes) / sqrt_factorial(degree)[:, None]
     size = grid.size
     return LearnedFunction(
@@ -81,14 +80,18 @@ def learned_function(
     )  # fmt: skip
 
 
-def _mean_prediction(
-    training: Training, solution: Solution, mean: Array, covariance: Array, unit: Array, t: Array
-) -> Array:
-    neurons, r, groups = solution.neurons, len(mean), solution.geometry.groups
+def _mean_prediction(solution: Solution, component: int, unit: Array, t: Array) -> Array:
+    """E_c[f | t] = Σ_i readout_i E_z σ(v_i·μ_c + cov_i t + √(v_iᵀΣ_cv_i + b_i² − cov_i²) z): (26).
+
+    cov_i = v_iᵀ Σ_c û with û scaled to ûᵀΣ_cû = 1.
+    """
+    geometry, activation = solution.geometry, solution.task.problem.activation
+    mean, covariance = geometry.means[component], geometry.covariances[component]
+    neurons, r, groups = solution.neurons, geometry.rank, geometry.groups
     v, rest = neurons.vectors[:, :r], neurons.vectors[:, r:]
     variance = ((v @ covariance) * v).sum(axis=1) + (rest**2).sum(axis=1) + neurons.bulk**2
     # Coordinates along a group are lengths: the angle between neuron and û is averaged over.
-    used = [(a, g) for a, g in enumerate(groups, start=r - len(groups)) if unit[a]]
+    used = [(a, g) for a, g in enumerate(groups, start=geometry.single) if unit[a]]
     rules = [angles(size, _ANGLES) for _, size in used]
     total = np.zeros(len(t))
     for picked in itertools.product(range(_ANGLES), repeat=len(used)):
@@ -100,19 +103,20 @@ def _mean_prediction(
         left = np.sqrt(np.maximum(variance - cross**2, 1e-300))
         shift = (v @ mean)[:, None] + cross[:, None] * t
         scale = np.broadcast_to(left[:, None], shift.shape)
-        total += weight * (
-            solution.by_node.readout @ smoothed(training.activation, shift, scale).value
-        )
+        total += weight * (solution.by_node.readout @ smoothed(activation, shift, scale).value)
     return total
 
 
-def _mean_label(geometry: Geometry, labels: Labels, component: int, unit: Array, t: Array) -> Array:
-    if labels.values is not None:
-        return np.full(t.shape, float(labels.values[component]))
-    assert labels.links is not None
+def _mean_label(
+    problem: Problem, geometry: Geometry, component: int, unit: Array, t: Array
+) -> Array:
+    """E_c[y | t] = E_z σ*_c(ξ·μ_c + cov t + √(ξᵀΣ_cξ − cov²) z), cov = ξᵀΣ_cû, or a label."""
+    if problem.component_values is not None:
+        return np.full(t.shape, problem.component_values[component])
+    assert problem.links is not None
     xi, covariance = geometry.teacher, geometry.covariances[component]
     cross = float(xi @ covariance @ unit)
     left = math.sqrt(max(float(xi @ covariance @ xi) - cross**2, 0.0))
     shift = float(xi @ geometry.means[component]) + cross * t
-    link = labels.links[component]
+    link = problem.links[component]
     return link(shift) if left < 1e-9 else link.smoothed(shift, left).value

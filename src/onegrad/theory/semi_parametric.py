@@ -1,106 +1,189 @@
-"""Errors of a trained network on real data: the semi-parametric theory.
+"""The semi-parametric theory with its accuracy: rank, number of nodes and draws of the first layer.
 
-The network's first layer is given; the readout is ridge regression on m fresh samples. Equation
-numbers are those of docs/real-data.md. Plain arrays in, plain numbers out.
+Equation numbers are those of docs/real-data.md.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
-from scipy.optimize import brentq
 
-from onegrad.errors import ConvergenceError
-from onegrad.hermite import Array
-from onegrad.theory.sample_nodes import Conditioned
+from onegrad.compute.backend import Array
+from onegrad.data.base import DataNodes
+from onegrad.errors import AssumptionError
+from onegrad.problem import Problem
+from onegrad.theory.layers.matrix import ConditionedLayer, DrawnLayer
+from onegrad.theory.layers.matrix_errors import (
+    FeatureMoments,
+    MatrixErrors,
+    common_errors,
+    feature_moments,
+)
+from onegrad.theory.layers.matrix_responses import Quadratics, node_errors
+from onegrad.theory.nodes.sample import PreparedNodes
+from onegrad.theory.options import Theory
 
+_FIRST_RANK = 10
+_LARGEST_RANK = 160
+_PER_NODE = 1 << 20  # entries of the tables of the nodes with a response of their own
+_FEWEST_NODES = 20
+_WIDE = 1000  # neurons from which on a draft draws one first layer
 
-class Errors(NamedTuple):
-    """Plain mean squared errors; the objective adds λ‖a‖²."""
-
-    test_error: float
-    train_error: float
-    train_objective: float
+Draw = Callable[[int], tuple[DrawnLayer, DataNodes]]
 
 
 @dataclass(frozen=True)
-class Ridge:
-    """The readout's problem: m samples and λ of (1/m)‖y − Φa‖² + λ‖a‖²."""
+class SemiParametric:
+    """Errors of the network, and how they were obtained.
 
-    samples: int
-    ridge: float
-
-
-@dataclass(frozen=True)
-class FeatureMoments:
-    """H = E φφᵀ (k × k), z = E yφ (k), E y² over some nodes."""
-
-    second: Array
-    cross: Array
-    label: float
-
-    @classmethod
-    def mean(cls, parts: list[FeatureMoments]) -> FeatureMoments:
-        """Of parts with equally many nodes, up to one."""
-        second = np.mean([p.second for p in parts], axis=0)
-        cross = np.mean([p.cross for p in parts], axis=0)
-        return cls(second, cross, float(np.mean([p.label for p in parts])))
-
-
-def feature_moments(nodes: Conditioned, rows: np.ndarray) -> FeatureMoments:
-    """Averages over the given nodes (eqs. (3), (4)): O(S·k²) in two symmetric products."""
-    k = nodes.width
-    second, cross, variance = np.zeros((k, k)), np.zeros(k), np.zeros(k)
-    slopes = [np.zeros((k, k)) for _ in nodes.parts]
-    for block in nodes.blocks(rows):
-        second += block.mean @ block.mean.T
-        slopes[block.group] += block.slope @ block.slope.T
-        variance += block.variance.sum(axis=1)
-        cross += block.mean @ block.y
-    for part, outer in zip(nodes.parts, slopes, strict=True):
-        outer *= part.coupling
-        second += outer
-    second.flat[:: k + 1] += variance
-    label = float(np.mean(nodes.sample.y[rows] ** 2)) + nodes.sample.label_noise
-    return FeatureMoments(second / len(rows), cross / len(rows), label)
-
-
-def common_errors(moments: FeatureMoments, problem: Ridge) -> tuple[Errors, float, Array]:
-    """Errors, χ and mean readout with one χ for all nodes (eqs. (5)–(8)).
-
-    One eigendecomposition (values only) and one Cholesky factorisation, O(k³).
+    error_estimate : relative; rank, halves of the nodes and draws together
+    rank : principal directions of each group in κ; settled: doubling it moved the errors by less
+        than half the accuracy
+    nodes, draws : samples and first layers averaged over
     """
-    k, m = len(moments.cross), problem.samples
-    values = np.maximum(eigh(moments.second, eigvals_only=True, check_finite=False), 0.0)
-    chi = _solve_chi(values, problem)
-    level = problem.ridge * (1 + chi)
-    system = moments.second.copy()
-    system.flat[:: k + 1] += level
-    readout = cho_solve(cho_factor(system, overwrite_a=True, check_finite=False), moments.cross)
-    left = 1 - float(np.sum((values / (values + level)) ** 2)) / m
-    if left <= 1e-6:
-        raise ConvergenceError(
-            "the network interpolates its training data with hardly any ridge: the theory's errors "
-            "diverge. Use a larger training.ridge, or a width further from the samples."
+
+    errors: MatrixErrors
+    error_estimate: float
+    rank: int
+    settled: bool
+    nodes: int
+    draws: int
+
+
+def predict_from_layers(
+    problem: Problem,
+    draw: Draw,
+    theory: Theory | None = None,
+    seed: int = 0,
+    draws: tuple[int, int] | None = None,
+) -> SemiParametric:
+    """Errors of the problem's readout on drawn first layers, given samples they have not seen.
+
+    draw : `draw(0)`, `draw(1)`, … are first layers with their nodes, all of one population and
+        equally many
+    theory : its accuracy counts, a relative one
+    seed : of the noise of the nodes and their halves
+    draws : fewest and most first layers; 3 and 8 by default, fewer in a draft
+
+    On the first layer the rank is doubled until it does not matter, the nodes are halved for
+    Richardson's extrapolation in 1/S (eq. (13)), and responses of their own are given to some
+    nodes (eq. (14)); more layers are averaged until the mean is known to half the accuracy (two
+    layers say little about their scatter).
+    Cost of a layer: O(S·k² + k³), about ten times that for the first one.
+    """
+    theory = theory or Theory()
+    fewest, most = draws or (3, (3 if problem.width < _WIDE else 1) if theory.draft else 8)
+    layer, nodes = draw(0)
+    if len(nodes) < _FEWEST_NODES:
+        raise AssumptionError(
+            f"the semi-parametric theory needs at least {_FEWEST_NODES} samples beside those of "
+            f"the step; there are {len(nodes)}. Use fewer training.step_samples."
         )
-    explained = float(readout @ moments.cross)
-    rest = moments.label - explained - level * float(readout @ readout)
-    test = max(rest, 0.0) / left
-    objective = (moments.label - explained) / (1 + chi)
-    return Errors(test, test / (1 + chi) ** 2, objective), chi, readout
+    prepared = PreparedNodes.of(nodes, np.random.default_rng(seed))
+    first = _first_layer(problem, layer, prepared, theory.accuracy, seed)
+    found = [np.array(first.errors)]
+    correction = found[0] / first.plain
+    scatter = 0.0
+    for i in range(1, most):
+        layer, nodes = draw(i)
+        if nodes is not prepared.nodes:
+            prepared = prepared.like(nodes)
+        plain, _ = _common(problem, _moments(problem, layer, prepared, first.rank))
+        found.append(plain * correction)
+        values = np.array(found)
+        scatter = float(np.max(values.std(axis=0, ddof=1) / values.mean(axis=0))) / math.sqrt(i + 1)
+        if i + 1 >= fewest and scatter < theory.accuracy / 2:
+            break
+    if len(found) == 1:
+        scatter = first.between
+    estimate = math.hypot(first.between, first.by_rank, scatter)
+    mean = np.mean(found, axis=0)
+    return SemiParametric(
+        MatrixErrors(*(float(value) for value in mean)), estimate, first.rank,
+        first.by_rank < theory.accuracy / 2, first.nodes, len(found),
+    )  # fmt: skip
 
 
-def _solve_chi(values: Array, problem: Ridge) -> float:
-    """χ = (1/m) Σ_j h_j/(λ + h_j/(1+χ)): the only root, bracketed."""
-    m, ridge = problem.samples, problem.ridge
+@dataclass(frozen=True)
+class _First:
+    """Errors (3) of the first layer with χ_s, plain ones with one χ, and their relative doubts."""
 
-    def gap(log_level: float) -> float:
-        """1 − 1/(1+χ) − df₁(l)/m at l = λ(1+χ), increasing in l."""
-        level = float(np.exp(log_level))
-        return 1 - ridge / level - float(np.sum(values / (values + level))) / m
+    errors: Array
+    plain: Array
+    rank: int
+    nodes: int
+    by_rank: float
+    between: float
 
-    high = np.log(ridge + float(values.sum()) / m) + 1e-9
-    return float(np.exp(brentq(gap, np.log(ridge), high, xtol=1e-13))) / ridge - 1
+
+def _first_layer(
+    problem: Problem, layer: DrawnLayer, prepared: PreparedNodes, accuracy: float, seed: int
+) -> _First:
+    nodes = prepared.nodes
+    halves = _halves(nodes.group, np.random.default_rng(seed))
+    dim = problem.dim
+    # labels that are numbers may depend on any direction: nothing is averaged out then
+    rank, previous = _FIRST_RANK if nodes.groups > 1 else dim, None
+    largest = dim if dim <= 2 * _LARGEST_RANK else _LARGEST_RANK
+    while True:
+        conditioned = ConditionedLayer.of(prepared, layer, problem.activation, rank)
+        parts = [feature_moments(conditioned, rows) for rows in halves]
+        plain, chi = _common(problem, FeatureMoments.mean(parts))
+        change = np.inf if previous is None else _distance(plain, previous)
+        if change < accuracy / 2 or rank >= largest:
+            break
+        rank, previous = min(2 * rank, largest), plain
+    change = 0.0 if not math.isfinite(change) else change
+    if rank < dim and not nodes.noise:  # that the rest is Gaussian is a guess: try without
+        whole, _ = _common(problem, _moments(problem, layer, prepared, dim))
+        change = max(change, _distance(plain, whole))
+    of_halves = [_common(problem, part)[0] for part in parts]
+    extrapolated = 2 * plain - np.mean(of_halves, axis=0)
+    between = float(np.max(np.abs(of_halves[0] / of_halves[1] - 1))) / 2
+    errors = extrapolated * response_ratio(problem, conditioned, chi)
+    return _First(errors, plain, rank, len(nodes), change, between)
+
+
+def response_ratio(problem: Problem, layer: ConditionedLayer, chi: float) -> Array:
+    """Errors (3) with χ_s per node over those with one χ, on as many nodes as are quick (eq. (14)).
+
+    chi : the common χ, as a first guess
+    """
+    count = min(len(layer.nodes), max(300, _PER_NODE // layer.width))
+    rows = np.linspace(0, len(layer.nodes) - 1, count).astype(int)
+    plain, _ = _common(problem, feature_moments(layer, rows))
+    own = node_errors(Quadratics(layer, rows), problem.samples, problem.effective_ridge, chi)
+    return np.array(own) / plain
+
+
+def _moments(
+    problem: Problem, layer: DrawnLayer, prepared: PreparedNodes, rank: int
+) -> FeatureMoments:
+    """Those of all nodes, given their projections on `rank` directions of each group."""
+    conditioned = ConditionedLayer.of(prepared, layer, problem.activation, rank)
+    return feature_moments(conditioned, np.arange(len(prepared.nodes)))
+
+
+def _common(problem: Problem, moments: FeatureMoments) -> tuple[Array, float]:
+    """Errors (3) with one χ for all nodes, and χ."""
+    errors, chi = common_errors(moments, problem.samples, problem.effective_ridge)
+    return np.array(errors), chi
+
+
+def _halves(group: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Two halves of the nodes with the same share of each group."""
+    halves: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    for c in range(int(group.max()) + 1):
+        members = rng.permutation(np.flatnonzero(group == c))
+        halves[c % 2].append(members[::2])
+        halves[1 - c % 2].append(members[1::2])
+    return np.concatenate(halves[0]), np.concatenate(halves[1])
+
+
+def _distance(errors: Array, others: Array) -> float:
+    """The largest difference of the logarithms."""
+    logs = np.log(np.maximum([errors, others], 1e-300))
+    return float(np.max(np.abs(logs[0] - logs[1])))

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammainccinv, ndtr, roots_jacobi
 
-from onegrad.hermite import Array
+from onegrad.compute.backend import Array
 from onegrad.theory.geometry import Geometry
 
 _ALIKE = 1e-7  # relative difference of variances that count as equal

@@ -117,7 +117,7 @@ function sliderRow(about, state, slider, changed) {
     if (slider.key === "data.dim") setInputs(state.tables, next);
     else setKey(state.tables, slider.key, next);
     if (state.curves.key === slider.key) state.curves = { key: "network.activation", values: [state.tables.network.activation] };
-    if (slider.key in (state.together ?? {})) state.together = state.dots = state.range = null;
+    if (slider.key in (state.zip ?? {})) state.zip = state.dots = state.range = null;
     range.setAttribute("aria-valuetext", show(valueOf(slider, state.tables)));
     changed("value", slider.key);
   };

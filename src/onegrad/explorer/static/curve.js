@@ -28,7 +28,7 @@ export class Curve {
     this.axis = page.state.axis;
     const pick = el("select", { id: "axis", onchange: (event) => {
       page.state.axis = event.target.value;
-      page.state.range = page.state.dots = page.state.together = null;
+      page.state.range = page.state.dots = page.state.zip = null;
       page.pressed(null);
       page.rebuild();
     } });
@@ -62,11 +62,11 @@ export class Curve {
     const { state } = page;
     if (!page.isDrawn()) return this.showStored();
     const axis = page.slider(state.axis);
-    const xs = axisValues(axis, state.range, "curve", state.tables, state.together);
+    const xs = axisValues(axis, state.range, "curve", state.tables, state.zip);
     const spec = sweepSpec(state, axis, xs, { compare: { models: ["theory"], seed: state.tables.compare.seed ?? 0 } });
     const size = xs.length;
     this.xs = xs;
-    this.values = state.together ? xs : xs.map((x) => shown(axis, written(axis, x, state.tables), state.tables));
+    this.values = state.zip ? xs : xs.map((x) => shown(axis, written(axis, x, state.tables), state.tables));
     this.checkDots();
     const ask = (coarse) => {
       const lines = state.curves.values.map((value) => ({ value, parts: new Array(size), left: size, accurate: !coarse }));
@@ -144,15 +144,15 @@ export class Curve {
 
   setting() {
     const { state } = this.page;
-    const { tables, axis, curves, together } = state;
-    return JSON.stringify([fixed(state, tables), axis, curves, together, tables.compare.seed]);
+    const { tables, axis, curves, zip } = state;
+    return JSON.stringify([fixed(state, tables), axis, curves, zip, tables.compare.seed]);
   }
 
   simulate() {
     const { page } = this;
     const { spec, xs } = curveSpec(page);
     const axis = page.slider(page.state.axis);
-    const values = page.state.together ? xs : xs.map((x) => shown(axis, written(axis, x, page.state.tables), page.state.tables));
+    const values = page.state.zip ? xs : xs.map((x) => shown(axis, written(axis, x, page.state.tables), page.state.tables));
     const perSeed = page.state.curves.values.length * xs.length;
     const total = perSeed * spec.compare.seeds;
     const { runs } = page;
@@ -189,7 +189,7 @@ export class Curve {
   /** A thin line where the axis' own slider stands. */
   drawHere({ ctx, box, x, scale }) {
     const value = valueOf(this.page.slider(this.axis), this.page.state.tables);
-    if (value === null || this.page.state.together || !this.page.isDrawn()) return;
+    if (value === null || this.page.state.zip || !this.page.isDrawn()) return;
     const px = x(value);
     if (!(px >= box.left && px <= box.left + box.width)) return;
     ctx.strokeStyle = css("--soft");
@@ -250,7 +250,7 @@ export class Curve {
 export function curveSpec(page) {
   const { state } = page;
   const axis = page.slider(state.axis);
-  const xs = state.dots ?? axisValues(axis, state.range, "dots", state.tables, state.together);
+  const xs = state.dots ?? axisValues(axis, state.range, "dots", state.tables, state.zip);
   const name = `${axis.title}, ${page.about.tasks[taskOf(state.tables)].title}`;
   const spec = { name, ...sweepSpec(state, axis, xs), figure: { quantities: state.quantities } };
   return { xs, spec };

@@ -133,7 +133,7 @@ export class Map2D {
     return (0.5 + u * (values.length - 1)) / values.length;
   }
 
-  /** Lines where the degree changes: β = 1/2, 2/3, 3/4, … */
+  /** Lines where the degree changes: β = 1/2, 2/3, 3/4; the rule ends with degree 4. */
   steps(ctx, plot, unit) {
     const [ax, ay] = this.axes();
     const isotropic = ax.key === "scaling.exponent";
@@ -152,14 +152,15 @@ export class Map2D {
       ctx.setLineDash([]);
     };
     for (let degree = 1; degree <= 4; degree++) {
-      const [from, to] = [(degree - 1) / degree, degree / (degree + 1)];
+      const [from, to] = [(degree - 1) / degree, degree < 4 ? degree / (degree + 1) : 1];
       if (isotropic) {
+        if (degree === 4) break;
         const x = plot.left + plot.width * this.along(ax, this.xs, to / 2);
         line(x, plot.top, x, plot.top + plot.height);
         continue;
       }
       const y = (beta) => plot.top + plot.height * (1 - this.along(ay, this.ys, beta));
-      line(plot.left, y(to), plot.left + plot.width, y(to));
+      if (degree < 4) line(plot.left, y(to), plot.left + plot.width, y(to));
       if (y(from) - y(to) < unit * 0.8) continue; // no room for its name
       const light = this.page.state.layer === "gain";
       ctx.lineWidth = 3;
@@ -242,7 +243,7 @@ export class Map2D {
     if (cell.error) lines.push("no theory here");
     else {
       lines.push(`test error ${show(cell.test_error)}${cell.coarse ? " (coarse)" : ""}`, `training error ${show(cell.train_error)}`);
-      if (cell.degree !== undefined) lines.push(cell.degree === null ? "no finite degree" : `degree ${cell.degree}`);
+      if (cell.degree !== undefined) lines.push(cell.degree === null ? "no degree rule" : `degree ${cell.degree}`);
       if (cell.gain !== undefined) lines.push(`gain ${show(100 * cell.gain, 3)} %`);
     }
     this.tip.replaceChildren(...lines.map((text, i) => el("div", {}, i ? text : el("b", {}, text))));

@@ -101,7 +101,7 @@ export class Spectrum {
     }
     const count = now.features.spikes.length;
     document.getElementById("spectrum-facts").textContent =
-      `η = ${show(now.rate, 3)}: ${count} feature spike${count === 1 ? "" : "s"}, ${now.weights.spikes.length} weight spike${now.weights.spikes.length === 1 ? "" : "s"}; the limit expects degree ℓ = ${now.degree}`;
+      `η = ${show(now.rate, 3)}: ${count} feature spike${count === 1 ? "" : "s"}, ${now.weights.spikes.length} weight spike${now.weights.spikes.length === 1 ? "" : "s"}; degree ℓ = ${now.degree}`;
     page.legend.replaceChildren(
       legendLine("limiting density", css("--ink")), legendLine("spike, predicted", colour(page.about, 1)),
       ...(now.features.norm_outlier ? [legendLine("not learned: spread of the norms", css("--soft"), [3, 3])] : []),

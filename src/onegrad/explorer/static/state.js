@@ -18,7 +18,7 @@ export function withTask(about, name) {
   return {
     view: "curve", tables: copy(task.tables), axis: task.axis, range: null, dots: null,
     curves: { key: "network.activation", values: [...(task.activations ?? [task.tables.network.activation])] },
-    together: null, quantities: ["test_error", "train_error"], layer: "test_error", direction: "teacher",
+    zip: null, quantities: ["test_error", "train_error"], layer: "test_error", direction: "teacher",
     component: 0,
   };
 }
@@ -52,8 +52,8 @@ export function fromTables(about, tables) {
   if (!tables.scaling) delete state.tables.scaling;
   if (!state.tables.compare.models) state.tables.compare.models = ["network", "theory"];
   if (typeof state.tables.compare.seeds !== "number") state.tables.compare.seeds = 10;
-  const { together, ...separate } = tables.sweep ?? {};
-  const sweep = { ...together, ...separate };
+  const { zip, ...separate } = tables.sweep ?? {};
+  const sweep = { ...zip, ...separate };
   const first = tables.figure?.axes?.[0];
   const numeric = Object.keys(sweep).filter((key) => key === "data.weights" || typeof sweep[key][0] === "number");
   numeric.sort((a, b) => (b === first) - (a === first) || sweep[b].length - sweep[a].length);
@@ -63,7 +63,7 @@ export function fromTables(about, tables) {
     const slider = sliderOf(about, axis, taskOf(tables));
     const seen = sweep[axis].map((value) => shown(slider, value, state.tables));
     state.dots = seen;
-    if (together?.[axis]) state.together = copy(together);
+    if (zip?.[axis]) state.zip = copy(zip);
     if (seen.length > 1) state.range = [Math.min(...seen), Math.max(...seen)];
   }
   const other = Object.keys(separate).find((key) => key !== axis);
@@ -145,8 +145,8 @@ export function setInputs(tables, inputs) {
 // --- axes ---------------------------------------------------------------------------------
 
 /** Values of an axis between two ends, in the slider's units: 20 for a line, 7 for dots. */
-export function axisValues(slider, range, kind, tables, together = null) {
-  const listed = together?.[slider.key] ?? slider.values;
+export function axisValues(slider, range, kind, tables, zip = null) {
+  const listed = zip?.[slider.key] ?? slider.values;
   if (listed) return listed.map((v) => shown(slider, v, tables));
   const [low, high] = range ?? [slider.low, slider.high];
   if (slider.kind === "whole") {
@@ -169,7 +169,7 @@ export function axisValues(slider, range, kind, tables, together = null) {
 export function sweepSpec(state, slider, values, extra = {}) {
   const spec = { ...copy(state.tables), ...extra };
   const sweep = { [state.curves.key]: [...state.curves.values] };
-  if (state.together) return { ...spec, sweep: { ...sweep, together: copy(state.together) } };
+  if (state.zip) return { ...spec, sweep: { ...sweep, zip: copy(state.zip) } };
   sweep[slider.key] = values.map((v) => written(slider, v, state.tables));
   return withSweep(spec, sweep);
 }
@@ -213,7 +213,7 @@ export function fromHash(about, hash) {
 }
 
 /** Whether the page can work with a state; what is wrong in its numbers is for the server to say. */
-function isReadable(about, { view, tables, axis, range, dots, curves, together, quantities, layer, component }) {
+function isReadable(about, { view, tables, axis, range, dots, curves, zip, quantities, layer, component }) {
   const numbers = (list) => Array.isArray(list) && list.length > 0 && list.every(Number.isFinite);
   const all = (list, known) => Array.isArray(list) && list.length > 0 && list.every((item) => known.includes(item));
   return VIEWS.includes(view) && Object.hasOwn(LAYERS, layer) && all(quantities, QUANTITIES) && Number.isInteger(component) &&
@@ -221,5 +221,5 @@ function isReadable(about, { view, tables, axis, range, dots, curves, together, 
     Array.isArray(tables.compare.models) && Number.isFinite(tables.compare.seeds) && sliderOf(about, axis, taskOf(tables)) !== undefined &&
     (range === null || (numbers(range) && range.length === 2 && range[0] < range[1])) && (dots === null || numbers(dots)) &&
     typeof curves.key === "string" && Array.isArray(curves.values) && curves.values.length > 0 &&
-    (together === null || (Object.values(together).length > 0 && Object.values(together).every(Array.isArray)));
+    (zip === null || (Object.values(zip).length > 0 && Object.values(zip).every(Array.isArray)));
 }

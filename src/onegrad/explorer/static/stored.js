@@ -25,7 +25,7 @@ function curveOf(state, point) {
 
 /** A third swept key: only the rows at its current value are looked at. */
 function isHere(state, key, value) {
-  if (key === state.curves.key || key in (state.together ?? {})) return true;
+  if (key === state.curves.key || key in (state.zip ?? {})) return true;
   return same(value, at(state.tables, key) ?? null);
 }
 
@@ -49,8 +49,8 @@ export function storedLines(about, state) {
 }
 
 /** What else there is to know of the run: keys that are neither axis nor curves, and failures. */
-export function aboutStored({ stored }, { axis, curves, together }) {
-  const others = Object.entries(stored.tables.sweep).filter(([key]) => ![axis, curves.key, "together"].includes(key) && !(key in (together ?? {})));
+export function aboutStored({ stored }, { axis, curves, zip }) {
+  const others = Object.entries(stored.tables.sweep).filter(([key]) => ![axis, curves.key, "zip"].includes(key) && !(key in (zip ?? {})));
   const failed = new Map(stored.rows.filter((row) => row.error).map((row) => [row.model, row.error]));
   return ["The rows of this folder.",
     ...others.map(([key, values]) => `They are those at the current ${key}; stored are ${values.map((v) => JSON.stringify(v)).join(", ")}.`),

@@ -1,0 +1,47 @@
+"""Arguments that several commands take, and the objects that they stand for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+Spec = Annotated[str, typer.Argument(help="a TOML spec file, or the name of a preset")]
+Engine = Annotated[
+    str | None, typer.Option(help="local or dask; no number depends on it", show_default="local")
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(help="processes on this machine", show_default="as many as it has cores"),
+]
+Scheduler = Annotated[
+    str | None, typer.Option(help="address of a dask scheduler, tcp://host:8786 (else one is made)")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="change a key of the spec; repeatable"),
+]
+Json = Annotated[bool, typer.Option("--json", help="print one JSON object instead of a table")]
+Method = Annotated[
+    str,
+    typer.Option(
+        help="auto, conditional, hybrid, isotropic, isotropic-limit; for real data "
+        "semi-parametric or surrogate"
+    ),
+]
+Accuracy = Annotated[
+    float | None,
+    typer.Option(help="relative accuracy of the numerics", show_default="compare.accuracy"),
+]
+Overlaps = Annotated[
+    str, typer.Option(help="auto, typical (at this n) or drawn (of the spec's seed)")
+]
+FiniteSize = Annotated[
+    bool,
+    typer.Option("--finite-size", help="count the mean's degrees of freedom (docs/theory.md)"),
+]
+
+
+def engine_of(engine: str | None, workers: int | None, scheduler: str | None) -> dict[str, Any]:
+    """Where to compute, as run_experiment and simulate_experiment take it."""
+    return {"engine": engine, "workers": workers, "scheduler": scheduler}

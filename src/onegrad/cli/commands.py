@@ -1,0 +1,270 @@
+"""The command line: thin verbs over the library."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from onegrad.cli.applications import analyze, bench, explore
+from onegrad.cli.arguments import (
+    Accuracy,
+    Engine,
+    FiniteSize,
+    Json,
+    Method,
+    Overlaps,
+    Scheduler,
+    Set,
+    Spec,
+    Workers,
+    engine_of,
+)
+from onegrad.cli.output import (
+    default_folder,
+    exit_if_all_failed,
+    print_failed_rows,
+    print_failures,
+    print_json,
+    print_table,
+    print_verdict,
+    report_spectra,
+    show_results,
+)
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="What one gradient step teaches a two-layer network: simulation and theory.",
+)
+
+
+@app.command()
+def run(
+    spec: Spec,
+    changes: Set = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="sizes, points and seeds cut down: seconds")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="folder for results and figure")] = None,
+    engine: Engine = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    as_json: Json = False,
+) -> None:
+    """The main job: compute, store, print a table, draw a figure."""
+    from onegrad.cli.progress import progress_line
+    from onegrad.figures.draw import save_figure_of
+    from onegrad.runs.run import run_experiment
+    from onegrad.specs.experiment import Experiment
+
+    experiment = Experiment.read(spec, changes or (), quick)
+    folder = out or default_folder(spec, quick)
+    if experiment.figure.draws_spectra:
+        report_spectra(experiment, folder, as_json)
+        return
+    try:
+        with progress_line(experiment) as progress:
+            where = engine_of(engine, workers, scheduler)
+            results = run_experiment(experiment, folder, progress, **where)
+    except KeyboardInterrupt:
+        print(
+            f"onegrad: interrupted. {folder} keeps every row; run the same command again to go on.",
+            file=sys.stderr,
+        )
+        raise typer.Exit(130) from None
+    written = save_figure_of(experiment, results, folder)
+    print_failed_rows(results, folder)
+    show_results(experiment, results, as_json)
+    if not as_json:
+        print_verdict(results)
+        print("\nFigure: " + ", ".join(str(path) for path in written))
+
+
+@app.command()
+def simulate(
+    spec: Spec,
+    changes: Set = None,
+    engine: Engine = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    as_json: Json = False,
+) -> None:
+    """Monte Carlo alone: mean and standard error of every model, differences paired by seed."""
+    from onegrad.cli.progress import progress_line
+    from onegrad.runs.run import simulate_experiment
+    from onegrad.specs.experiment import Experiment
+
+    experiment = Experiment.read(spec, changes or ())
+    with progress_line(experiment) as progress:
+        where = engine_of(engine, workers, scheduler)
+        results = simulate_experiment(experiment, progress, **where)
+    show_results(experiment, results, as_json)
+
+
+@app.command()
+def predict(
+    spec: Spec,
+    changes: Set = None,
+    method: Method = "auto",
+    accuracy: Accuracy = None,
+    overlaps: Overlaps = "auto",
+    finite_size: FiniteSize = False,
+    by_projection: Annotated[
+        bool, typer.Option("--by-projection", help="with --json: errors given the projections κ")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Theory alone: errors in the limit, no sampling."""
+    from onegrad.cli.tables import prediction_table
+    from onegrad.prediction import predict_experiment
+    from onegrad.specs.experiment import Experiment
+    from onegrad.theory.options import Theory
+
+    experiment = Experiment.read(spec, changes or ())
+    accuracy = experiment.compare.accuracy if accuracy is None else accuracy
+    theory = Theory(method, accuracy, overlaps, finite_size)
+    results, predictions = predict_experiment(experiment, theory)
+    if as_json:
+        report = results.as_json()
+        for record, prediction in zip(report["rows"], predictions, strict=True):
+            record |= prediction.as_json(by_projection)
+        print_json(report)
+    else:
+        print_table(prediction_table(experiment, predictions))
+        print_failures(results)
+    exit_if_all_failed(results)
+
+
+@app.command()
+def degree(spec: Spec, changes: Set = None, as_json: Json = False) -> None:
+    """Which polynomial degree is enough, and why."""
+    from onegrad.cli.tables import degree_text
+    from onegrad.degrees import degree as degree_of
+    from onegrad.specs.experiment import Experiment
+
+    experiment = Experiment.read(spec, changes or ())
+    reports = [
+        (point, degree_of(point.problem, experiment.compare.seed)) for point in experiment.points
+    ]
+    if as_json:
+        rows = [{"point": point.settings, **report.as_json()} for point, report in reports]
+        print_json({"name": experiment.name, "rows": rows})
+        return
+    for point, report in reports:
+        print(degree_text(point, report))
+
+
+@app.command()
+def spectrum(
+    spec: Spec,
+    changes: Set = None,
+    out: Annotated[Path | None, typer.Option(help="folder for the figure")] = None,
+    as_json: Json = False,
+) -> None:
+    """Singular values of weights and features: limiting bulk, spikes, alignments."""
+    from onegrad.specs.experiment import Experiment
+
+    experiment = Experiment.read(spec, changes or ())
+    report_spectra(experiment, out or default_folder(spec), as_json)
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(help="a folder that `run` has written to")],
+    kind: Annotated[str, typer.Option("--format", help="csv, parquet or netcdf")] = "csv",
+    out: Annotated[Path | None, typer.Option(help="the file, instead of FOLDER/rows.…")] = None,
+) -> None:
+    """Every stored row as a file: CSV, Parquet, or NetCDF with one dimension per swept key."""
+    from onegrad.errors import SpecError, did_you_mean
+    from onegrad.results.frames import SUFFIXES
+    from onegrad.runs.load import load_results
+
+    if kind not in SUFFIXES:
+        known = ", ".join(SUFFIXES)
+        raise SpecError.of("--format", kind, f"must be from {known}", did_you_mean(kind, SUFFIXES))
+    results = load_results(folder)
+    written = results.export(out or folder / f"rows{SUFFIXES[kind]}")
+    print(f"{len(results.rows)} rows: {written}")
+
+
+@app.command("list")
+def list_presets() -> None:
+    """The built-in experiments."""
+    from onegrad.specs.experiment import preset_groups
+
+    for source, presets in preset_groups().items():
+        print(source)
+        for name, title in presets:
+            print(f"  {name:18} {title}")
+
+
+@app.command("show")
+def show_preset(preset: Annotated[str, typer.Argument(help="name of a preset")]) -> None:
+    """A preset as TOML, which runs as it is."""
+    from onegrad.errors import SpecError, did_you_mean
+    from onegrad.specs.experiment import preset_names, preset_path
+
+    if preset not in preset_names():
+        known = preset_names()
+        raise SpecError.of(
+            "preset", preset, f"must be one of {', '.join(known)}", did_you_mean(preset, known)
+        )
+    print(preset_path(preset).read_text(encoding="utf-8"), end="")
+
+
+for command in (analyze, bench, explore):
+    app.command()(command)
+
+
+@app.command()
+def cite(
+    spec: Annotated[str | None, typer.Argument(help="only what this spec or preset uses")] = None,
+) -> None:
+    """BibTeX of what was used."""
+    from onegrad.specs.citations import bibliography, cited
+    from onegrad.specs.experiment import Experiment
+
+    entries = bibliography()
+    keys = cited(Experiment.read(spec)) if spec else list(entries)
+    print("\n\n".join(entries[key] for key in keys))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from onegrad import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    """What one gradient step teaches a two-layer network: simulation and theory."""
+
+
+def main() -> None:
+    """Entry point: errors of ours are advice on one page, not a traceback."""
+    from onegrad.errors import OnegradError
+
+    try:
+        app()
+    except OnegradError as error:
+        print(f"onegrad: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            sys.exit(0)
+        print(f"onegrad: {error.strerror or error}: {error.filename or ''}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("onegrad: interrupted", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,93 @@
+"""What the commands print: tables, JSON, failures, and the files they name."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from onegrad.results.rows import Results
+    from onegrad.specs.experiment import Experiment
+
+
+def default_folder(spec: str, quick: bool = False) -> Path:
+    return Path("results") / f"{Path(spec).stem}{'-quick' if quick else ''}"
+
+
+def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
+    from onegrad.cli.tables import spectrum_text
+    from onegrad.figures.histograms import save_spectra
+    from onegrad.spectra import spectrum
+
+    folder.mkdir(parents=True, exist_ok=True)
+    reports = [spectrum(p.problem, p.compare.seed) for p in experiment.points]
+    written = save_spectra(experiment, reports, folder)
+    pairs = list(zip(experiment.points, reports, strict=True))
+    if as_json:
+        rows = [{"point": p.settings, **report.as_json()} for p, report in pairs]
+        print_json({"name": experiment.name, "rows": rows})
+        return
+    for point, report in pairs:
+        print(spectrum_text(point, report))
+    print("Figure: " + ", ".join(str(path) for path in written))
+
+
+def show_results(experiment: Experiment, results: Results, as_json: bool) -> None:
+    """A table of all models, or the JSON of the contract; exit code 2 if nothing came out."""
+    from onegrad.cli.tables import results_table
+
+    if as_json:
+        print_json(results.as_json())
+    else:
+        print_table(results_table(experiment, results))
+        print_failures(results)
+    exit_if_all_failed(results)
+
+
+def print_json(report: dict[str, Any]) -> None:
+    print(json.dumps(report, ensure_ascii=False))
+
+
+def print_verdict(results: Results) -> None:
+    from onegrad.cli.tables import verdict_table
+
+    table = verdict_table(results)
+    if table is not None:
+        print_table(table)
+
+
+def print_table(table: Table) -> None:
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:  # a pipe or a file has no width to fit into
+        console = Console(width=160)
+    console.print(table)
+
+
+def exit_if_all_failed(results: Results) -> None:
+    if all(row.status != "ok" for row in results.rows):
+        raise typer.Exit(2)
+
+
+def print_failed_rows(results: Results, folder: Path) -> None:
+    failed = sum(row.status != "ok" for row in results.rows)
+    if failed:
+        print(
+            f"onegrad: {failed} of {len(results.rows)} rows failed; {folder} keeps the others. Run "
+            "the same command again to try the failed ones once more.",
+            file=sys.stderr,
+        )
+
+
+def print_failures(results: Results) -> None:
+    from onegrad.cli.tables import failures
+
+    for line in failures(results):
+        print(line, file=sys.stderr)

@@ -1,0 +1,1 @@
+"""Arrays and the machine: backends, threads, memory that is used again."""

@@ -1,0 +1,64 @@
+"""How many threads the linear algebra library uses for one problem."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+
+from threadpoolctl import ThreadpoolController
+
+from onegrad.compute.backend import NUMPY, Backend
+
+# Operations per product from which one repetition takes seconds (n = m = k = 2500). Below, many
+# repetitions at once on one thread each are faster than one after the other on all threads.
+_WORTH_THREADS = 3e10
+_BRING_THEIR_OWN = ("numpy", "scipy.linalg", "torch")  # linear algebra libraries
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def threads_for(operations: float) -> int:
+    """One for small problems, all that the library has in this process for large ones.
+
+    operations : of the largest product, 2·n·k·m
+
+    The last bits of a product depend on the number of threads, so it follows from the problem's
+    size alone: never from the engine or from the number of workers.
+    """
+    if operations < _WORTH_THREADS:
+        return 1
+    libraries = _controller(_loaded()).select(user_api="blas").info()
+    return max((int(library["num_threads"]) for library in libraries), default=1)
+
+
+@contextmanager
+def blas_threads(threads: int, backend: Backend = NUMPY) -> Iterator[None]:
+    """So many threads; torch on the CPU has its own, which are limited in the same way."""
+    with _controller(_loaded()).limit(limits=threads, user_api="blas"):
+        if backend.device != "torch":
+            yield
+            return
+        import torch
+
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
+def _loaded() -> tuple[bool, ...]:
+    return tuple(name in sys.modules for name in _BRING_THEIR_OWN)
+
+
+@lru_cache(maxsize=1)
+def _controller(loaded: tuple[bool, ...]) -> ThreadpoolController:
+    """Looking for the libraries takes 2 ms, so it is done once for those that are `loaded`."""
+    return ThreadpoolController()

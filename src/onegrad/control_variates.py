@@ -1,0 +1,167 @@
+"""Companions: other teachers on the same inputs, which tell how lucky a repetition's own one was.
+
+Most of the variance of a test error between repetitions comes from where the teacher ξ (and the
+label noise) happens to lie relative to the inputs X and the initial weights W₀. Ridge regression
+on the initial features σ(XW₀ᵀ) feels it like the network does, and it knows nothing of the
+teacher: on the same X and W₀ its error for our teacher and its errors for others have the same
+law. Hence
+
+    C = S(ξ) − (1/R) Σ_r S(ξ_r),    ξ_1 … ξ_R drawn like ξ, each with label noise of its own,
+
+has mean zero exactly, whatever function S is of the teacher, X and W₀; it is a control variate
+for the errors of every model of the repetition. The rest is mostly the teacher's norm: |ξ|² =
+1/‖Σ̄‖ depends on how much the random spikes of the components overlap, and labels scale with ξ.
+Its difference to the mean of |ξ|² over other instances is the second control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from onegrad.compute.backend import Array, host, like, namespace
+from onegrad.data.labels import SingleIndex, Teacher
+from onegrad.gaussian.activation import Activation
+from onegrad.gaussian.pair_moments import expand
+from onegrad.network.readout import RidgeSolver
+from onegrad.network.trial import Draw, Trial
+from onegrad.problem import Problem
+
+CONTROLS = ("companions", "teacher-norm")  # names of their rows beside those of the models
+COUNT = 15  # companions of a repetition; more would lower the variance of C by 1/15 at most
+_INSTANCES = 8  # of which the mean of |ξ|² is taken; a tenth of a millisecond and more each
+
+
+def random_teacher(problem: Problem) -> bool:
+    """Whether every repetition has a teacher of its own."""
+    labels = problem.labels
+    random = isinstance(labels, SingleIndex) and labels.direction == "random"
+    return random and problem.directions != "fixed"
+
+
+def random_labels(problem: Problem) -> bool:
+    """Whether the same inputs may have other labels: only then do companions differ."""
+    known = problem.data.model in ("isotropic", "mixture")
+    return known and (random_teacher(problem) or getattr(problem.labels, "noise", 0.0) > 0)
+
+
+class Control(NamedTuple):
+    """The control variates of a repetition for test error, training error and objective."""
+
+    test_error: float
+    train_error: float
+    train_objective: float
+
+
+Pair = tuple[Control, Control]  # in the order of CONTROLS
+
+
+class Companions:
+    """The companions of one draw: their teachers and labels, for all activations and ridges."""
+
+    def __init__(self, draw: Draw) -> None:
+        self.draw = draw
+        self._known: dict[tuple[Activation, tuple[float, ...]], list[Pair]] = {}
+
+    @cached_property
+    def _drawn(self) -> tuple[Teacher, Array]:
+        """The teachers and their labels of the training set, m × (1 + R): our own one first."""
+        draw, rng = self.draw, self.draw.streams.rng("control-teachers")
+        own, batch = draw.instance.teacher, draw.train.batch
+        others = [own] * COUNT
+        if random_teacher(draw.problem):
+            others = [draw.problem.draw_teacher(draw.instance.population, rng) for _ in others]
+        directions = np.column_stack([t.direction for t in (own, *others)])
+        teachers = Teacher(directions, own.links, own.values, own.noise)
+        if own.values is None:
+            projection = host(batch.x @ like(directions, batch.x))
+            labels = teachers.of_projection(projection, batch.component)
+        else:
+            labels = np.repeat(own.values[batch.component][:, None], 1 + COUNT, axis=1)
+        if own.noise:
+            labels += own.noise * rng.standard_normal(labels.shape)
+        labels[:, 0] = host(batch.y)
+        return teachers, labels
+
+    def controls(self, trial: Trial, ridges: Sequence[float]) -> list[Pair]:
+        """The controls of a trial of this draw, at each λ_eff; the same at every step size.
+
+        Cost: XW₀ᵀ, once for all activations; then that of one more model in double precision
+        (`RidgeSolver`), whose memory it also takes.
+        """
+        key = trial.problem.activation, tuple(ridges)
+        if key not in self._known:
+            norm = Control(*(self._norm,) * 3)
+            self._known[key] = [(control, norm) for control in self._controls(trial, ridges)]
+        return self._known[key]
+
+    def _controls(self, trial: Trial, ridges: Sequence[float]) -> Iterator[Control]:
+        inputs, labels = trial.train, self._drawn[1]
+        product, out = inputs.workspace(trial.weights)
+        phi = trial.problem.activation.into(product, out)
+        xp = namespace(phi)
+        phi = xp.astype(phi, xp.float64, copy=False)
+        y = like(labels, phi)
+        solver = RidgeSolver(phi, y, trial.draw.pool)
+        for i, ridge in enumerate(ridges):
+            a = solver.coefficients(ridge, last=i == len(ridges) - 1)
+            residual, readout = host(y - phi @ a), host(a)
+            train = np.mean(residual**2, axis=0)
+            objective = train + ridge * np.sum(readout**2, axis=0)
+            test = self._test_errors(trial.problem.activation, readout)
+            yield Control(*(float(v[0] - v[1:].mean()) for v in (test, train, objective)))
+
+    @cached_property
+    def _norm(self) -> float:
+        """|ξ|² less its mean over other instances; zero where it is the same in all."""
+        problem, rng = self.draw.problem, self.draw.streams.rng("control-instances")
+        components = len(self.draw.instance.population.weights)
+        if problem.directions != "random" or components == 1 or not random_teacher(problem):
+            return 0.0
+        instances = [self.draw.instance, *(problem.draw_instance(rng) for _ in range(_INSTANCES))]
+        own, *others = (float(np.sum(instance.teacher.direction**2)) for instance in instances)
+        difference = own - float(np.mean(others))
+        return difference if abs(difference) > 1e-9 * own else 0.0
+
+    @cached_property
+    def _projected(self) -> tuple[list[Array], list[Array], Array]:
+        """Σ_c = I + LLᵀ: every L, and of the neurons W₀L, W₀μ_c (last column) and |w_i|²."""
+        population, weights = self.draw.instance.population, self.draw.weights
+        roots = [
+            s * np.sqrt(t) for s, t in zip(population.spikes, population.strengths, strict=True)
+        ]
+        columns = [np.column_stack(pair) for pair in zip(roots, population.means, strict=True)]
+        product = host(weights @ like(np.hstack(columns), weights))
+        ends = np.cumsum([c.shape[1] for c in columns])[:-1]
+        norms = host(namespace(weights).vecdot(weights, weights))
+        return roots, np.split(product, ends, axis=1), norms
+
+    def _test_errors(self, activation: Activation, readout: Array) -> Array:
+        """Of the initial features under each teacher, up to a constant: the orders 0 and 1 of
+        `risk.exact` and the diagonal, which is what differs between teachers."""
+        population, teachers = self.draw.instance.population, self._drawn[0]
+        roots, projected, norms = self._projected
+        total = np.zeros(readout.shape[1])
+        for c in np.flatnonzero(population.weights):
+            root, inner, shift = roots[c], projected[c][:, :-1], projected[c][:, -1]
+            deviation = np.sqrt(norms + np.sum(inner**2, axis=1))
+            neurons = expand(activation, shift, deviation, 1)
+            bias = -neurons.coefficients[0] @ readout
+            first = readout * (neurons.coefficients[1] / deviation)[:, None]
+            slope = -host(like(first.T, self.draw.weights) @ self.draw.weights).T
+            value = neurons.tail(1) @ readout**2
+            if teachers.values is not None:
+                bias += teachers.values[c]
+            else:
+                xi, link = teachers.direction, teachers.links[c if len(teachers.links) > 1 else 0]
+                scale = np.sqrt(np.sum(xi**2, axis=0) + np.sum((root.T @ xi) ** 2, axis=0))
+                label = expand(link, population.means[c] @ xi, scale, 1)
+                bias += label.coefficients[0]
+                slope += xi * (label.coefficients[1] / scale)
+                value += label.tail(1)
+            value += bias**2 + np.sum(slope**2, axis=0) + np.sum((root.T @ slope) ** 2, axis=0)
+            total += population.weights[c] * value
+        return total

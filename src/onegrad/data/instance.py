@@ -1,0 +1,32 @@
+"""One draw of a population together with its labels, to take samples from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onegrad.compute.backend import Array
+from onegrad.data.labels import Teacher
+from onegrad.data.population import Batch, Population
+from onegrad.randomness import Rng, generator
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One draw of what is random about the population itself: directions and teacher.
+
+    fixed_counts : every sample has exactly the components' shares, instead of drawn ones
+    """
+
+    population: Population
+    teacher: Teacher
+    fixed_counts: bool = False
+
+    def sample(self, count: int, rng: Rng, out: Array | None = None) -> Batch:
+        """`count` samples: inputs x (m × n, in `out` if given), noisy labels y (m), component (m).
+
+        The seed of a simulation gives the training samples of its first repetition.
+        """
+        rng = generator(rng, "train-data")
+        ((x, component),) = self.population.sample(count, rng, self.fixed_counts, out=out)
+        noise = rng.standard_normal(count)
+        return Batch(x, self.teacher.labels(x, component, noise), component)

@@ -1,0 +1,237 @@
+"""Declared, validated, frozen settings: one pydantic class per table of a spec file.
+
+A range is declared once, beside its field; the reader of spec files, the command line and the
+page all take it from there. Whatever is wrong comes out as one SpecError that lists every key.
+"""
+
+from __future__ import annotations
+
+import tomllib
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
+
+from onegrad.errors import MISSING, Problematic, SpecError, did_you_mean
+
+
+def _number(value: object) -> object:
+    """Text and true/false are not numbers, even if Python would convert them."""
+    if isinstance(value, bool | str):
+        raise ValueError("must be a number")
+    return value
+
+
+Real = Annotated[float, BeforeValidator(_number)]
+Whole = Annotated[int, BeforeValidator(_number)]
+Count = Annotated[int, BeforeValidator(_number), Field(ge=1, le=10_000_000)]
+
+
+class Section(BaseModel):
+    """A frozen table of settings that refuses unknown keys, NaN and infinity.
+
+    table : name of the table in a spec file, the first part of its keys in messages
+    only_in_python : cannot be written in a spec file
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True
+    )
+    table: ClassVar[str] = ""
+    only_in_python: ClassVar[bool] = False
+
+    def __init__(self, /, *unnamed: Any, **settings: Any) -> None:  # a key may be called self
+        """From settings by name; whatever is wrong with them is one SpecError."""
+        if unnamed:
+            known = ", ".join(type(self).model_fields)
+            raise SpecError.of(
+                self.table or "spec", unnamed[0], f"takes settings by name: {known}",
+                f"For example {type(self).__name__}({next(iter(type(self).model_fields))}=…)",
+            )  # fmt: skip
+        try:
+            super().__init__(**settings)
+        except ValidationError as error:
+            raise advice(error, type(self)) from None
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The contents of a spec file, or a SpecError that says why it cannot be read."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        here = [p.name for p in path.parent.glob("*.toml")] if path.parent.is_dir() else []
+        raise SpecError.of(
+            "spec", str(path), "no such file", did_you_mean(path.name, here)
+            or "Give the path of a TOML file",
+        ) from None  # fmt: skip
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError.of(
+            "spec", str(path), f"cannot be read ({error})", "Give a readable TOML file in UTF-8"
+        ) from None
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError.of(
+            "spec", str(path), f"is not valid TOML: {error}",
+            'Texts need quotes, lists need [ ], and tables are named like [data]',
+        ) from None  # fmt: skip
+
+
+# --- from pydantic's errors to advice ---------------------------------------------------
+
+
+def advice(error: ValidationError, root: type[Section]) -> SpecError:
+    """Every problem that pydantic found, each with its key, value, range and a suggestion."""
+    seen: dict[str, Problematic] = {}
+    for item in error.errors(include_url=False):
+        inner = item.get("ctx", {}).get("error")
+        # raised by a check of ours, or by a section within this one: it knows best
+        known = inner.problems if isinstance(inner, SpecError) else (_explain(dict(item), root),)
+        for problem in known:
+            seen.setdefault(problem.key, problem)
+    return SpecError(seen.values())
+
+
+def _explain(item: dict[str, Any], root: type[Section]) -> Problematic:
+    """What pydantic has against a field of this very section, as advice."""
+    field, path = _locate(root, item["loc"])
+    key = ".".join(part for part in (root.table, path) if part) or "spec"
+    kind, value = item["type"], item.get("input")
+    if kind == "extra_forbidden":
+        known = list(root.model_fields)
+        where = f"[{root.table}]" if root.table else "a spec"
+        return Problematic(
+            key, value, f"is not a known key; {where} takes {', '.join(known)}",
+            did_you_mean(path, known),
+        )  # fmt: skip
+    if kind == "missing":
+        what = f"is needed: {allowed(field)}" if allowed(field) else "is needed"
+        table_hint = f"Add a [{key}] table" if field is not None and not allowed(field) else ""
+        return Problematic(key, MISSING, what, _example(field) or table_hint)
+    if kind in ("model_type", "model_attributes_type", "dict_type"):
+        return Problematic(key, value, "must be a table of settings", f"Write [{key}] and its keys")
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        given = item.get("ctx", {}).get("tag", MISSING)
+        choices = _members(field.annotation) if field else []
+        words = [_tag(m) for m in choices if not m.only_in_python]
+        options = ", ".join(f'"{word}"' for word in words)
+        return Problematic(
+            f"{key}.model", given, f"must be one of {options}", did_you_mean(given, words)
+        )
+    return Problematic(key, value, allowed(field) or item["msg"], _suggest(value, field))
+
+
+def _locate(root: type[Section], loc: tuple[str | int, ...]) -> tuple[FieldInfo | None, str]:
+    """The field that a pydantic location points at, and its place within the section."""
+    field: FieldInfo | None = None
+    path = ""
+    for part in loc:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif field is None:
+            path, field = part, root.model_fields.get(part)
+        # further names are those of the branches of a union, no part of the key
+    return field, path
+
+
+def _members(annotation: Any) -> list[Any]:
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [m for part in get_args(annotation) for m in _members(part)]
+    if get_origin(annotation) is Annotated:
+        return _members(get_args(annotation)[0])
+    return [annotation]
+
+
+def _tag(model: type[BaseModel]) -> str:
+    """The value of `model` that names one of several kinds of section."""
+    return str(get_args(model.model_fields["model"].annotation)[0])
+
+
+def allowed(field: FieldInfo | None) -> str:
+    """What a field takes, as a sentence: used in errors, in help texts and on the page."""
+    if field is None:
+        return ""
+    options = [o for t in _members(field.annotation) for o in get_args(t) if isinstance(o, str)]
+    ranges = _range(field)
+    numeric = any(t in (int, float) for t in _members(field.annotation))
+    pieces = ["true, false"] if bool in _members(field.annotation) else []
+    if numeric or ranges:
+        whole = int in _members(field.annotation) and float not in _members(field.annotation)
+        pieces.append(f"a {'whole ' if whole else ''}number {ranges}".strip())
+    if options:
+        pieces.append("one of " + ", ".join(f'"{o}"' for o in options))
+    if not pieces and field.description:
+        pieces.append(field.description)
+    return "must be " + " or ".join(pieces) if pieces else ""
+
+
+def bounds(field: FieldInfo) -> dict[str, float]:
+    """The declared limits of a numeric field: any of gt, ge, lt, le."""
+    found: dict[str, float] = {}
+    for meta in [*field.metadata, *_inner_metadata(field.annotation)]:
+        for name in ("gt", "ge", "lt", "le"):
+            if getattr(meta, name, None) is not None:
+                found[name] = getattr(meta, name)
+    return found
+
+
+def _inner_metadata(annotation: Any) -> list[Any]:
+    """Limits declared on a member of a union, as in `Count | None`."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [m for part in get_args(annotation) for m in _inner_metadata(part)]
+    if get_origin(annotation) is Annotated:
+        inner = get_args(annotation)[1:]
+        return [m for i in inner for m in (i.metadata if isinstance(i, FieldInfo) else [i])]
+    return []
+
+
+def _range(field: FieldInfo) -> str:
+    limits = bounds(field)
+    low, high = limits.get("ge", limits.get("gt")), limits.get("le", limits.get("lt"))
+    above = "above" if "gt" in limits else "from"
+    below = "below" if "lt" in limits else "to"
+    if low is not None and high is not None:
+        return f"{above} {low:g} {below} {high:g}"
+    if low is not None:
+        return f"above {low:g}" if "gt" in limits else f"of at least {low:g}"
+    return f"{'below' if 'lt' in limits else 'of at most'} {high:g}" if high is not None else ""
+
+
+def _example(field: FieldInfo | None) -> str:
+    if field is None or not field.examples:
+        return ""
+    shown = field.examples[0]
+    return f'For example "{shown}"' if isinstance(shown, str) else f"For example {shown}"
+
+
+def _suggest(value: object, field: FieldInfo | None) -> str:
+    if field is not None and isinstance(value, str):
+        options = [o for t in _members(field.annotation) for o in get_args(t) if isinstance(o, str)]
+        if near := did_you_mean(value, options):
+            return near
+    return _example(field)
+
+
+def override(spec: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """A copy of a nested spec with one dotted key set; rivals of the key are dropped."""
+    copy = {k: dict(v) if isinstance(v, Mapping) else v for k, v in spec.items()}
+    table, _, name = key.rpartition(".")
+    if not table:
+        copy[name] = value
+        return copy
+    inner = copy.setdefault(table, {})
+    if not isinstance(inner, dict):
+        raise SpecError.of(table, inner, "must be a table", f"Write [{table}]")
+    for rivals in RIVALS:
+        if key in rivals:
+            for rival in rivals - {key}:
+                inner.pop(rival.rpartition(".")[2], None)
+    inner[name] = value
+    return copy
+
+
+RIVALS = (frozenset({"network.width", "network.width_ratio"}),)

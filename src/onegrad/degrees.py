@@ -1,0 +1,118 @@
+"""Which polynomial degree is enough for a problem, and what the terms left out amount to."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.compute.linalg import leading_direction
+from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
+from onegrad.network.trial import Trial
+from onegrad.problem import Problem, degree_rule, needed_degree
+from onegrad.randomness import Streams
+
+
+@dataclass(frozen=True)
+class Term:
+    """The term h_j/j!·H_j(Ŵx/b) of the features, at the problem's own size.
+
+    `share` of E σ(bZ)², and `norm_ratio`: its operator norm over that of the same polynomial of
+    independent Gaussians, that is of pure noise, which the Hermite model puts in the place of a
+    term it leaves out. A ratio near 1 is harmless; above, structure is lost. `exponent`: the
+    theorem bounds the term's excess by n^exponent.
+    """
+
+    degree: int
+    kept: bool
+    share: float
+    norm_ratio: float
+    exponent: float | None
+
+
+@dataclass(frozen=True)
+class DegreeReport:
+    """The degree ℓ of the rule, where the parameter stands, and the next terms.
+
+    degree : ℓ, or None where no rule is known (η or θ set by hand)
+    needed : the degree that the theorem asks for, above ℓ where the rule stops at its highest
+        degree; None where no finite degree is enough, or no rule is known
+    symbol, value : the rule's parameter, β or α = β/2
+    interval : the values with the same `degree`, enough or capped alike; degree 1 has no lower
+        end (None), and a capped degree no upper one
+    to_next : how far `value` is below the upper end, 0 on the boundary; None without one
+    on_boundary : `value` is the upper end, where the term of the next degree neither grows nor
+        vanishes
+    """
+
+    degree: int | None
+    needed: int | None
+    symbol: str
+    value: float | None
+    interval: tuple[float | None, float | None] | None
+    to_next: float | None
+    on_boundary: bool
+    terms: tuple[Term, ...]
+
+    @property
+    def capped(self) -> bool:
+        """Whether the theorem asks for more than the rule gives."""
+        return self.degree != self.needed
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"capped": self.capped}
+
+
+def degree(problem: Problem, seed: int = 0, beyond: int = 3) -> DegreeReport:
+    """The degree rule, and one draw of the trained network that measures the terms.
+
+    Cost: one gradient step and one product XŴᵀ (O(kmn)), then elementwise work.
+    """
+    beta, scaling = problem.strength, problem.scaling
+    low: float | None
+    high: float | None
+    terms = _terms(Trial(problem, Streams(seed, 0)), beyond)
+    symbol = "β (scaling.strength)"
+    if scaling.exponent is not None:
+        symbol = "α (scaling.exponent)"
+    elif beta != scaling.strength:  # without spikes the learning rate alone counts
+        symbol = "β (scaling.strength·weighting)"
+    if beta is None:
+        return DegreeReport(None, None, symbol, None, None, None, False, terms)
+    degree, needed = degree_rule(beta), needed_degree(beta)
+    unit = 1.0 if scaling.exponent is None else 0.5  # the isotropic source's α is β/2
+    low, high = unit * (degree - 1) / degree or None, unit * degree / (degree + 1)
+    if needed != degree:
+        low, high = high, None
+    to_next = None if high is None else max(0.0, high - beta * unit)
+    boundary = to_next is not None and to_next < 1e-9
+    return DegreeReport(degree, needed, symbol, beta * unit, (low, high), to_next, boundary, terms)
+
+
+def _terms(trial: Trial, beyond: int) -> tuple[Term, ...]:
+    """The terms that the rule keeps and `beyond` more."""
+    problem, beta = trial.problem, trial.problem.strength
+    degree = 0 if beta is None else degree_rule(beta)
+    upto = degree + beyond
+    scale = problem.bulk_scale
+    h = problem.activation.projections(upto, scale)
+    energy = problem.activation.second_moment(scale)
+    scaled = trial.train.preactivation(trial.updated_weights) / scale
+    noise = np.random.default_rng(0).standard_normal(scaled.shape)
+    terms = []
+    for j in range(1, upto + 1):
+        size = float(abs(h[j]) / sqrt_factorial(j)[-1])
+        unit = np.zeros(j + 1)
+        unit[j] = 1.0 / sqrt_factorial(j)[-1]
+        ratio = _operator_norm(hermite_series(unit, scaled))
+        ratio /= _operator_norm(hermite_series(unit, noise))
+        share = size**2 / energy if energy else 0.0
+        exponent = None if beta is None else (1 - j * (1 - beta)) / 2
+        terms.append(Term(j, j <= degree, share, ratio if share > 1e-12 else 0.0, exponent))
+    return tuple(terms)
+
+
+def _operator_norm(matrix: Array) -> float:
+    return float(np.linalg.norm(matrix @ leading_direction(matrix)))

@@ -1,1 +1,0 @@
-"""From a spec file to rows of results."""

@@ -1,0 +1,132 @@
+"""Histograms of singular values with their limiting density and the marked spikes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.figures.caption import spectrum_caption
+from onegrad.figures.style import COLOURS, RC, head, label, save_figure
+from onegrad.specs.experiment import Experiment
+from onegrad.spectra import SpectrumReport
+from onegrad.theory.isotropic.bulk import Bulk
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def save_spectra(experiment: Experiment, reports: list[SpectrumReport], folder: Path) -> list[Path]:
+    """figure.png, figure.pdf, and every singular value as figure.csv."""
+    labels = [
+        ", ".join(f"{label(k)} = {v}" for k, v in point.settings.items())
+        for point in experiment.points
+    ]
+    which = "weights" if experiment.figure.kind == "weight-spectrum" else "features"
+    pairs = list(zip(labels, reports, strict=True))
+    text = spectrum_caption(experiment)
+    header = [*experiment.sweep, "matrix", "step", "rank", "singular_value"]
+    rows = []
+    for point, report in zip(experiment.points, reports, strict=True):
+        spectra = {"weights": report.weight_values, "features": report.feature_values}
+        for matrix, values in spectra.items():
+            for step, column in zip(("before", "after"), values, strict=True):
+                for i, value in enumerate(column, start=1):
+                    rows.append([*point.settings.values(), matrix, step, i, value])
+    return save_figure(draw_spectra(experiment.name, pairs, which, text), folder, header, rows)
+
+
+def draw_spectra(
+    name: str, reports: list[tuple[str, SpectrumReport]], which: str, caption: str
+) -> Figure:
+    """One panel per point: `which` is "weights" (before and after the step) or "features"."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(RC):
+        columns = min(2, len(reports)) if which == "features" else 2
+        rows = -(-len(reports) // columns) if which == "features" else len(reports)
+        figure = Figure(figsize=(4.9 * columns, 3.3 * rows + 0.6), layout="constrained")
+        panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
+        for panel in panels:
+            panel.set_visible(False)
+        for i, (label, report) in enumerate(reports):
+            if which == "features":
+                _features(panels[i], label, report)
+            else:
+                _weights(panels[2 * i], panels[2 * i + 1], label, report)
+        head(figure, name, caption)
+    return figure
+
+
+def _histogram(panel: Axes, nonzero: Array, bulk: Bulk, colour: str) -> None:
+    panel.set_visible(True)
+    top = float(np.sqrt(bulk.edge))
+    inside = nonzero[nonzero < 1.3 * top]
+    panel.hist(
+        inside, bins=60, weights=np.full(inside.size, 60 / (1.3 * top) / max(nonzero.size, 1)),
+        range=(0, 1.3 * top), color=colour, alpha=0.35, label="one draw",
+    )  # fmt: skip
+    grid = np.linspace(1e-4, top * 1.02, 800)
+    panel.plot(
+        grid, bulk.singular_density(grid), color="#222222", lw=1.3, label="limiting density"
+    )  # fmt: skip
+    panel.set_xlabel("singular value")
+    panel.set_ylabel("density")
+
+
+def _compress(panel: Axes, edge: float) -> None:
+    """A linear axis over the bulk and a logarithmic one beyond, so that both can be seen."""
+    low, high = panel.get_xlim()
+    panel.set_xscale("symlog", linthresh=2 * edge)
+    panel.set_xlim(max(low, -0.05 * edge), high)
+    ticks = [0.0, float(f"{edge / 2:.1g}"), float(f"{edge:.2g}")]
+    ticks += [
+        t * 10.0**p for p in range(-2, 4) for t in (1, 2, 5) if 1.9 * edge < t * 10.0**p < high
+    ]
+    panel.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    panel.minorticks_off()
+
+
+def _mark(panel: Axes, values: Array, colour: str, label: str, **style: object) -> None:
+    height = 0.05 * panel.get_ylim()[1]
+    panel.plot(values, np.full(len(values), height), linestyle="none", color=colour, label=label,
+               **style)  # type: ignore[arg-type]  # fmt: skip
+
+
+def _features(panel: Axes, label: str, report: SpectrumReport) -> None:
+    values = report.feature_values[1]
+    if values.size == 0:
+        values = report.features.singular_values
+    _histogram(panel, values, report.feature_bulk, COLOURS[0])
+    found = report.features.singular_values[: report.features.spikes]
+    _mark(panel, found, COLOURS[1], "spikes found", marker="o", markersize=5)
+    predicted = report.feature_spikes.singular_values
+    _mark(panel, predicted, "#222222", "spikes predicted", marker="|", markersize=16)
+    if len(found) or len(predicted):
+        _compress(panel, float(np.sqrt(report.feature_bulk.edge)))
+    prefix = f"{label}: " if label else ""
+    text = f"{prefix}{report.features.spikes} spike{'s' * (report.features.spikes != 1)}"
+    panel.set_title(f"{text}, ℓ = {report.degree}", fontsize=10)
+    panel.legend(fontsize=8, loc="upper right")
+
+
+def _weights(left: Axes, right: Axes, label: str, report: SpectrumReport) -> None:
+    for panel, values, title in (
+        (left, report.weight_values[0], "before the step"),
+        (right, report.weight_values[1], "after the step"),
+    ):
+        _histogram(panel, values, report.weight_bulk, COLOURS[0])
+        panel.set_title(f"{label + ': ' if label else ''}weights {title}", fontsize=10)
+    found = report.weights.singular_values[: report.weights.spikes]
+    _mark(right, found, COLOURS[1], "spike found", marker="o", markersize=5)
+    if report.weight_spike.present:
+        at = np.array([report.weight_spike.singular_value])
+        _mark(right, at, "#222222", "spike predicted", marker="|", markersize=16)
+    for panel in (left, right):
+        panel.set_xlim(right.get_xlim())
+        _compress(panel, float(np.sqrt(report.weight_bulk.edge)))
+        panel.legend(fontsize=8, loc="upper right")

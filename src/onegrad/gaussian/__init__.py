@@ -1,0 +1,1 @@
+"""Gaussian averages: Hermite polynomials, quadrature, activations, smoothing, pair moments."""

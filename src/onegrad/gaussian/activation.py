@@ -1,0 +1,247 @@
+"""Activations: value, derivative, Hermite coefficients and Gaussian smoothing.
+
+Two Hermite normalisations live side by side (docs/notation.md):
+
+* c_j = E[σ(Z)H_j(Z)]/j!, so that σ = Σ c_j H_j  [moniri2024, slide 27]: `coefficients`;
+* h_j = E[σ(bZ)H_j(Z)] at the scale b of the bulk  [demir2025, Thm. 2]: `projections`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onegrad.compute.backend import Array, host, like, namespace, pieces
+from onegrad.errors import SpecError, did_you_mean
+from onegrad.gaussian import elementwise
+from onegrad.gaussian.polynomials import hermite_series, orthonormal_hermite, sqrt_factorial
+from onegrad.gaussian.quadrature import gaussian_mean
+
+Function = Callable[[Array], Array]
+
+
+class Smoothed(NamedTuple):
+    """E σ(s+bZ), E σ'(s+bZ) and Var σ(s+bZ)."""
+
+    value: Array
+    slope: Array
+    variance: Array
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A scalar non-linearity with what the theory needs to know about it.
+
+    Parameters
+    ----------
+    name : how it is called in specs, tables and legends
+    function, derivative : vectorised callables; the derivative may jump at breakpoints
+    breakpoints : where value or slope is not smooth; integrals are split there
+    offset : a constant taken off the value, E σ(Z) for a centred activation
+    moments : optional closed form (s, b) -> E σ, E σ', E σ² of `function` itself
+    slope_of_value : optional σ' as a function of σ (without offset), almost everywhere; it saves
+        an evaluation where both are needed
+    portable : the functions take arrays of any library (`backend.namespace`); those of others
+        are moved to NumPy and back
+
+    >>> cubic = Activation("cubic", lambda x: x**3, lambda x: 3 * x**2)
+    >>> (cubic.coefficients(3).round(12) + 0.0).tolist()
+    [0.0, 3.0, 0.0, 1.0]
+    """
+
+    name: str
+    function: Function
+    derivative: Function
+    breakpoints: tuple[float, ...] = ()
+    offset: float = 0.0
+    moments: Callable[[Array, Array], tuple[Array, Array, Array]] | None = None
+    slope_of_value: Function | None = None
+    portable: bool = False
+
+    def _of(self, function: Function, x: Any) -> Any:
+        if self.portable or namespace(x) is np:
+            return function(x)
+        return like(function(host(x)), x)
+
+    def __call__(self, x: Any) -> Any:
+        values = self._of(self.function, x)
+        return values - self.offset if self.offset else values
+
+    def slope(self, x: Any) -> Any:
+        """σ'(x)."""
+        return self._of(self.derivative, x)
+
+    def into(self, x: Any, out: Any) -> Any:
+        """σ(x) of a matrix, written to `out`, which may be x: no large temporary array."""
+        for rows in pieces(x):
+            out[rows] = self(x[rows])
+        return out
+
+    def value_and_slope(self, x: Any) -> tuple[Any, Any]:
+        """σ(x) and σ'(x), from one evaluation where that is enough."""
+        values = self._of(self.function, x)
+        if self.slope_of_value is None:
+            slopes = self.slope(x)
+        else:
+            slopes = self._of(self.slope_of_value, values)
+        return values - self.offset if self.offset else values, slopes
+
+    def centred(self) -> Activation:
+        """σ − E σ(Z): the isotropic convention asks for c₀ = 0."""
+        return replace(self, offset=self.offset + float(self.coefficients(0)[0]))
+
+    def projections(self, order: int, scale: float = 1.0) -> Array:
+        """h_j = E[σ(scale·Z)H_j(Z)] for j = 0…order."""
+
+        def polynomials(z: Array) -> Array:
+            return orthonormal_hermite(order, z)
+
+        reach = 9.0 + math.sqrt(2.0 * order)
+        unit = gaussian_mean(self.__call__, 0.0, scale, self.breakpoints, polynomials, reach)
+        return unit * sqrt_factorial(order)
+
+    def coefficients(self, order: int) -> Array:
+        """c_j = E[σ(Z)H_j(Z)]/j! for j = 0…order, so that σ = Σ c_j H_j."""
+        return self.projections(order) / sqrt_factorial(order) ** 2
+
+    def second_moment(self, scale: float = 1.0) -> float:
+        """E σ(scale·Z)²."""
+        value, _, variance = self.smoothed(0.0, scale)
+        return float(variance + value**2)
+
+    def remainder(self, degree: int, scale: float = 1.0) -> float:
+        """h* ≥ 0 with h*² = E σ(scale·Z)² − Σ_{j≤degree} h_j²/j!: what a polynomial leaves."""
+        kept = (self.projections(degree, scale) / sqrt_factorial(degree)) ** 2
+        return math.sqrt(max(self.second_moment(scale) - float(kept.sum()), 0.0))
+
+    def smoothed(self, shift: Any, scale: Any) -> Smoothed:
+        """E σ(s+bZ), E σ'(s+bZ), Var σ(s+bZ) for s = shift, b = scale ≥ 0, broadcast; to 1e-10.
+
+        Cost: a closed form for relu, erf, sin and identity; about a hundred evaluations of the
+        function per element otherwise (growing with the scale).
+        """
+        xp = namespace(shift)
+        if xp is not np and not (self.portable and self.moments is not None):
+            parts = self.smoothed(host(shift), host(scale))
+            return Smoothed(*(like(part, shift) for part in parts))
+        if xp is np:
+            shift, scale = np.asarray(shift, float), np.asarray(scale, float)
+        s, b = xp.broadcast_arrays(shift, scale)
+        if self.moments is not None:
+            value, slope, square = self.moments(s, b)
+        else:
+            value = gaussian_mean(self.function, s, b, self.breakpoints)
+            slope = gaussian_mean(self.derivative, s, b, self.breakpoints)
+            square = gaussian_mean(lambda x: self.function(x) ** 2, s, b, self.breakpoints)
+        return Smoothed(value - self.offset, slope, xp.maximum(square - value**2, 0.0))
+
+
+_BUILT_IN = {
+    a.name: replace(a, portable=True)
+    for a in (
+        Activation(
+            "relu",
+            elementwise.relu,
+            elementwise.step,
+            breakpoints=(0.0,),
+            moments=elementwise.relu_moments,
+            slope_of_value=elementwise.step_of_relu,
+        ),
+        Activation(
+            "tanh",
+            elementwise.tanh,
+            elementwise.tanh_slope,
+            slope_of_value=elementwise.slope_of_tanh,
+        ),
+        Activation(
+            "sigmoid",
+            elementwise.sigmoid,
+            elementwise.sigmoid_slope,
+            slope_of_value=elementwise.slope_of_sigmoid,
+        ),
+        Activation("erf", elementwise.erf, elementwise.erf_slope, moments=elementwise.erf_moments),
+        Activation("gelu", elementwise.gelu, elementwise.gelu_slope),
+        Activation("softplus", elementwise.softplus, elementwise.sigmoid),
+        Activation("sin", elementwise.sin, elementwise.cos, moments=elementwise.sin_moments),
+        Activation("elu", elementwise.elu, elementwise.elu_slope, breakpoints=(0.0,)),
+        Activation(
+            "identity",
+            elementwise.same,
+            elementwise.one,
+            moments=elementwise.identity_moments,
+        ),
+    )
+}
+
+_registry: dict[str, Activation] = dict(_BUILT_IN)
+_HERMITE = re.compile(r"\s*hermite\s*\(([^()]*)\)\s*")
+
+
+@dataclass(frozen=True)
+class HermitePolynomial:
+    """Σ_j coefficients[j]·H_j."""
+
+    coefficients: tuple[float, ...]
+
+    @property
+    def degree(self) -> int:
+        return len(self.coefficients) - 1
+
+    def __call__(self, x: Array) -> Array:
+        return hermite_series(self.coefficients, x)
+
+
+def hermite_activation(*coefficients: float) -> Activation:
+    """Σ_j coefficients[j]·H_j as an activation or link; named `hermite(c0, c1, …)` in specs."""
+    slopes = tuple(j * c for j, c in enumerate(coefficients))[1:] or (0.0,)
+    name = "hermite(" + ", ".join(f"{c:.12g}" for c in coefficients) + ")"
+    value, slope = HermitePolynomial(tuple(coefficients)), HermitePolynomial(slopes)
+    return Activation(name, value, slope, portable=True)
+
+
+def register_activation(activation: Activation) -> Activation:
+    """Make an activation known by its name, so that specs may use it in this process."""
+    if activation.name in _BUILT_IN:
+        raise SpecError.of(
+            "activation.name", activation.name, "is built in and cannot be replaced",
+            "Choose another name",
+        )  # fmt: skip
+    _registry[activation.name] = activation
+    return activation
+
+
+def names() -> list[str]:
+    return sorted(_registry)
+
+
+def get_activation(which: str | Activation, key: str = "activation") -> Activation:
+    """The activation of that name; `hermite(0, 1, 0.5)` is H₁ + H₂/2. `key` is for the error."""
+    if isinstance(which, Activation):
+        return which
+    if isinstance(which, str):
+        if which in _registry:
+            return _registry[which]
+        if match := _HERMITE.fullmatch(which):
+            return hermite_activation(*_numbers(match[1], key, which))
+    raise SpecError.of(
+        key, which, f"must be one of {', '.join(names())}, or hermite(c0, c1, …)",
+        did_you_mean(which, names()),
+    )  # fmt: skip
+
+
+def _numbers(text: str, key: str, which: Any) -> list[float]:
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if not values or not all(math.isfinite(v) for v in values) or len(values) > 31:
+        raise SpecError.of(
+            key, which, "hermite(c0, c1, …) takes 1 to 31 finite numbers",
+            'For H1 + H2/2 write "hermite(0, 1, 0.5)"',
+        )  # fmt: skip
+    return values

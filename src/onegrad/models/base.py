@@ -1,0 +1,126 @@
+"""What a model says about itself, and what all models are made of.
+
+A model is one `Model` record, named MODEL, in a file of its own in this folder; `models` finds it
+there. Nothing else in the package knows a model by name, except that others are compared with
+the network.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from onegrad.compute.backend import Array, namespace
+from onegrad.network.readout import Readout, RidgeSolver
+from onegrad.network.trial import Inputs, Trial
+
+
+class Fitted(Protocol):
+    """A trained model. `predict` gives the mean prediction for each sample, and the variance
+    that the model's own fresh noise adds to it (the remainder of a Gaussian equivalent).
+    `at_ridge` is the same model with another λ_eff, at the cost of the solution alone."""
+
+    @property
+    def readout(self) -> Readout: ...
+
+    def at_ridge(self, ridge: float) -> Fitted: ...
+
+    def predict(self, inputs: Inputs) -> tuple[Array, Array | float]: ...
+
+
+Fit = Callable[[Trial], Fitted]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How a model looks on a figure: a marker, or a line where it samples nothing."""
+
+    marker: str = ""
+    filled: bool = False
+    size: float = 8.0
+    line: Literal["", "-", "--", ":"] = ""
+
+
+@dataclass(frozen=True)
+class Model:
+    """Everything that the rest of the package needs to know about a model.
+
+    name, summary : as in specs and tables; what it is, in a line
+    fit : trains it on a repetition; None for a theory
+    theory : the method of `predict` behind it; None for what is simulated
+    mark : on figures and on the page
+    cites : keys of references.bib
+    version : of its numbers: raise it when they change, and stored rows are computed again
+    polynomial : whether its numbers depend on `compare.degree`
+    """
+
+    name: str
+    summary: str
+    mark: Mark
+    fit: Fit | None = None
+    theory: str | None = None
+    cites: tuple[str, ...] = ()
+    version: int = 1
+    polynomial: bool = False
+
+
+class FeatureMap(Protocol):
+    """Random features given a sample: their mean (m × k) and the variance of their own noise.
+
+    The variance is one number for all features, or m × k.
+    """
+
+    def moments(self, inputs: Inputs) -> tuple[Array, Array | float]: ...
+
+
+@dataclass(frozen=True)
+class LinearInFeatures:
+    """Ridge regression on a feature map: the network, and every equivalent model of it."""
+
+    features: FeatureMap
+    readout: Readout
+    solver: RidgeSolver | None = None
+
+    def at_ridge(self, ridge: float) -> Fitted:
+        if self.solver is None:  # a model that chooses its own ridge
+            return self
+        return LinearInFeatures(self.features, self.solver.fit(ridge), self.solver)
+
+    def predict(self, inputs: Inputs) -> tuple[Array, Array | float]:
+        mean, variance = self.features.moments(inputs)
+        a = namespace(mean).astype(self.readout.coefficients, mean.dtype, copy=False)
+        extra = variance * float(a @ a) if isinstance(variance, float) else variance @ a**2
+        return mean @ a, extra
+
+
+def fit_features(trial: Trial, features: FeatureMap, noise: str | None = None) -> Fitted:
+    """Train the readout on the features of the training set.
+
+    Features with noise of their own are drawn, from the stream that `noise` names.
+    """
+    phi, variance = features.moments(trial.train)
+    if noise is not None:
+        for rows, piece in trial.draw.noise(noise, phi):
+            if isinstance(variance, float):
+                phi[rows] += piece * math.sqrt(variance)
+            else:
+                phi[rows] += piece * namespace(phi).sqrt(variance[rows])
+    solver = RidgeSolver(phi, trial.train.batch.y, trial.draw.pool)
+    if trial.many_ridges:
+        readout = solver.fit(trial.problem.effective_ridge)
+        return LinearInFeatures(features, readout, solver)
+    return LinearInFeatures(features, solver.fit(trial.problem.effective_ridge, last=True))
+
+
+@dataclass(frozen=True)
+class NetworkFeatures:
+    """σ(Wx) for given weights."""
+
+    trial: Trial
+    weights: Array
+
+    def moments(self, inputs: Inputs) -> tuple[Array, float]:
+        product, out = inputs.workspace(self.weights)
+        return self.trial.problem.activation.into(product, out), 0.0

@@ -1,0 +1,150 @@
+"""The conditional Gaussian model: Gaussian features, given the component and a few projections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from onegrad.compute.backend import Array, host, like, namespace
+from onegrad.compute.linalg import leading_direction, span_basis
+from onegrad.errors import AssumptionError
+from onegrad.gaussian.activation import Activation
+from onegrad.gaussian.chebyshev import chebyshev_basis, chebyshev_nodes, chebyshev_transform
+from onegrad.models.base import Fitted, Mark, Model, fit_features
+from onegrad.network.trial import Inputs, Trial
+
+_TABLE = 4096  # shifts in the table of a smoothed activation; linear in between, error < 1e-5
+_SCALES = 7  # Chebyshev nodes in the scale b, which varies little between neurons
+
+
+@dataclass(frozen=True)
+class ConditionalFeatures:
+    """φ̂(x; c, κ) = ν(κ) + Ψ(κ)x_⊥ + Φ(κ)^{1/2}g  [demir2025, Thm. 1].
+
+    κ = Vᵀx are the projections on the spikes and means of the data and on the direction of the
+    gradient; x_⊥ is the rest of x. Neuron i has v_i = Vᵀŵ_i and b_i = |ŵ_{i,⊥}|, and with
+    s = v_i·κ: ν_i = E σ(s+b_iZ), Ψ_i = E σ'(s+b_iZ)·ŵ_{i,⊥}ᵀ, Φ = diag(Var σ(s+b_iZ) − b_i²E[σ']²).
+    The component enters through κ: given κ, x_⊥ is the same for all components.
+    """
+
+    activation: Activation
+    weights: Array
+    basis: Array
+    along: Array
+    scales: Array
+
+    @classmethod
+    def of(cls, trial: Trial) -> ConditionalFeatures:
+        weights = trial.updated_weights
+        population = trial.instance.population
+        change = weights - trial.weights if trial.problem.rate else None
+        directions = [*population.spikes, population.means.T]
+        if change is not None:
+            directions.append(host(leading_direction(change))[:, None])
+        columns = np.hstack(directions)
+        tolerance = 1e-10 * max(1.0, float(np.linalg.norm(columns, 2)))
+        basis = trial.draw.backend.move(span_basis(columns, tolerance))
+        along = weights @ basis
+        xp = namespace(weights)
+        scales = xp.sqrt(xp.vecdot(weights, weights) - xp.vecdot(along, along))
+        return cls(trial.problem.activation, weights, basis, along, scales)
+
+    @cached_property
+    def smooth(self) -> SmoothTable:
+        return SmoothTable(self.activation, self.scales)
+
+    def moments(self, inputs: Inputs) -> tuple[Array, Array]:
+        shift = (inputs.batch.x @ self.basis) @ self.along.T
+        rest = inputs.preactivation(self.weights) - shift
+        value, slope, variance = self.smooth(shift)
+        rest *= slope
+        rest += value
+        slope *= self.scales
+        slope *= slope
+        variance -= slope
+        # what is below the rounding of the difference is none: a linear activation leaves nothing
+        eps = float(namespace(variance).finfo(variance.dtype).eps)
+        variance[variance < 32 * eps * slope] = 0
+        return rest, variance
+
+
+def fit_conditional_gaussian(trial: Trial) -> Fitted:
+    """The equivalent model of the trained network, on the network's own inputs and weights."""
+    if trial.problem.data.model not in ("isotropic", "mixture"):
+        raise AssumptionError(
+            "the conditional Gaussian model needs a known mixture; images and arrays have none"
+        )
+    return fit_features(trial, ConditionalFeatures.of(trial), noise="conditional-gaussian")
+
+
+class SmoothTable:
+    """Activation.smoothed(shift, scales) for m × k shifts and k scales, at elementwise cost.
+
+    Closed forms directly. Otherwise from a table over shift and scale: Chebyshev nodes in the
+    scale, whose values are combined for each neuron, and a fine grid in the shift. Memory
+    3·8·4096·k bytes.
+    """
+
+    def __init__(self, activation: Activation, scales: Array) -> None:
+        self.activation = activation
+        self.scales = scales
+        self.low = self.high = 0.0
+        self._curves: list[Array] = []
+
+    def __call__(self, shift: Array) -> tuple[Array, Array, Array]:
+        if self.activation.moments is not None:
+            return self.activation.smoothed(shift, self.scales)
+        xp = namespace(shift)
+        low, high = float(xp.min(shift)), float(xp.max(shift))
+        if not self._curves or low < self.low or high > self.high:
+            self._tabulate(min(low, self.low), max(high, self.high))
+        position = (shift - self.low) * ((_TABLE - 1) / (self.high - self.low))
+        index = xp.clip(xp.astype(position, xp.int64), 0, _TABLE - 2)
+        position -= xp.astype(index, position.dtype)
+        index += xp.arange(shift.shape[1], dtype=index.dtype, device=index.device) * _TABLE
+        results = []
+        for curves in self._curves:
+            left = _taken(curves, index)
+            right = _taken(curves[1:], index)
+            right -= left
+            right *= position
+            right += left
+            results.append(right)
+        return results[0], results[1], results[2]
+
+    def _tabulate(self, low: float, high: float) -> None:
+        margin = 0.25 * (high - low) + 1e-3
+        self.low, self.high = low - margin, high + margin
+        scales = host(self.scales)
+        bottom, top = float(scales.min()), float(scales.max())
+        middle, half = (bottom + top) / 2, max((top - bottom) / 2, 1e-9 * top)
+        nodes = middle + half * chebyshev_nodes(_SCALES)
+        mix = chebyshev_basis(_SCALES, (scales - middle) / half) @ chebyshev_transform(_SCALES)
+        # smooth functions: 24 points per scale b and a cubic spline between them are exact to 1e-7
+        count = int(min(_TABLE, max(64, 24 * (self.high - self.low) / float(nodes.min()))))
+        coarse = np.linspace(self.low, self.high, count)
+        fine = np.linspace(self.low, self.high, _TABLE)
+        tables = self.activation.smoothed(coarse, nodes[:, None])
+        curves = [CubicSpline(coarse, table, axis=1)(fine) for table in tables]
+        self._curves = [like((mix @ curve).ravel(), self.scales) for curve in curves]
+
+
+def _taken(curves: Array, index: np.ndarray) -> Array:
+    """curves[index] for a matrix of positions."""
+    if isinstance(curves, np.ndarray):
+        return curves.take(index)
+    xp = namespace(curves)
+    flat: Array = xp.take(curves, xp.reshape(index, (-1,)))
+    return xp.reshape(flat, index.shape)
+
+
+MODEL = Model(
+    "conditional-gaussian",
+    "Gaussian features given the component and the projections on a few directions",
+    Mark("^", size=8.5),
+    fit=fit_conditional_gaussian,
+    cites=("demir2025",),
+)

@@ -1,0 +1,23 @@
+"""The Gaussian equivalent of random features: linear part plus noise."""
+
+from __future__ import annotations
+
+from onegrad.models.base import Fitted, Mark, Model, fit_features
+from onegrad.models.hermite import HermiteFeatures
+from onegrad.network.trial import Trial
+
+
+def fit_gaussian(trial: Trial) -> Fitted:
+    """c₀ + c₁X W₀ᵀ + c_{>1}Z: the Hermite model of degree 1 on the initial weights  [hu2023]."""
+    problem = trial.problem
+    features = HermiteFeatures.of(problem.activation, trial.weights, problem.bulk_scale, degree=1)
+    return fit_features(trial, features, noise="gaussian")
+
+
+MODEL = Model(
+    "gaussian",
+    "linear features plus noise: the equivalent of random features",
+    Mark("v"),
+    fit=fit_gaussian,
+    cites=("hu2023", "mei2022"),
+)

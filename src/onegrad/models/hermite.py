@@ -1,0 +1,65 @@
+"""The Hermite model: σ replaced by a polynomial plus noise of the same variance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from onegrad.compute.backend import Array, pieces
+from onegrad.gaussian.activation import Activation
+from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
+from onegrad.models.base import Fitted, Mark, Model, fit_features
+from onegrad.network.trial import Inputs, Trial
+
+
+@dataclass(frozen=True)
+class HermiteFeatures:
+    """σ̂_ℓ(Wx) = Σ_{j≤ℓ} h_j/j!·H_j(Wx/b) + h* z  [demir2025, Thm. 2].
+
+    h_j = E[σ(bZ)H_j(Z)], h*² = E σ(bZ)² − Σ_{j≤ℓ} h_j²/j!, b the bulk scale of a preactivation;
+    z is fresh for every sample and neuron.
+    """
+
+    weights: Array
+    scale: float
+    coefficients: Array
+    remainder: float
+
+    @classmethod
+    def of(
+        cls, activation: Activation, weights: Array, scale: float, degree: int
+    ) -> HermiteFeatures:
+        return cls(weights, scale, *_expansion(activation, degree, scale))
+
+    def moments(self, inputs: Inputs) -> tuple[Array, float]:
+        product, out = inputs.workspace(self.weights)
+        for rows in pieces(product):
+            hermite_series(self.coefficients, product[rows], out[rows], self.scale)
+        return out, self.remainder**2
+
+
+@lru_cache(maxsize=256)
+def _expansion(activation: Activation, degree: int, scale: float) -> tuple[Array, float]:
+    """h_j/j! and h*: the same for every repetition of a problem."""
+    coefficients = activation.projections(degree, scale) / sqrt_factorial(degree) ** 2
+    coefficients.setflags(write=False)
+    return coefficients, activation.remainder(degree, scale)
+
+
+def fit_hermite(trial: Trial) -> Fitted:
+    """The polynomial model of the trained network, of the degree that the rule gives."""
+    problem = trial.problem
+    features = HermiteFeatures.of(
+        problem.activation, trial.updated_weights, problem.bulk_scale, trial.degree
+    )
+    return fit_features(trial, features, noise="hermite")
+
+
+MODEL = Model(
+    "hermite",
+    "activation → polynomial of the degree that data spread and step ask for, plus noise",
+    Mark("s"),
+    fit=fit_hermite,
+    cites=("demir2025",),
+    polynomial=True,
+)

@@ -1,0 +1,105 @@
+"""How much memory a repetition will take, told before it starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from onegrad.compute.array_pool import LARGEST
+from onegrad.compute.backend import NUMPY, Backend
+from onegrad.control_variates import CONTROLS
+from onegrad.errors import SpecError
+from onegrad.network.trial import KEEP, Reuse
+from onegrad.problem import Problem
+
+_SMALL = 1 << 27  # bytes that are never worth a look at the machine
+_NOISY = ("hermite", "conditional-gaussian", "gaussian")  # models with noise of their own
+# on products with the initial weights
+_INITIAL = frozenset(("random-features", "gaussian", "spiked", *CONTROLS))
+_DOUBLE = frozenset(("conditional-gaussian", *CONTROLS))  # in double precision whatever is asked
+_GRAMS = 1 << 30  # what network.risk.gram keeps at most
+
+
+def peak_bytes(
+    problem: Problem,
+    models: Sequence[str] = ("network",),
+    reuse: Reuse | None = None,
+    dtype: str = "float64",
+) -> int:
+    """Bytes of one repetition at its largest, to about 20 %, beside the interpreter itself.
+
+    The largest of three stages: the gradient step, the readout, the exact risk; and, where arrays
+    are small enough to be kept, two that wait for their next use. For one large network alone with
+    n = m = k that is four matrices, 32·n² bytes; half of it in single precision, in which the
+    conditional Gaussian model and the controls save nothing: they work in double precision.
+
+    >>> p = Problem(data={"model": "isotropic", "dim": 10_000}, network={"width": 10_000},
+    ...             training={"samples": 10_000, "rate": 1.0})
+    >>> round(peak_bytes(p, ["network"], Reuse(False, False, False, False)) / 1e9, 1)
+    3.2
+    """
+    reuse = reuse or Reuse()
+    n, k, m, s = problem.dim, problem.width, problem.samples, problem.step_samples
+    side = min(m, k)
+    step = s * n + 2 * k * n + s * k
+    kept = m * n + k * n + (m * k if reuse.products else 0)
+    if reuse.products and not _INITIAL.isdisjoint(models):
+        kept += m * k
+    if reuse.layers or reuse.initial:
+        kept += k * n + s * n
+    if reuse.layers:
+        kept += s * k
+        kept += sum(name in _NOISY for name in models) * m * k * (8 * m * k <= KEEP)
+        step += m * n + s * k
+    fit = kept + m * k + side * side
+    if "conditional-gaussian" in models:
+        fit = max(fit, kept + k * n, kept + 6 * m * k)
+    if "kernel" in models:
+        fit = max(fit, kept + 5 * m * m)
+    if reuse.features:
+        # the features stay, and the eigendecomposition stands beside the Gram matrix
+        fit = max(fit, kept + 2 * m * k + 4 * side * side)
+    risk = kept + k * n // 2 + min(k * k // 4, _GRAMS // 8)
+    if problem.data.model not in ("isotropic", "mixture"):
+        risk = kept + 2 * 2048 * (n + k)
+    largest = max(m * n, k * n, m * k, s * n, s * k)
+    idle = 2 * largest if 8 * largest <= LARGEST else 0  # in the pool, measured
+    half = dtype == "float32" and _DOUBLE.isdisjoint(models)
+    return (4 if half else 8) * (max(step, fit, risk) + idle)
+
+
+def available_bytes() -> int | None:
+    """Memory that this machine can still give, or None where it does not tell."""
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024 * int(line.split()[1])
+    except (OSError, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def check_memory(
+    problem: Problem, models: Sequence[str], reuse: Reuse, backend: Backend = NUMPY
+) -> None:
+    """Refuse a repetition that would not fit, instead of being killed in the middle of it."""
+    needed = peak_bytes(problem, models, reuse, backend.precision)
+    if needed < _SMALL:
+        return
+    free = backend.free_bytes
+    available = available_bytes() if free is None else free
+    if available is None or needed <= available:
+        return
+    factor = (available / needed) ** 0.5
+    raise SpecError.of(
+        "problem size",
+        f"n = {problem.dim}, k = {problem.width}, m = {problem.samples}",
+        f"needs about {needed / 1e9:.1f} GB for one repetition, and {available / 1e9:.1f} GB are "
+        f"available{'' if free is None else f' on {backend.device}'}",
+        f"Multiply data.dim, network.width and training.samples by {0.9 * factor:.2f}, or compare "
+        "fewer models and activations in one run (one network alone takes the least)",
+    )

@@ -1,0 +1,19 @@
+"""The two-layer network itself, after its gradient step."""
+
+from __future__ import annotations
+
+from onegrad.models.base import Fitted, Mark, Model, NetworkFeatures, fit_features
+from onegrad.network.trial import Trial
+
+
+def fit_network(trial: Trial) -> Fitted:
+    """The network itself after its gradient step."""
+    return fit_features(trial, NetworkFeatures(trial, trial.updated_weights))
+
+
+MODEL = Model(
+    "network",
+    "the two-layer network after one exact gradient step",
+    Mark("o", filled=True, size=5.0),
+    fit=fit_network,
+)

@@ -1,0 +1,10 @@
+"""For real data: the theory of a Gaussian mixture fitted to them (docs/real-data.md)."""
+
+from onegrad.models.base import Mark, Model
+
+MODEL = Model(
+    "surrogate",
+    "for real data: the theory of a Gaussian mixture fitted to them",
+    Mark(line=":"),
+    theory="surrogate",
+)

@@ -1,0 +1,75 @@
+"""ŴŴᵀ in row blocks, computed once for all models and components that need it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from onegrad.compute.array_pool import Pool
+from onegrad.compute.backend import Array, host, like, namespace, read_only
+
+_ROWS = 256
+_SINGLE_FROM = 512  # neurons; below, double precision costs nothing
+_KEEP = 1 << 30  # bytes of products that are kept; more is computed again for each model
+
+
+class Grams:
+    """The products of weight matrices with themselves, upper triangle by blocks of rows.
+
+    Block (start, stop) holds (ŴŴᵀ)[start:stop, start:]. Cost: k²n operations in all, half of a
+    general product; in single precision from 512 neurons on, where only terms of second order in
+    the correlations are taken from it (their rounding, 1e-7 of themselves, is far below any
+    sampling error). Memory 2k² bytes in single precision while the trial lives, at most 1 GiB;
+    beyond that one block at a time.
+    """
+
+    def __init__(self, pool: Pool | None = None) -> None:
+        self._pool = pool or Pool()
+        self._known: list[tuple[Array, np.dtype, list[Any]]] = []
+        self._products: tuple[Array, Array, Array, Array] | None = None
+
+    def products(self, weights: Array, columns: Array) -> tuple[Array, Array]:
+        """Ŵ·columns and |ŵ_i|² as NumPy arrays; the last ones are kept for the next model."""
+        if self._products is not None:
+            known, of, product, norms = self._products
+            if known is weights and np.array_equal(of, columns):
+                return product, norms
+        product = host(weights @ like(columns, weights))
+        norms = host(namespace(weights).vecdot(weights, weights))
+        self._products = weights, columns, product, norms
+        return product, norms
+
+    def blocks(self, weights: Array, dtype: np.dtype | None = None) -> Iterator[tuple[int, Any]]:
+        """(start, block) for each block of rows; the caller must not change the blocks."""
+        k = weights.shape[0]
+        dtype = np.dtype(dtype or precision(k))
+        for known, kind, blocks in self._known:
+            if known is weights and kind == dtype:
+                yield from zip(range(0, k, _ROWS), blocks, strict=True)
+                return
+        w = self._rounded(weights, dtype)
+        keep = k * (k + _ROWS) // 2 * dtype.itemsize <= _KEEP
+        made: list[Any] = []
+        for start in range(0, k, _ROWS):
+            part = w[start : min(start + _ROWS, k), :]
+            block = read_only(self._pool.product(part, w[start:, :].T))
+            if keep:
+                made.append(block)
+            yield start, block
+        if keep:
+            self._known.append((weights, dtype, made))
+
+    def _rounded(self, weights: Array, dtype: np.dtype) -> Any:
+        if not isinstance(weights, np.ndarray):
+            xp = namespace(weights)
+            return xp.astype(weights, getattr(xp, dtype.name), copy=False)
+        if weights.dtype == dtype:
+            return weights
+        return self._pool.rounded(weights, dtype)
+
+
+def precision(neurons: int) -> np.dtype:
+    """The precision in which second-order terms of so many neurons are summed."""
+    return np.dtype(np.float32 if neurons >= _SINGLE_FROM else np.float64)

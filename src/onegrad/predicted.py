@@ -1,0 +1,165 @@
+"""What a theory says about one problem: numbers, how they came about, how far to trust them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from onegrad.compute.backend import Array
+from onegrad.errors import AssumptionError, Failure
+from onegrad.real_data import RealPrediction
+from onegrad.theory.isotropic.closed_form import IsotropicPrediction
+from onegrad.theory.learned import LearnedFunction, learned_function
+from onegrad.theory.options import Theory
+from onegrad.theory.resolution import Solution
+
+_FINITE_SIZE = "What is left at finite size is of order 1/n."
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Deterministic errors of a problem, how they were obtained and how far to trust them.
+
+    test_error, train_error : mean squared errors; NaN where the theory failed
+    train_objective : training error plus λ_eff‖a‖²
+    method : the name of the theory
+    assumptions : what it assumes and how it was computed, in sentences
+    status : "ok", "draft" (one coarse resolution), "not settled" (real data: a higher rank still
+        moves it) or "failed"
+    error_estimate : of the numerics, relative; NaN for a draft
+    error : why there are no numbers, and what to do about it; empty unless the status is "failed"
+    misclassification : P(sign f(x) ≠ y) where labels are ±1 and the theory knows it, else None
+    solution : fixed point, nodes and neurons of the conditional theory, where that was used
+    """
+
+    test_error: float
+    train_error: float
+    train_objective: float
+    method: str
+    assumptions: tuple[str, ...] = ()
+    status: str = "ok"
+    error_estimate: float = 0.0
+    error: str = ""
+    misclassification: float | None = None
+    solution: Solution | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def component_test(self) -> tuple[float, ...] | None:
+        """Test error within each component; None without the conditional theory."""
+        return None if self.solution is None else _floats(self.solution.component_test)
+
+    @property
+    def component_train(self) -> tuple[float, ...] | None:
+        """Training error within each component; None without the conditional theory."""
+        return None if self.solution is None else _floats(self.solution.component_train)
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """The directions that `learned` knows here; none without the conditional theory."""
+        return () if self.solution is None else tuple(self.solution.geometry.directions)
+
+    def learned(
+        self, direction: str = "teacher", component: int = 0, degree: int = 6
+    ) -> LearnedFunction:
+        """E[f(x)|û·x] along "teacher" or a spike ("spike 1.1"), and its Hermite coefficients."""
+        if self.solution is None:
+            raise AssumptionError(
+                'the learned function comes with the conditional theory: method = "conditional"'
+            )
+        return learned_function(self.solution, direction, component, degree)
+
+    def by_projection(self) -> dict[str, Array]:
+        """Errors node by node over the projections κ of a sample on the few directions.
+
+        Columns: weight, component, kappa (S × r, in the solution's own basis; lengths along the
+        last axes where `solution.geometry` has groups of directions that are alike), prediction
+        E[f|κ], variance Var[f|κ], test_error and train_error given κ.
+        """
+        if self.solution is None:
+            raise AssumptionError(
+                'errors by projection come with the conditional theory: method = "conditional"'
+            )
+        where, errors = self.solution.where, self.solution.by_node
+        return {
+            "weight": where.weights,
+            "component": where.component,
+            "kappa": where.kappa,
+            "prediction": errors.prediction,
+            "variance": errors.variance,
+            "test_error": errors.node_test,
+            "train_error": errors.node_train,
+        }
+
+    def as_json(self, by_projection: bool = False) -> dict[str, Any]:
+        """What `onegrad predict --json` adds to a row: method, error estimate, assumptions, …"""
+        record: dict[str, Any] = {
+            "method": self.method,
+            "error_estimate": None if math.isnan(self.error_estimate) else self.error_estimate,
+            "assumptions": list(self.assumptions),
+            "component_test": self.component_test,
+            "component_train": self.component_train,
+            "misclassification": self.misclassification,
+        }
+        if by_projection and self.solution is not None:
+            nodes = self.by_projection()
+            record["by_projection"] = {name: column.tolist() for name, column in nodes.items()}
+        return {
+            key: value
+            for key, value in record.items()
+            if value is not None or key == "error_estimate"
+        }
+
+
+def of_failure(failure: Failure, theory: Theory) -> Prediction:
+    """No numbers, and the advice why."""
+    nan = math.nan
+    return Prediction(nan, nan, nan, theory.method, (), "failed", nan, str(failure))
+
+
+def of_closed_form(result: IsotropicPrediction) -> Prediction:
+    """The isotropic closed form's errors and regime."""
+    name = f"isotropic closed form, {result.method}, regime ℓ = {result.regime}"
+    errors = (result.test_error, result.train_error, result.train_objective)
+    return Prediction(*errors, name, (*result.assumptions, _FINITE_SIZE))
+
+
+def of_real_data(result: RealPrediction) -> Prediction:
+    """The semi-parametric theory's errors, or those of a fitted mixture."""
+    found = result.result
+    status = "ok" if found.settled else "not settled"
+    return Prediction(*found.errors, result.name, result.assumptions, status, found.error_estimate)
+
+
+def of_solution(solution: Solution, theory: Theory, seed: int) -> Prediction:
+    """The conditional theory's solution, with what was drawn for it."""
+    problem, drawn = solution.task.problem, solution.task.geometry.basis is not None
+    hybrid = theory.method == "hybrid"
+    data = (
+        "Isotropic Gaussian data"
+        if problem.data.isotropic
+        else "Gaussian mixture with spiked covariances"
+    )
+    where = f"the overlaps of the draw with seed {seed}" if drawn else "typical overlaps at this n"
+    source = f"neurons of the first step drawn with seed {seed}" if hybrid else "any step"
+    draft = solution.status == "draft"
+    resolutions = "one coarse resolution" if draft else "two resolutions compared"
+    return Prediction(
+        solution.test_error,
+        solution.train_error,
+        solution.train_objective,
+        "conditional Gaussian theory" + (", hybrid" if hybrid else ""),
+        (
+            f"{data}; n, k, m large with fixed ratios. {_FINITE_SIZE}",
+            f"Conditional Gaussian equivalence, {source}; {where}.",
+            f"{solution.types} types of neurons, {solution.nodes} nodes, {resolutions}.",
+        ),
+        solution.status,
+        solution.error_estimate,
+        misclassification=solution.classification_error,
+        solution=solution,
+    )
+
+
+def _floats(values: Array) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)

@@ -1,0 +1,137 @@
+"""The semi-parametric theory of a problem: first layers are drawn, the data give the nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onegrad.compute.linalg import leading_direction
+from onegrad.data.base import DataNodes
+from onegrad.data.fit import fit_mixture
+from onegrad.data.labels import ComponentLabels
+from onegrad.errors import AssumptionError
+from onegrad.network.trial import Trial
+from onegrad.problem import Problem
+from onegrad.randomness import Streams
+from onegrad.theory.layers.matrix import DrawnLayer
+from onegrad.theory.options import Theory
+from onegrad.theory.semi_parametric import SemiParametric, predict_from_layers
+
+_METHODS = ("semi-parametric", "surrogate")
+_MOST_NODES = 6000
+
+
+@dataclass(frozen=True)
+class RealPrediction:
+    """What the theory found, its name and what it assumes."""
+
+    result: SemiParametric
+    name: str
+    assumptions: tuple[str, ...]
+
+
+def is_real(problem: Problem, method: str) -> bool:
+    """Whether `predict_real` is to answer: it takes or refuses the problem."""
+    by_default = problem.data.own_nodes and method == "auto"
+    return not problem.data.known or by_default or method in _METHODS
+
+
+def predict_real(problem: Problem, theory: Theory, seed: int) -> RealPrediction:
+    """The semi-parametric theory of images, arrays and files, or of a mixture fitted to them.
+
+    theory : method "auto" or "semi-parametric", or "surrogate" for a mixture fitted first; accuracy
+    seed : first layers are those of the simulation's repetitions 0, 1, … with this seed; the nodes
+        are samples that the step has not seen
+    """
+    if not problem.data.own_nodes:
+        raise AssumptionError(
+            f"the {theory.method} theory is for images, arrays and files; "
+            'use method = "conditional"'
+        )
+    if theory.method not in ("auto", *_METHODS):
+        raise AssumptionError(
+            f"the {theory.method} theory needs a known population; "
+            f'data.model = "{problem.data.model}" has the methods "semi-parametric" and "surrogate"'
+        )
+    name = "semi-parametric theory"
+    if theory.method == "surrogate" and not problem.data.known:
+        problem, name = surrogate_of(problem, seed), "Gaussian surrogate"
+    count = _MOST_NODES // 3 if theory.draft else _MOST_NODES
+    result = predict_from_layers(
+        problem, lambda i: draw_layer(problem, Streams(seed, i), count), theory, seed
+    )
+    given = f"Gaussian given their projections on {result.rank} principal directions of each class "
+    given += "and on the gradient"
+    if result.rank >= problem.dim:
+        given = "their features as they are"
+    moves = f" A higher rank moves it by more than {50 * theory.accuracy:g} %."
+    return RealPrediction(
+        result, name,
+        (
+            f"{problem.data.source}: {result.nodes} samples as nodes, {given}."
+            + ("" if result.settled else moves),
+            f"Mean over {result.draws} first steps, drawn with seed {seed}; k, m large.",
+            "Richardson in the number of nodes; a response of its own for every node.",
+        ),
+    )  # fmt: skip
+
+
+def draw_layer(problem: Problem, streams: Streams, count: int) -> tuple[DrawnLayer, DataNodes]:
+    """The first layer of a repetition, and at most `count` nodes that its step has not seen.
+
+    Conditioned on are the directions of Σ (y − ȳ)x over the step's samples and of the step itself.
+    """
+    trial = Trial(problem, streams)
+    batch = trial.step_batch
+    nodes = _drawn_nodes(trial, count) if problem.data.known else _unseen_rows(trial, count)
+    directions = [batch.x.T @ (batch.y - batch.y.mean())]
+    weights = trial.updated_weights
+    if problem.rate > 0:
+        directions.append(leading_direction(weights - trial.weights))
+    return DrawnLayer(weights, np.stack(directions, axis=1)), nodes
+
+
+def _unseen_rows(trial: Trial, count: int) -> DataNodes:
+    return trial.problem.row_nodes(trial.draw.rows[trial.problem.step_samples :][:count])
+
+
+def _drawn_nodes(trial: Trial, count: int) -> DataNodes:
+    """Nodes drawn from a fitted mixture: it has too many spikes for a grid of them."""
+    blocks = list(trial.test_batches(count))
+    x, y, component = (
+        np.concatenate([getattr(b, name) for b in blocks]) for name in ("x", "y", "component")
+    )
+    return DataNodes(x, y, component, label_noise=trial.label_noise_variance)
+
+
+def surrogate_of(problem: Problem, seed: int) -> Problem:
+    """The same network on a Gaussian mixture fitted to the data: means, spikes and weights.
+
+    Fitted on up to 6000 samples that the first step of repetition 0 has not seen. Where the noise
+    has a variance v other than 1, the mixture is that of x/√v and the rate η·v: the same network
+    in the mixture convention.
+    """
+    trial = Trial(problem, Streams(seed, 0))
+    nodes = _unseen_rows(trial, _MOST_NODES)
+    if nodes.groups == 1:
+        raise AssumptionError(
+            "the Gaussian surrogate needs labels that are classes; these look like numbers. Use "
+            'method = "semi-parametric"'
+        )
+    x = nodes.x
+    if nodes.noise:
+        x = x + np.sqrt(nodes.noise) * trial.streams.rng("test-data").standard_normal(x.shape)
+    fit = fit_mixture(x, nodes.y)
+    if problem.network.convention == "isotropic" and abs(fit.scale - 1) > 0.05:
+        raise AssumptionError(
+            f"the noise in these data has a standard deviation of {fit.scale:.3g}; in the "
+            'isotropic convention the surrogate needs 1. Divide the inputs by it, or use "mixture"'
+        )
+    assert fit.labels is not None
+    return Problem(
+        data=fit.mixture,
+        labels=ComponentLabels(values=fit.labels, noise=problem.label_noise),
+        network=problem.network,
+        training=problem.training.model_copy(update={"rate": problem.rate * fit.scale**2}),
+    )

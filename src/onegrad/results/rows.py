@@ -1,0 +1,203 @@
+"""Rows of results and what is read off them: means, standard errors, paired differences."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onegrad.control_variates import CONTROLS
+from onegrad.models import THEORIES
+from onegrad.results.estimates import Estimate, usable
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+
+@dataclass(frozen=True)
+class Row:
+    """The errors of one model on one repetition of one point.
+
+    controls : the rows of control variates of the same repetition, where there are any
+    """
+
+    point: dict[str, Any]
+    model: str
+    seed: int
+    test_error: float = math.nan
+    train_error: float = math.nan
+    train_objective: float = math.nan
+    seconds: float = 0.0
+    status: str = "ok"
+    error: str = ""
+    controls: tuple[Row, ...] = ()
+
+
+QUANTITIES = ("test_error", "train_error", "train_objective")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One model at one point, averaged over its repetitions."""
+
+    point: dict[str, Any]
+    model: str
+    test_error: Estimate
+    train_error: Estimate
+    train_objective: Estimate
+    test_difference: Estimate  # to the network, relative to it, paired seed by seed
+    train_difference: Estimate
+    seeds: int
+    corrected: bool  # by companions
+    seconds: float
+    status: str
+    error: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The row of the command line's --json contract (docs/spec.md)."""
+        record: dict[str, Any] = {"point": self.point, "model": self.model}
+        for name in QUANTITIES:
+            estimate: Estimate = getattr(self, name)
+            record[name] = number_or_none(estimate.mean)
+            record[f"{name}_se"] = number_or_none(estimate.standard_error)
+        for name in ("test_difference", "train_difference"):
+            estimate = getattr(self, name)
+            record[name] = number_or_none(estimate.mean)
+            record[f"{name}_se"] = number_or_none(estimate.standard_error)
+        record |= {"seeds": self.seeds, "corrected": self.corrected}
+        record |= {"status": self.status, "seconds": round(self.seconds, 4)}
+        return record | ({"error": self.error} if self.error else {})
+
+
+def number_or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+@dataclass
+class Results:
+    """All rows of an experiment, in the order in which they were computed."""
+
+    name: str
+    rows: list[Row] = field(default_factory=list)
+
+    def groups(self) -> dict[tuple[str, str], list[Row]]:
+        """The rows of each (point, model), points by their `repr`; each with its controls."""
+        controls: dict[tuple[str, int], tuple[Row, ...]] = {}
+        for row in self.rows:
+            if row.model in CONTROLS and row.status == "ok":
+                key = repr(row.point), row.seed
+                controls[key] = (*controls.get(key, ()), row)
+        groups: dict[tuple[str, str], list[Row]] = {}
+        for row in self.rows:
+            if row.model not in CONTROLS:
+                name = repr(row.point)
+                own = controls.get((name, row.seed), ()) if controls else ()
+                if own and row.model not in THEORIES:
+                    row = replace(row, controls=own)
+                groups.setdefault((name, row.model), []).append(row)
+        return groups
+
+    def summaries(self) -> list[Summary]:
+        groups = self.groups()
+        return [self._summary(rows, groups) for rows in groups.values()]
+
+    def _summary(self, rows: list[Row], groups: dict[tuple[str, str], list[Row]]) -> Summary:
+        point, model = rows[0].point, rows[0].model
+        good = _good(rows)
+        failed = [row for row in rows if row.status != "ok"]
+        network = groups.get((repr(point), "network"), [])
+        estimates = {q: estimate(good, q) for q in QUANTITIES}
+        return Summary(
+            point,
+            model,
+            **estimates,
+            test_difference=relative_difference(good, network, "test_error"),
+            train_difference=relative_difference(good, network, "train_error"),
+            seeds=0 if model in THEORIES else len(good),
+            corrected=model not in THEORIES and bool(usable(controls_of(good, "test_error"))),
+            seconds=sum(row.seconds for row in rows),
+            status="failed" if failed else "ok",
+            error=failed[0].error if failed else "",
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        from onegrad.results.verdict import verdicts
+
+        rows = [s.as_json() for s in self.summaries()]
+        return {"name": self.name, "rows": rows, "verdict": [v.as_json() for v in verdicts(self)]}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One line per row: swept keys, model, seed, errors, seconds, status."""
+        from onegrad.results.frames import to_pandas
+
+        return to_pandas(self)
+
+    def to_xarray(self) -> xr.Dataset:
+        """The errors with one labelled dimension per swept key, then model and seed.
+
+        Keys that do not form a grid, those swept together for instance, share the dimension
+        `point` and are its coordinates. Theories stand at seed 0; what is missing or failed is NaN.
+        """
+        from onegrad.results.frames import to_xarray
+
+        return to_xarray(self)
+
+    def export(self, path: str | Path) -> Path:
+        """Write all rows to a .csv, .parquet or .nc (NetCDF) file."""
+        from onegrad.results.frames import export
+
+        return export(self, path)
+
+
+def relative_difference(rows: list[Row], reference: list[Row], quantity: str) -> Estimate:
+    """Mean of (model − reference) relative to the reference, paired seed by seed where both have
+    seeds; theories have none, and only the other side's noise counts."""
+    rows, reference = _good(rows), _good(reference)
+    if not rows or not reference:
+        return Estimate(math.nan, math.nan)
+    if rows[0].model not in THEORIES and reference[0].model not in THEORIES:
+        return paired_difference(rows, reference, quantity)
+    value, noise = estimate(rows, quantity)
+    base, base_noise = estimate(reference, quantity)
+    if not math.isfinite(base) or base == 0:
+        return Estimate(math.nan, math.nan)
+    return Estimate(value / base - 1, math.hypot(noise, base_noise) / base)
+
+
+def _good(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row.status == "ok"]
+
+
+def estimate(rows: list[Row], quantity: str) -> Estimate:
+    """The mean of a model's good rows, corrected by the controls that all of them have."""
+    rows = _good(rows)
+    values = [getattr(row, quantity) for row in rows]
+    if rows and rows[0].model in THEORIES:
+        return Estimate(Estimate.of(values).mean, 0.0)
+    return Estimate.of(values, controls_of(rows, quantity))
+
+
+def controls_of(rows: list[Row], quantity: str) -> list[list[float]]:
+    """Of every control that all rows have: its values beside theirs."""
+    found = [
+        {c.model: getattr(c, quantity) for c in row.controls if math.isfinite(getattr(c, quantity))}
+        for row in rows
+    ]
+    common = [name for name in CONTROLS if found and all(name in own for own in found)]
+    return [[own[name] for own in found] for name in common]
+
+
+def paired_difference(rows: list[Row], reference: list[Row], quantity: str) -> Estimate:
+    """Mean of (model − reference) over common seeds, relative to the reference's mean; both are
+    corrected by the controls that all rows have, as their means are."""
+    others = {row.seed: row for row in _good(reference)}
+    rows = [row for row in _good(rows) if row.seed in others]
+    base = [others[row.seed] for row in rows]
+    scale = estimate(base, quantity).mean if rows else 0.0
+    if scale == 0:
+        return Estimate(math.nan, math.nan)
+    pairs = zip(rows, base, strict=True)
+    gaps = [(getattr(row, quantity) - getattr(other, quantity)) / scale for row, other in pairs]
+    return Estimate.of(gaps, controls_of(rows, quantity))

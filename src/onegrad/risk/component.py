@@ -1,0 +1,161 @@
+"""E(y − f(x))² within one Gaussian component, order by order of the Hermite expansions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.data.population import Population
+from onegrad.gaussian.activation import Activation
+from onegrad.risk.pairs import PairSum
+from onegrad.risk.series import Series, Sum, cross_sum
+
+_CROSS = 1e-6  # error allowed in a product of two functions, relative to what is known
+
+
+@dataclass(frozen=True)
+class Single:
+    """factor·f(directionᵀx): the label, a linear model, a learned polynomial."""
+
+    activation: Activation
+    direction: Array
+    factor: float
+
+
+@dataclass(frozen=True)
+class Neurons:
+    """Σ_i readout_i·σ(w_iᵀx/scale). The weights stay on their device, the rest is NumPy's.
+
+    With an orthonormal `basis` V, the features are Gaussian given Vᵀx: the conditional model.
+    """
+
+    activation: Activation
+    weights: Array
+    readout: Array
+    scale: float = 1.0
+    basis: Array | None = None
+
+
+class ComponentRisk:
+    """E(constant + Σ singles − Σ_i a_iσ(w_iᵀx/scale))² for x ~ N(μ_c, Σ_c).
+
+    With neurons, the steps are: `columns` → `attach` (needs Ŵ·columns) → `add_slope` (needs
+    Ŵᵀ·first) → the blocks of ŴŴᵀ into `pairs`. So the caller makes each product once for all
+    components.
+    """
+
+    def __init__(
+        self, population: Population, c: int, singles: list[Single], constant: float, noise: float
+    ) -> None:
+        self.weight = float(population.weights[c])
+        self.mean = population.means[c]
+        self.structure = population.spikes[c] * np.sqrt(population.strengths[c])
+        self.singles = singles
+        self.noise = noise
+        self.series = [self._series_of(single) for single in singles]
+        self.bias = constant
+        self.slope = np.zeros(population.dim)
+        self.value = self.error = 0.0
+        self.order = 0
+        self.pairs: PairSum | None = None
+        for single, series in zip(singles, self.series, strict=True):
+            expansion = series.upto(1)
+            self.bias += single.factor * float(expansion.coefficients[0, 0])
+            if series.scale[0] > 0:
+                first = float(expansion.coefficients[1, 0]) / float(series.scale[0])
+                self.slope += single.factor * first * single.direction
+            self.value += single.factor**2 * float(expansion.tail(1)[0])
+            self.error += expansion.accuracy * single.factor**2 * float(expansion.energy[0])
+        self._pair_singles()
+
+    def _covariance(self, u: Array, v: Array) -> float:
+        return float(u @ v + (self.structure.T @ u) @ (self.structure.T @ v))
+
+    def _seen(self, u: Array) -> Array:
+        """Σ_c u."""
+        return np.asarray(u + self.structure @ (self.structure.T @ u))
+
+    def _series_of(self, single: Single) -> Series:
+        w = single.direction
+        scale = math.sqrt(self._covariance(w, w))
+        return Series(single.activation, np.array([w @ self.mean]), np.array([scale]))
+
+    def _pair_singles(self) -> None:
+        size = self.value
+        for i in range(len(self.singles)):
+            for j in range(i):
+                one, other = self.singles[i], self.singles[j]
+                scale = float(self.series[i].scale[0] * self.series[j].scale[0])
+                both = self._covariance(one.direction, other.direction)
+                x = np.clip(np.array([both / scale if scale else 0.0]), -1, 1)
+                factor = np.array([2 * one.factor * other.factor])
+                self._add(cross_sum(self.series[i], self.series[j], factor, x, None, 1e-9 * size))
+
+    def _add(self, total: Sum) -> None:
+        self.value += total.value
+        self.error += total.error
+        self.order = max(self.order, total.order)
+
+    @property
+    def columns(self) -> Array:
+        """What Ŵ is multiplied with: the structure, the mean, and Σ_c times each direction."""
+        seen = [self._seen(single.direction) for single in self.singles]
+        return np.column_stack([self.structure, self.mean, *seen])
+
+    def attach(self, neurons: Neurons, norms: Array, products: Array, along: Array | None) -> Array:
+        """Expand the neurons, given |w_i|², Ŵ·columns and Ŵ·basis; returns `first`."""
+        rank = self.structure.shape[1]
+        inner, shift = products[:, :rank], products[:, rank]
+        self._variance = norms + np.einsum("ij,ij->i", inner, inner)
+        deviation = np.sqrt(self._variance)
+        self._inverse = np.divide(1, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+        self._many = Series(neurons.activation, shift / neurons.scale, deviation / neurons.scale)
+        self._neurons, self._products, self._along = neurons, products, along
+        expansion = self._many.upto(1)
+        self.bias -= float(neurons.readout @ expansion.coefficients[0])
+        self._diagonal = float(neurons.readout**2 @ expansion.tail(1))
+        self.value += self._diagonal
+        self.error += expansion.accuracy * float(neurons.readout**2 @ expansion.energy)
+        return neurons.readout * expansion.coefficients[1] * self._inverse
+
+    def add_slope(self, slope: Array, dtype: np.dtype | None) -> None:
+        """Orders 0 and 1 are complete with slope = Ŵᵀ·first; then the cross terms."""
+        self.slope -= slope
+        known = self.noise + self.bias**2 + self._covariance(self.slope, self.slope)
+        self._cross(_CROSS * (known + self._diagonal))
+        neurons, near = self._neurons, None
+        if neurons.basis is not None:
+            assert self._along is not None
+            inner = neurons.basis.T @ self.structure
+            near = self._along @ np.linalg.cholesky(np.eye(len(inner)) + inner @ inner.T)
+        structure = self._products[:, : self.structure.shape[1]]
+        self.pairs = PairSum(
+            self._many, neurons.readout, self._variance, structure, near, known, dtype
+        )
+
+    def _cross(self, goal: float) -> None:
+        """−2Σ_i a_i E f(t)σ(z_i) beyond order 1, for each single f(t)."""
+        neurons, start = self._neurons, self.structure.shape[1] + 1
+        for j, (single, series) in enumerate(zip(self.singles, self.series, strict=True)):
+            if series.scale[0] == 0:
+                continue
+            scale = self._inverse / series.scale[0]
+            x = np.clip(self._products[:, start + j] * scale, -1, 1)
+            rest = None
+            if neurons.basis is not None:
+                assert self._along is not None
+                near = self._along @ (neurons.basis.T @ self._seen(single.direction)) * scale
+                x, rest = near, x - near
+            factors = -2 * single.factor * neurons.readout
+            self._add(cross_sum(series, self._many, factors, x, rest, goal))
+
+    def result(self) -> Sum:
+        """The error of this component, its accuracy, and the order of the series."""
+        if self.pairs is not None and self.pairs.needed:
+            self._add(self.pairs.result())
+            self.pairs = None
+        value = self.value + self.bias**2 + self._covariance(self.slope, self.slope)
+        return Sum(value, self.error, self.order)

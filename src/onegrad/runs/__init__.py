@@ -1,0 +1,1 @@
+"""Running an experiment: which work is left, who does it, and the store that keeps every row."""

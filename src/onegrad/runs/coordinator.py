@@ -1,0 +1,181 @@
+"""The coordinator: units out to the engine, rows into the store, whatever happens to workers."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from dataclasses import dataclass, replace
+
+from onegrad.results.rows import Estimate, Row
+from onegrad.runs.engines import Engine
+from onegrad.runs.engines.work import Done, Failure, Outcome
+from onegrad.runs.schedule import Schedule, Unit
+from onegrad.runs.store import Store
+from onegrad.specs.experiment import Experiment, Point
+
+_SUSPECT = 2  # losses after which a unit has to go alone, so that it can be told from the others
+_LOOK_ROUND = 5.0  # seconds without any row before the engine is asked how it is
+_DIED = "its worker process died each time: killed, or out of memory"
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a run is, and what has just arrived.
+
+    done, total : rows, with those that were stored before; the total of `seeds = "auto"` grows
+    computed : rows of this run
+    point, estimate : where the last rows belong, and the first model's test error there so far
+    """
+
+    done: int
+    total: int
+    computed: int
+    failed: int
+    rows: list[Row]
+    point: Point | None
+    estimate: Estimate | None
+
+
+Progress = Callable[[Status], None]
+
+
+class Coordinator:
+    """The only one who writes to the store. A unit's rows are stored together, once.
+
+    A unit that raises is cut into its models, which are tried once more; what fails again is
+    stored as failed. Units whose worker died are given out again; one that is under suspicion
+    goes alone, and if it takes its worker along once more its models do.
+    """
+
+    def __init__(
+        self, experiment: Experiment, store: Store, engine: Engine, progress: Progress | None
+    ) -> None:
+        self._points = experiment.points
+        self._store = store
+        self._engine = engine
+        self._progress = progress
+        self._schedule = Schedule(experiment)
+        self._under_way: dict[Future[Done], list[Unit]] = {}
+        self._again: deque[Unit] = deque()
+        self._suspects: deque[Unit] = deque()
+        self._computed = self._failed = 0
+        models = (*experiment.repeated, *experiment.compare.theories)
+        most = experiment.compare.largest_count
+        for number, point in enumerate(self._points):
+            rows = store.rows(point, models, most)
+            self._schedule.stored(number, [row for row in rows if row.status == "ok"])
+
+    def run(self) -> None:
+        self._tell([])
+        while self._give_out():
+            done, _ = wait(self._under_way, _LOOK_ROUND, FIRST_COMPLETED)
+            if not done:
+                self._engine.check()
+            self._take_in(done)
+        self._tell([])
+
+    def _give_out(self) -> bool:
+        """Keep the engine busy; False if there is nothing left to do or to wait for."""
+        while len(self._under_way) < self._engine.slots:
+            left = self._schedule.units_left
+            units = self._next_job(self._engine.job_size(left))
+            if not units:
+                break
+            self._under_way[self._engine.submit(units, left)] = units
+        if not self._under_way and self._suspects:
+            units = [self._suspects.popleft()]
+            self._under_way[self._engine.submit(units, 1)] = units
+        return bool(self._under_way)
+
+    def _next_job(self, size: int) -> list[Unit]:
+        """Up to `size` units; one that needs several threads goes alone."""
+        units: list[Unit] = []
+        while len(units) < size:
+            unit = self._again.popleft() if self._again else self._schedule.next()
+            if unit is None:
+                break
+            if units and unit.threads > 1:
+                self._again.appendleft(unit)
+                break
+            units.append(unit)
+            if unit.threads > 1:
+                break
+        return units
+
+    def _take_in(self, done: set[Future[Done]]) -> None:
+        new: list[tuple[Unit, list[tuple[int, Row]]]] = []
+        broken = False
+        while done:
+            future = done.pop()
+            units = self._under_way.pop(future)
+            error = CancelledError() if future.cancelled() else future.exception()
+            if error is None:
+                outcomes = future.result().outcomes
+            elif self._engine.worker_died(error):
+                if not broken:  # all that was under way is lost with it
+                    broken = True
+                    done |= wait(self._under_way, _LOOK_ROUND).done
+                outcomes = [self._lost(unit) for unit in units]
+            else:
+                outcomes = [Failure(f"{type(error).__name__}: {error}") for _ in units]
+            for unit, outcome in zip(units, outcomes, strict=True):
+                rows = self._failure(unit, outcome) if isinstance(outcome, Failure) else outcome
+                if rows:
+                    new.append((unit, rows))
+        self._keep(new)
+        if broken:
+            self._engine.restart()
+
+    def _lost(self, unit: Unit) -> Outcome:
+        if unit.losses < _SUSPECT:
+            unit = replace(unit, losses=unit.losses + 1)
+            (self._suspects if unit.losses >= _SUSPECT else self._again).append(unit)
+            return []
+        if unit.retry:
+            return _failed_rows(self._points, unit, _DIED)
+        parts = self._schedule.parts(unit)
+        self._suspects.extend(replace(part, losses=_SUSPECT) for part in parts)
+        return []
+
+    def _failure(self, unit: Unit, failure: Failure) -> list[tuple[int, Row]]:
+        if unit.retry:
+            return _failed_rows(self._points, unit, failure.error)
+        self._again.extend(self._schedule.parts(unit))
+        return []
+
+    def _keep(self, new: list[tuple[Unit, list[tuple[int, Row]]]]) -> None:
+        pairs = [
+            (i, replace(row, point=self._points[i].settings)) for _, rows in new for i, row in rows
+        ]
+        if not pairs:
+            return
+        self._store.add((self._points[i], row) for i, row in pairs)
+        for unit, rows in new:
+            self._schedule.arrived(unit, rows)
+        self._computed += len(pairs)
+        self._failed += sum(row.status != "ok" for _, row in pairs)
+        self._tell(pairs)
+
+    def _tell(self, pairs: list[tuple[int, Row]]) -> None:
+        if self._progress is None:
+            return
+        last = pairs[-1][0] if pairs else None
+        self._progress(
+            Status(
+                self._schedule.done,
+                self._schedule.total,
+                self._computed,
+                self._failed,
+                [row for _, row in pairs],
+                None if last is None else self._points[last],
+                None if last is None else self._schedule.estimate(last),
+            )
+        )
+
+
+def _failed_rows(points: tuple[Point, ...], unit: Unit, error: str) -> list[tuple[int, Row]]:
+    return [
+        (i, Row(points[i].settings, model, unit.seed, status="failed", error=error))
+        for i, model in sorted(unit.cells)
+    ]

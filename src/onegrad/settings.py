@@ -1,0 +1,163 @@
+"""The tables [network], [training] and [scaling] of a spec."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+
+from onegrad.data.base import DataModel
+from onegrad.declared import Count, Real, Section
+from onegrad.errors import SpecError
+from onegrad.gaussian.activation import Activation, get_activation
+
+NamedActivation = Annotated[
+    Activation,
+    BeforeValidator(lambda value: get_activation(value, "network.activation")),
+    PlainSerializer(lambda activation: activation.name),
+]
+
+
+class Network(Section):
+    """f(x) = aᵀσ(Wx) with k neurons; the convention sets the initial scales."""
+
+    table: ClassVar[str] = "network"
+    convention: Literal["mixture", "isotropic"] = Field(
+        default="mixture", description="initial scales and meaning of the ridge: docs/notation.md",
+        examples=["mixture"],
+    )  # fmt: skip
+    activation: NamedActivation = Field(
+        default_factory=lambda: get_activation("relu"), validate_default=True,
+        description="σ: a name, or hermite(c0, c1, …)", examples=["relu"],
+    )  # fmt: skip
+    width: Count | None = Field(default=None, description="number of neurons k", examples=[1000])
+    width_ratio: Real | None = Field(
+        default=None,
+        gt=0,
+        le=1000,
+        description="neurons per sample k/m, instead of width",
+        examples=[1.0],
+    )
+    readout: Literal["gaussian", "constant"] = Field(
+        default="gaussian", description="initial readout: Gaussian, or every entry equal",
+        examples=["gaussian"],
+    )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _one_width(self) -> Network:
+        if (self.width is None) == (self.width_ratio is None):
+            given = None if self.width is None else [self.width, self.width_ratio]
+            raise SpecError.of(
+                "network.width", given, "give either width = k or width_ratio = k/m, not both",
+                "For example width = 1000",
+            )  # fmt: skip
+        return self
+
+
+class Training(Section):
+    """One gradient step on its own samples, then ridge regression on fresh ones."""
+
+    table: ClassVar[str] = "training"
+    samples: Count = Field(description="samples m of the readout stage", examples=[1000])
+    step_samples: Count | None = Field(
+        default=None, description="samples of the gradient step; as many as `samples` by default",
+        examples=[1000],
+    )  # fmt: skip
+    ridge: Real = Field(
+        default=1e-4, gt=0, le=1e6, description="regularisation as the convention defines it",
+        examples=[1e-4],
+    )  # fmt: skip
+    rate: Real | None = Field(
+        default=None, ge=0, le=1e9, description="learning rate η by hand, instead of [scaling]",
+        examples=[30.0],
+    )  # fmt: skip
+    gradient: Literal["exact", "labels-only"] = Field(
+        default="exact",
+        description="exact, or labels-only: the initial output left out of the residual",
+        examples=["exact"],
+    )
+
+
+class Scaling(Section):
+    """How η and θ grow: strength β and weighting α, or an exponent for η alone."""
+
+    table: ClassVar[str] = "scaling"
+    strength: Real | None = Field(
+        default=None, ge=0, le=1, examples=[0.74],
+        description="β: how strong the spread of the data and the step are together, η·θ = n^β",
+    )  # fmt: skip
+    weighting: Real | None = Field(
+        default=None, ge=0, le=1, examples=[0.5],
+        description="α: how β is shared, from the data alone (0) to the learning rate alone (1); "
+        "η = n^{βα}, θ = n^{β(1−α)}",
+    )  # fmt: skip
+    exponent: Real | None = Field(
+        default=None, ge=-5, le=2, description="isotropic convention: η = constant·m^exponent",
+        examples=[0.29],
+    )  # fmt: skip
+    constant: Real | None = Field(
+        default=None, gt=0, le=1e9, description="isotropic convention: factor of η", examples=[1.0]
+    )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Scaling:
+        pair = (self.strength is not None, self.weighting is not None)
+        if any(pair) and self.exponent is not None:
+            raise SpecError.of(
+                "scaling.exponent", self.exponent,
+                "cannot be combined with strength and weighting", "Keep one of the two",
+            )  # fmt: skip
+        if any(pair) and not all(pair):
+            missing = "weighting" if pair[0] else "strength"
+            raise SpecError.of(
+                f"scaling.{missing}", None, "is needed: strength and weighting come together",
+                "For example strength = 0.74, weighting = 0.5",
+            )  # fmt: skip
+        if self.constant is not None and self.exponent is None:
+            raise SpecError.of(
+                "scaling.exponent", None, "is needed beside constant", "For example exponent = 0.29"
+            )
+        return self
+
+    def check(self, convention: str, rate: float | None, data: DataModel) -> None:
+        """Refuse what leaves η or θ open, or sets them twice."""
+        isotropic = convention == "isotropic"
+        by_strength = self.strength is not None
+        by_exponent = self.exponent is not None
+        if by_strength and isotropic:
+            raise SpecError.of(
+                "scaling.strength", self.strength,
+                'belongs to convention = "mixture"; the isotropic one takes exponent and constant',
+                "For example exponent = 0.29",
+            )  # fmt: skip
+        if by_exponent and not isotropic:
+            raise SpecError.of(
+                "scaling.exponent", self.exponent,
+                'belongs to convention = "isotropic"; the mixture one takes strength and weighting',
+                "For example strength = 0.74, weighting = 0.5",
+            )  # fmt: skip
+        if rate is not None and (by_strength or by_exponent):
+            raise SpecError.of(
+                "training.rate", rate,
+                "cannot be combined with [scaling]: both set η",
+                "Remove one of the two",
+            )  # fmt: skip
+        if rate is None and not (by_strength or by_exponent):
+            wanted = "exponent = 0.29" if isotropic else "strength = 0.74, weighting = 0.5"
+            raise SpecError.of(
+                "scaling", None, "is needed to know the learning rate (or training.rate by hand)",
+                f"For example [scaling] {wanted}",
+            )  # fmt: skip
+        if not data.takes_spread:
+            return
+        spread = data.spread_by_hand
+        if spread is None and not by_strength:
+            raise SpecError.of(
+                "data.spread", None, "is needed: [scaling] does not set the spread θ here",
+                "For example spread = 12.0",
+            )  # fmt: skip
+        if spread is not None and by_strength:
+            raise SpecError.of(
+                "data.spread", spread, "cannot be combined with scaling.strength: both set θ",
+                "Remove one of the two, or set training.rate by hand too",
+            )  # fmt: skip

@@ -1,0 +1,1 @@
+"""The spec file: experiment, sweep, overrides, presets, citations."""

@@ -1,0 +1,42 @@
+"""Which papers stand behind what a spec uses."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+from onegrad.specs.experiment import Experiment
+
+_BY_MODEL = {
+    "hermite": ("demir2025",),
+    "conditional-gaussian": ("demir2025",),
+    "spiked": ("moniri2024", "ba2022"),
+    "gaussian": ("hu2023", "mei2022"),
+    "random-features": ("mei2022",),
+    "kernel": ("cho2009", "williams1998"),
+}
+_BY_THEORY = {"mixture": ("cui2024", "hu2023"), "isotropic": ("adlam2020", "mei2022")}
+_BY_DATA = {"fashion-mnist": ("xiao2017",)}
+_BY_CONVENTION = {"mixture": ("demir2025",), "isotropic": ("moniri2024", "ba2022")}
+
+
+def bibliography() -> dict[str, str]:
+    """Every BibTeX entry, by key."""
+    text = (resources.files("onegrad") / "references.bib").read_text(encoding="utf-8")
+    entries = re.findall(r"@\w+\{(\w+),.*?\n\}", text, flags=re.DOTALL)
+    bodies = re.findall(r"@\w+\{\w+,.*?\n\}", text, flags=re.DOTALL)
+    return dict(zip(entries, bodies, strict=True))
+
+
+def cited(experiment: Experiment) -> list[str]:
+    """Keys of the papers behind the conventions and models of a spec."""
+    keys: dict[str, None] = {}
+    for point in experiment.points:
+        convention = point.problem.network.convention
+        keys |= dict.fromkeys(_BY_CONVENTION[convention])
+        keys |= dict.fromkeys(_BY_DATA.get(point.problem.data.model, ()))
+        if experiment.compare.theories:
+            keys |= dict.fromkeys(_BY_THEORY[convention])
+    for model in experiment.compare.models:
+        keys |= dict.fromkeys(_BY_MODEL.get(model, ()))
+    return list(keys)

@@ -1,0 +1,319 @@
+"""A spec file: one problem, what to compare on it, and what to sweep over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, Field, StrictBool
+
+from onegrad.compute.backend import check_device
+from onegrad.control_variates import CONTROLS, random_labels
+from onegrad.data.arrays import File
+from onegrad.data.digits import Digits
+from onegrad.data.fashion_mnist import FashionMnist
+from onegrad.data.isotropic import Isotropic
+from onegrad.data.labels import ComponentLabels, GivenLabels, SingleIndex
+from onegrad.data.mixture import Mixture
+from onegrad.declared import Count, Real, Section, Whole, override, read_toml
+from onegrad.errors import SpecError, did_you_mean
+from onegrad.models import MODELS, THEORIES
+from onegrad.problem import EXPERIMENT_KEYS, Network, Problem, Scaling, Training
+from onegrad.specs.figure_options import FigureOptions
+from onegrad.specs.overrides import quick_tables, with_changes
+from onegrad.specs.sweep import Axis, in_sweep, read_axes, settings_of
+
+MODEL_NAMES = tuple(MODELS)
+_FEWEST_TESTS = 5000
+_OURS = ("quickstart", "three-components", "finite-size")  # presets of no paper's figure
+
+
+def _known_model(name: str) -> str:
+    if name not in MODEL_NAMES:
+        raise SpecError.of(
+            "compare.models", name, f"must be from {', '.join(MODEL_NAMES)}",
+            did_you_mean(name, MODEL_NAMES),
+        )  # fmt: skip
+    return name
+
+
+def _no_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(values)) < len(values):
+        raise SpecError.of(
+            "compare.models", list(values), "must name each model once",
+            f"For example {list(dict.fromkeys(values))}",
+        )  # fmt: skip
+    return values
+
+
+class Compare(Section):
+    """Which models, how many repetitions, from which seed."""
+
+    table: ClassVar[str] = "compare"
+    models: Annotated[
+        tuple[Annotated[str, AfterValidator(_known_model)], ...], AfterValidator(_no_repeats)
+    ] = Field(
+        default=("network", "hermite", "conditional-gaussian"), min_length=1,
+        description=f"a list from {', '.join(MODEL_NAMES)}", examples=[["network", "hermite"]],
+    )  # fmt: skip
+    seeds: Count | Literal["auto"] = Field(
+        default=20, description="number of repetitions; auto: as many as `precision` asks for",
+        examples=[20],
+    )  # fmt: skip
+    precision: Annotated[Real, Field(gt=0, lt=1)] = Field(
+        default=0.01, examples=[0.01],
+        description="of seeds = \"auto\": standard error of every mean test error, relative to it",
+    )  # fmt: skip
+    most_seeds: Count = Field(
+        default=1000, description='of seeds = "auto": repetitions at most', examples=[1000]
+    )
+    companions: StrictBool | Literal["auto"] = Field(
+        default="auto", description="correct the mean errors by companions, other teachers on the "
+        'same inputs (docs/companions.md): fewer seeds for the same error bar; auto: where '
+        'seeds = "auto"', examples=["auto"],
+    )  # fmt: skip
+    accuracy: Annotated[Real, Field(gt=0, lt=1)] = Field(
+        default=0.01, examples=[0.01],
+        description="of theory: relative accuracy of its numerics; from 0.03 on a draft",
+    )  # fmt: skip
+    seed: Whole = Field(
+        default=0, ge=0, le=2**63 - 1, description="root of every random number", examples=[0]
+    )
+    degree: Annotated[Whole, Field(ge=1, le=30)] | Literal["auto"] = Field(
+        default="auto", description="degree of the polynomial models; auto follows the rule",
+        examples=["auto"],
+    )  # fmt: skip
+    risk: Literal["auto", "exact", "sampled"] = Field(
+        default="auto", description="test error: exact where it is known, or on a test set",
+        examples=["auto"],
+    )  # fmt: skip
+    test_samples: Count | None = Field(
+        default=None, description="size of a sampled test set (default: 5·samples, at least 5000)",
+        examples=[5000],
+    )  # fmt: skip
+    device: Annotated[str, AfterValidator(check_device)] = Field(
+        default="cpu", description='where the large arrays live: "cpu" (NumPy), "torch" (torch on '
+        'the CPU), "cuda" or "cuda:1" (torch on a GPU); the random numbers are the same',
+        examples=["cpu"],
+    )  # fmt: skip
+    dtype: Literal["float64", "float32"] = Field(
+        default="float64", description="precision of the large arrays; float32 is faster and has "
+        "an error of its own (docs/devices.md)", examples=["float64"],
+    )  # fmt: skip
+
+    @property
+    def largest_count(self) -> int:
+        return self.most_seeds if self.seeds == "auto" else self.seeds
+
+    @property
+    def simulated(self) -> tuple[str, ...]:
+        return tuple(name for name in self.models if name not in THEORIES)
+
+    @property
+    def theories(self) -> tuple[str, ...]:
+        return tuple(name for name in self.models if name in THEORIES)
+
+
+# The classes behind each table of a spec, one for each of its models.
+TABLES: dict[str, tuple[type[Section], ...]] = {
+    "data": (Mixture, Isotropic, FashionMnist, Digits, File),
+    "labels": (SingleIndex, ComponentLabels, GivenLabels),
+    "network": (Network,),
+    "training": (Training,),
+    "scaling": (Scaling,),
+    "compare": (Compare,),
+    "figure": (FigureOptions,),
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting of the swept keys, and the problem that it makes."""
+
+    settings: dict[str, Any]
+    problem: Problem
+    compare: Compare
+
+    def __post_init__(self) -> None:
+        left, asked = self.problem.rows_left, self.compare.test_samples
+        if left is not None and asked is not None and asked > left:
+            raise SpecError.of(
+                "compare.test_samples", asked,
+                f"must be at most {left}: what step and readout leave of these data",
+                f"For example {left}, or leave it out to use what there is",
+            )  # fmt: skip
+        if self.compare.companions is True and not random_labels(self.problem):
+            raise SpecError.of(
+                "compare.companions", True,
+                "needs labels that are drawn anew in each repetition: a random teacher or label "
+                "noise, on isotropic or mixture data",
+                'Use "auto", or leave it out',
+            )  # fmt: skip
+
+    @property
+    def degree(self) -> int | None:
+        return None if self.compare.degree == "auto" else self.compare.degree
+
+    @property
+    def test_samples(self) -> int:
+        wanted = self.compare.test_samples or max(5 * self.problem.samples, _FEWEST_TESTS)
+        return min(wanted, self.problem.rows_left or wanted)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A validated spec: every point of the sweep is known to be a valid problem."""
+
+    name: str
+    compare: Compare
+    sweep: dict[str, tuple[Any, ...]]
+    points: tuple[Point, ...]
+    figure: FigureOptions
+    zipped: tuple[str, ...] = ()  # swept keys whose lists advance together
+
+    @property
+    def repeated(self) -> tuple[str, ...]:
+        """Of what a repetition has rows: the simulated models, and the controls of their means."""
+        compare = self.compare
+        if not compare.simulated:
+            return ()
+        wanted = compare.companions
+        if wanted == "auto":
+            wanted = compare.seeds == "auto" and all(random_labels(p.problem) for p in self.points)
+        return (*compare.simulated, *(CONTROLS if wanted else ()))
+
+    @classmethod
+    def read(
+        cls,
+        spec: str | Path | Mapping[str, Any],
+        changes: Sequence[str] = (),
+        quick: bool = False,
+    ) -> Experiment:
+        """From a preset's name, a TOML file or a nested mapping.
+
+        quick : sizes, points and seeds cut down; then `changes`, each "key=value", are set.
+        """
+        tables = _tables(spec)
+        return cls.from_tables(with_changes(quick_tables(tables) if quick else tables, changes))
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, Any]) -> Experiment:
+        _check_tables(tables)
+        name = tables.get("name", "experiment")
+        if not isinstance(name, str):
+            raise SpecError.of("name", name, "must be a text", 'For example "impact of width"')
+        compare = Compare(**_table(tables, "compare"))
+        axes = read_axes(_table(tables, "sweep"), sweepable_keys())
+        figure = FigureOptions(**_table(tables, "figure"))
+        sweep: dict[str, tuple[Any, ...]] = {}
+        for axis in axes:
+            sweep |= dict(zip(axis.keys, zip(*axis.values, strict=True), strict=True))
+        figure.check(compare.models, sweep)
+        points = _points(tables, axes)
+        zipped = tuple(key for axis in axes if axis.zipped for key in axis.keys)
+        return cls(name, compare, sweep, points, figure, zipped)
+
+
+def _tables(spec: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
+    if isinstance(spec, Mapping):
+        return spec
+    if str(spec) in preset_names():
+        return read_toml(preset_path(str(spec)))
+    try:
+        return read_toml(spec)
+    except SpecError as error:
+        near = did_you_mean(spec, preset_names())
+        if near and not Path(spec).exists():
+            raise SpecError.of("spec", str(spec), "no such file or preset", near) from None
+        raise error
+
+
+def _points(tables: Mapping[str, Any], axes: Sequence[Axis]) -> tuple[Point, ...]:
+    plan = list(settings_of(axes))
+    points = []
+    for settings in plan:
+        try:
+            points.append(_point(tables, settings))
+        except SpecError as error:
+            everywhere = True
+            if settings is not plan[-1]:  # is it the sweep, or would it be wrong anyway?
+                try:
+                    _point(tables, plan[-1])
+                    everywhere = False
+                except SpecError as other:
+                    everywhere = str(other) == str(error)
+            elif len(plan) > 1:
+                everywhere = False
+            raise in_sweep(error, settings, axes, everywhere) from None
+    return tuple(points)
+
+
+def _point(tables: Mapping[str, Any], settings: dict[str, Any]) -> Point:
+    changed: Mapping[str, Any] = tables
+    for key, value in settings.items():
+        changed = override(changed, key, value)
+    own = Compare(**_table(changed, "compare"))
+    return Point(settings, Problem.from_spec(changed), own)
+
+
+def _check_tables(tables: Mapping[str, Any]) -> None:
+    known = [*EXPERIMENT_KEYS, *Problem.model_fields]
+    for key, value in tables.items():
+        if key not in known:
+            raise SpecError.of(
+                key, value, f"is not a known key; a spec takes {', '.join(known)}",
+                _home(key) or did_you_mean(key, known),
+            )  # fmt: skip
+
+
+def _home(key: str) -> str:
+    """Where a key that stands outside its table belongs."""
+    homes = [name for name in TABLES if key in table_keys(name)]
+    return f"It belongs in [{homes[0]}]" if homes else ""
+
+
+def table_keys(table: str) -> list[str]:
+    """Every key that a table of a spec may have, whatever its model."""
+    return list(dict.fromkeys(k for c in TABLES.get(table, ()) for k in c.model_fields))
+
+
+def _table(tables: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = tables.get(name, {})
+    if not isinstance(value, Mapping):
+        raise SpecError.of(name, value, "must be a table of settings", f"Write [{name}]")
+    return {str(k): v for k, v in value.items()}
+
+
+def sweepable_keys() -> list[str]:
+    """Every dotted key that a [sweep] may list."""
+    keys = [f"{table}.{key}" for table in Problem.model_fields for key in table_keys(table)]
+    return [*keys, "compare.degree"]
+
+
+def preset_names() -> list[str]:
+    folder = resources.files("onegrad.specs") / "presets"
+    return sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name[0] != "_")
+
+
+def preset_groups() -> dict[str, list[tuple[str, str]]]:
+    """(name, title) of every preset, by where its figure comes from."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for name in preset_names():
+        tables = read_toml(preset_path(name))
+        isotropic = tables["network"]["convention"] == "isotropic"
+        source = "Isotropic data (Moniri, Lee, Hassani, Dobriban 2024)"
+        if name in _OURS:
+            source = "Ours"
+        elif tables["data"]["model"] == "fashion-mnist":
+            source = "Fashion-MNIST (Demir & Dogan 2025)"
+        elif not isotropic:
+            source = "Mixtures with structure (Demir & Dogan 2025)"
+        groups.setdefault(source, []).append((name, tables["name"]))
+    return dict(sorted(groups.items(), key=lambda group: group[0] == "Ours"))
+
+
+def preset_path(name: str) -> Path:
+    return Path(str(resources.files("onegrad.specs") / "presets" / f"{name}.toml"))

@@ -1,0 +1,99 @@
+"""The [figure] of a spec: what is drawn, and along which of the swept keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from onegrad.declared import Section
+from onegrad.errors import SpecError, did_you_mean
+
+
+class FigureOptions(Section):
+    """What is drawn; no number depends on it."""
+
+    table: ClassVar[str] = "figure"
+    kind: Literal["curves", "map", "difference-map", "weight-spectrum", "feature-spectrum"] = Field(
+        default="curves",
+        description="errors as curves; as a heat map over two swept keys; differences to a "
+        "reference model as one; histograms of singular values",
+        examples=["curves"],
+    )
+    quantities: tuple[Literal["test_error", "train_error", "train_objective"], ...] = Field(
+        default=("test_error", "train_error"), min_length=1, max_length=3,
+        description="a list from test_error, train_error, train_objective, one panel each; maps "
+        "show the first",
+        examples=[["test_error", "train_error"]],
+    )  # fmt: skip
+    axes: tuple[str, ...] = Field(
+        default=(), max_length=2,
+        description="swept keys along the axes, one for curves, two for maps (default: the numeric "
+        "ones with the most values); other keys tell curves or panels apart",
+        examples=[["scaling.weighting", "scaling.strength"]],
+    )  # fmt: skip
+    models: tuple[str, ...] = Field(
+        default=(), description="those of compare.models that are drawn (default: all)",
+        examples=[["network", "theory"]],
+    )  # fmt: skip
+    reference: str = Field(
+        default="network",
+        description="difference-map: the model that is subtracted; percent are of its error",
+        examples=["linear"],
+    )
+
+    @property
+    def draws_spectra(self) -> bool:
+        return self.kind in ("weight-spectrum", "feature-spectrum")
+
+    @property
+    def draws_map(self) -> bool:
+        return self.kind in ("map", "difference-map")
+
+    def check(self, models: Sequence[str], sweep: Mapping[str, Sequence[Any]]) -> None:
+        """Refuse what cannot be drawn before anything is computed."""
+        for name in self.models:
+            if name not in models:
+                raise SpecError.of(
+                    "figure.models", name, f"must be from compare.models, {', '.join(models)}",
+                    did_you_mean(name, models) or f'Add "{name}" to compare.models',
+                )  # fmt: skip
+        swept = ", ".join(sweep) or "none"
+        for key in self.axes:
+            if key not in sweep:
+                raise SpecError.of(
+                    "figure.axes", key, f"must be from the swept keys, {swept}",
+                    did_you_mean(key, sweep) or f"Add {key} to [sweep]",
+                )  # fmt: skip
+        if self.kind == "difference-map" and self.reference not in models:
+            raise SpecError.of(
+                "figure.reference", self.reference,
+                f"must be from compare.models, {', '.join(models)}",
+                did_you_mean(self.reference, models)
+                or f'Add "{self.reference}" to compare.models',
+            )  # fmt: skip
+        if self.draws_map and len(self.along(sweep)) < 2:
+            raise SpecError.of(
+                "figure.kind", self.kind,
+                f"needs two swept keys for its axes; numeric are {numeric(sweep) or 'none'}",
+                'Sweep a second key, name both in figure.axes, or take kind = "curves"',
+            )  # fmt: skip
+
+    def along(self, sweep: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:
+        """The keys along the axes: those asked for, or the numeric ones with the most values."""
+        wanted = 2 if self.draws_map else 1
+        if self.axes:
+            return self.axes[:wanted]
+        known = numeric(sweep)
+        order = sorted(known, key=lambda key: -len(set(map(repr, sweep[key]))))
+        return tuple(sorted(order[:wanted], key=known.index))
+
+
+def numeric(sweep: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Swept keys that have a place on an axis; mixtures stand at their first weight."""
+    return [
+        key
+        for key, values in sweep.items()
+        if key == "data.weights" or all(isinstance(v, int | float) for v in values)
+    ]

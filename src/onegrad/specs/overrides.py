@@ -1,0 +1,175 @@
+"""A spec's tables, changed before they are read: `--set key=value` and `--quick`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeGuard
+
+from onegrad.declared import RIVALS, override
+from onegrad.errors import SpecError
+from onegrad.specs.sweep import ZIP, flat
+
+Tables = Mapping[str, Any]
+
+
+def parse_change(text: str) -> tuple[str, Any]:
+    """`key=value` with a TOML value; a bare word is a text.
+
+    >>> parse_change("compare.seeds=5"), parse_change("network.activation=tanh")
+    (('compare.seeds', 5), ('network.activation', 'tanh'))
+    >>> parse_change("sweep.network.width_ratio=[0.5, 1]")
+    ('sweep.network.width_ratio', [0.5, 1])
+    """
+    key, equals, value = text.partition("=")
+    key, value = key.strip().replace('"', ""), value.strip()
+    if not equals or not key or not value:
+        raise SpecError.of(
+            "--set", text, "must be key=value with the key's table",
+            "For example --set compare.seeds=5",
+        )  # fmt: skip
+    try:
+        return key, tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        if re.fullmatch(r"[A-Za-z./~][\w./ -]*(\(.*\))?", value):
+            return key, value
+    raise SpecError.of(
+        "--set", text, "the value must be written as in TOML: 0.5, true, [1, 2], [\"relu\"]",
+        "In a shell, put quotes around the whole: --set 'sweep.network.activation=[\"relu\"]'",
+    )  # fmt: skip
+
+
+def with_changes(tables: Tables, changes: Iterable[str]) -> Tables:
+    """Set keys in the order given; what is set by hand is no longer swept."""
+    for text in changes:
+        key, value = parse_change(text)
+        if key.startswith("sweep."):
+            tables = _set_sweep(tables, key.removeprefix("sweep."), value)
+            continue
+        if key.count(".") > 1:
+            raise SpecError.of(
+                key, value, "is not a known key; keys are table.key or sweep.table.key",
+                f"Write {'.'.join(key.split('.')[:2])}",
+            )  # fmt: skip
+        tables = override(_unswept(tables, key, text), key, value)
+    return tables
+
+
+def _sweep(tables: Tables) -> dict[str, Any]:
+    sweep = tables.get("sweep", {})
+    return dict(sweep) if isinstance(sweep, Mapping) else {}
+
+
+def _set_sweep(tables: Tables, key: str, value: Any) -> Tables:
+    if not key.startswith(f"{ZIP}."):
+        tables = _unswept(tables, key, f"sweep.{key}")
+        sweep = _sweep(tables)
+        zipped = sweep.pop(ZIP, None)
+        sweep = flat(sweep) | {key: value}
+        return {**tables, "sweep": sweep | ({ZIP: zipped} if zipped else {})}
+    sweep = _sweep(tables)
+    zipped = flat(sweep.get(ZIP, {})) | {key.removeprefix(f"{ZIP}."): value}
+    return {**tables, "sweep": sweep | {ZIP: zipped}}
+
+
+def _unswept(tables: Tables, key: str, text: str) -> Tables:
+    """Without a sweep over this key or a rival of it, which would win over the value set."""
+    rivals = {key}.union(*(group for group in RIVALS if key in group))
+    sweep = _sweep(tables)
+    zipped = sweep.pop(ZIP, {})
+    free = flat(sweep)
+    for rival in rivals & set(flat(zipped) if isinstance(zipped, Mapping) else {}):
+        raise SpecError.of(
+            "--set", text, f"{rival} advances together with other keys in [sweep.{ZIP}]",
+            f"Set sweep.{ZIP}.{rival} to a list of the same length",
+        )  # fmt: skip
+    if not rivals & set(free):
+        return tables
+    kept = {k: v for k, v in free.items() if k not in rivals}
+    return {**tables, "sweep": kept | ({ZIP: zipped} if zipped else {})}
+
+
+# --- quick ------------------------------------------------------------------------------
+
+_SIZES = (
+    "data.dim", "training.samples", "training.step_samples", "network.width",
+    "compare.test_samples",
+)  # fmt: skip
+_DRAFT = 0.03  # the accuracy from which on `predict` draws theory curves in milliseconds
+_QUICK_DIM, _QUICK_SAMPLES, _QUICK_SEEDS, _QUICK_VALUES, _QUICK_NAMES = 100, 150, 3, 3, 2
+
+
+def quick_tables(tables: Tables) -> Tables:
+    """The same experiment in seconds: sizes cut in proportion, three values or two names a key,
+    three seeds, a draft of the theory."""
+    sweep = _sweep(tables)
+    zipped = sweep.pop(ZIP, {})
+    small = {
+        key: values[:_QUICK_NAMES] if _are_names(values) else _few(values, key in _SIZES)
+        for key, values in flat(sweep).items()
+    }
+    zipped = flat(zipped) if isinstance(zipped, Mapping) else {}
+    sizes_advance = any(key in _SIZES for key in zipped)
+    zipped = {key: _few(values, sizes_advance) for key, values in zipped.items()}
+    factor = _factor(tables, small | zipped)
+    changed = tables
+    for key in _SIZES:
+        table, name = key.split(".")
+        value = _inner(tables, table).get(name)
+        if _is_whole(value):
+            changed = override(changed, key, _scaled(value, factor))
+    seeds = _inner(tables, "compare").get("seeds", 0)
+    few = min(seeds, _QUICK_SEEDS) if _is_whole(seeds) and seeds > 0 else _QUICK_SEEDS
+    changed = override(override(changed, "compare.seeds", few), "compare.accuracy", _DRAFT)
+    said = "quick: sizes, points and seeds cut down, a draft of the theory"
+    name = f"{tables.get('name', 'experiment')} ({said})"
+    lists = {key: _scaled_list(key, values, factor) for key, values in small.items()}
+    if zipped:
+        lists[ZIP] = {k: _scaled_list(k, values, factor) for k, values in zipped.items()}
+    return {**changed, "name": name} | ({"sweep": lists} if lists else {})
+
+
+def _inner(tables: Tables, table: str) -> Mapping[str, Any]:
+    value = tables.get(table, {})
+    return value if isinstance(value, Mapping) else {}
+
+
+def _is_whole(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _factor(tables: Tables, swept: Mapping[str, Any]) -> float:
+    """By how much sizes shrink: n to 100 (the largest to 200 if it is swept), or m to 150 where the
+    data fix n."""
+    for key, target in (("data.dim", _QUICK_DIM), ("training.samples", _QUICK_SAMPLES)):
+        table, name = key.split(".")
+        values = swept.get(key, [_inner(tables, table).get(name)])
+        sizes = [v for v in values if _is_whole(v)] if isinstance(values, list | tuple) else []
+        if sizes:
+            return min(1.0, (2 if key in swept else 1) * target / max(sizes))
+    return 1.0
+
+
+def _scaled(value: int, factor: float) -> int:
+    return max(1, round(value * factor)) if value > 0 else value
+
+
+def _scaled_list(key: str, values: Any, factor: float) -> Any:
+    if key not in _SIZES or not isinstance(values, list | tuple):
+        return values
+    return [_scaled(v, factor) if _is_whole(v) else v for v in values]
+
+
+def _are_names(values: Any) -> bool:
+    return isinstance(values, list | tuple) and any(isinstance(v, str) for v in values)
+
+
+def _few(values: Any, smallest: bool = False) -> Any:
+    """The ends and the middle of a list, or its beginning: the sizes that cost least."""
+    if not isinstance(values, list | tuple) or len(values) <= _QUICK_VALUES:
+        return values
+    if smallest:
+        return list(values[:_QUICK_VALUES])
+    last = len(values) - 1
+    return [values[round(i * last / (_QUICK_VALUES - 1))] for i in range(_QUICK_VALUES)]

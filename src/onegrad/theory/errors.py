@@ -1,0 +1,287 @@
+"""Training and test error at a fixed point of the conditional Gaussian theory.
+
+Equation numbers are those of docs/theory.md, section 3. No matrix of nodes × nodes is formed.
+Arrays of a stack of problems have a leading axis (layers/features.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import lu_factor, lu_solve
+
+from onegrad.compute.backend import Array
+from onegrad.errors import ConvergenceError
+from onegrad.theory.finite_size import mean_share
+from onegrad.theory.fixed_point import FixedPoint
+from onegrad.theory.layers.features import NodeFeatures, one_of
+from onegrad.theory.losses import squared
+from onegrad.theory.woodbury import (
+    Cholesky,
+    WoodburyFactors,
+    diagonal,
+    product,
+    response_kernel,
+    response_table,
+    woodbury_factors,
+)
+
+_MEAN_PART_ITERATIONS = 60
+_DIFFERENCE = 1e-4  # relative change of the weights in a central difference
+_TOO_CLOSE = (
+    "the equations of the second moments did not converge; the problem is too close to "
+    "interpolation. Use a larger ridge, or a width further from the samples."
+)
+
+
+@dataclass(frozen=True)
+class NodeErrors:
+    """What the fixed point says, node by node; plain MSE without ½.
+
+    prediction : (S,) f_s = E[f(x)|κ_s]
+    variance : (S,) q_s, variance of f(x) given κ_s over x_⊥ and the training set
+    node_test : (S,) t_s = E[(y − f)²|κ_s] = noise + (ȳ − f)² + q
+    node_train : (S,) mean squared residual of the training samples at κ_s
+    readout : (T,) trained readout summed over the neurons of a type, E[f|κ] = Σ readout_i ν_i(κ)
+    train_objective, test_error, train_error : arrays of no axes (or the leading one)
+    """
+
+    prediction: Array
+    variance: Array
+    node_test: Array
+    node_train: Array
+    readout: Array
+    train_objective: Array
+    test_error: Array
+    train_error: Array
+    response: Response
+
+    def take(self, index: int) -> NodeErrors:
+        """One problem of a stack."""
+        return one_of(self, index, response=self.response.take(index))
+
+
+@dataclass(frozen=True)
+class Response:
+    """Second moments of the prediction at a fixed point, at its own nodes or at others.
+
+        q(κ) = B(κ) + (1/m) Σ_s J(κ, κ_s) D_s t_s                                          (18)
+        B = Fᵀ Z p − (W⁻¹β)²,  p_i = (â_i/(c_i m_i))² − (b_i²/n') (d_i·β)²            (17), (25)
+        J = Fᵀ Z F + n' [Θ − ΘPΘ]²  (entry by entry),  D_s = ω_s/(1 + χ_s)²                (16)
+
+    F is `response_table`, Z⁻¹ `response_kernel`, â the readout and t = noise + r² + q; β = PQᵀâ,
+    Q_is = tilt_i d_is, is zero without a tilt.
+
+    kernel : Z; pushed : (T,) p; own : (T, S) F at the nodes of the point
+    tilted : (R,) with (W⁻¹β)(κ) = V(κ) H·tilted, or None
+    load : (S,) D t
+    amplification : Σ ω t over Σ ω (noise + r² + B), that is 1/(1 − df₂/m)
+    """
+
+    point: FixedPoint
+    blocks: Sequence[WoodburyFactors]
+    kernel: Cholesky
+    pushed: Array
+    tilted: Array | None
+    own: Array
+    load: Array
+    amplification: Array
+
+    @property
+    def factors(self) -> list[Array]:
+        """V of each block at the nodes of the point."""
+        return [block.v for block in self.blocks]
+
+    def take(self, index: int) -> Response:
+        """One problem of a stack."""
+        blocks = [one_of(block, index) for block in self.blocks]
+        point, kernel = self.point.take(index), self.kernel.take(index)
+        return one_of(self, index, point=point, blocks=blocks, kernel=kernel)
+
+    def _carried(self, table: Array, factors: Sequence[Array], load: Array) -> Array:
+        """J load, the rows of J at the nodes of `table`."""
+        through = product(table.mT, self.kernel.solve(product(self.own, load)))
+        for block, v in zip(self.blocks, factors, strict=True):
+            inner = block.v.mT @ (load[..., None] * block.v)
+            size = block.copies * block.coordinates[..., None]
+            through += size * diagonal(v @ block.k, inner)
+        return through
+
+    def _mean_carried(self, features: NodeFeatures, v: Array, load: Array) -> Array:
+        """J₁ load: minus the derivative of eq. (28) along w + ε load, by central differences."""
+        f, gain, w = self.point.features, self.point.gain, self.point.weights
+        largest = float(np.max(np.abs(load) / w))
+        if largest == 0:
+            return np.zeros(len(features.weights))
+        step = _DIFFERENCE / largest
+        moved = self.kernel.solve(self.own @ load) / f.counts
+        shares = [
+            mean_share(
+                f, gain - sign * step * moved, w + sign * step * load,
+                features.mean, features.extra, v,
+            )
+            for sign in (-1, 1)
+        ]  # fmt: skip
+        return np.asarray((shares[0] - shares[1]) / (2 * step))
+
+    def _source(self, table: Array, factors: Sequence[Array]) -> Array:
+        """B at the nodes of `table`."""
+        source = product(table.mT, self.kernel.solve(self.pushed))
+        if self.tilted is not None:
+            source -= product(factors[0] @ self.blocks[0].h, self.tilted) ** 2
+        return np.asarray(source)
+
+    def solved(self, rest: Array) -> tuple[Response, Array]:
+        """The response with its load, and q: t = rest + B + (1/m) J D t with rest = noise + r².
+
+        Symmetrised with √D, by conjugate gradients.
+        """
+        f, samples = self.point.features, self.point.samples[..., None]
+        half = squared.response_roots(f.weights, self.point.chi)
+
+        def apply(x: Array) -> Array:
+            return np.asarray(x - half * self._carried(self.own, self.factors, half * x) / samples)
+
+        before = rest + self._source(self.own, self.factors)
+        solution, mean_part = np.zeros_like(half), np.zeros_like(half)
+        for _ in range(_MEAN_PART_ITERATIONS if self.point.finite_size else 1):
+            previous, right = solution, half * (before + mean_part)
+            solution = _conjugate_gradients(apply, right, previous)
+            load = half * solution
+            if self.point.finite_size:
+                mean_part = self._mean_carried(f, self.factors[0], load) / samples
+                if np.linalg.norm(solution - previous) <= 1e-9 * np.linalg.norm(solution):
+                    break
+        else:
+            if self.point.finite_size:
+                raise ConvergenceError(_TOO_CLOSE)
+        loaded = replace(self, load=load)
+        variance = loaded.variance_at(f)
+        alone = (f.weights * before).sum(axis=-1)
+        total = (f.weights * (rest + variance)).sum(axis=-1)
+        amplification = np.where(alone > 0, total / np.maximum(alone, 1e-300), 1.0)
+        return replace(loaded, amplification=amplification), variance
+
+    def variance_at(self, features: NodeFeatures) -> Array:
+        """q at the nodes of other features of the same neurons (or of the same features)."""
+        if features is self.point.features:
+            table, factors = self.own, self.factors
+        else:
+            tables = [features.slope * features.bulk[:, None]]
+            tables += [harmonic.table for harmonic in features.harmonics]
+            pairs = zip(self.blocks, tables, strict=True)
+            factors = [_factor_at(block.u, table, features.counts) for block, table in pairs]
+            table = response_table(self.blocks, features.extra, factors)
+        samples = self.point.samples[..., None]
+        variance = self._source(table, factors) + self._carried(table, factors, self.load) / samples
+        if self.point.finite_size:
+            variance += self._mean_carried(features, factors[0], self.load) / samples
+        size = 1.0 + np.abs(variance).max(axis=-1, keepdims=True)
+        if np.any(variance < -1e-8 * size):
+            raise ConvergenceError(
+                f"a variance of the theory came out negative ({float(variance.min()):.2e}): the "
+                "resolution is not enough. Ask for a higher accuracy, or use a larger ridge."
+            )
+        return np.maximum(variance, 0.0)
+
+
+def _factor_at(u: Array, table: Array, counts: Array) -> Array:
+    """V of other nodes, table = U Vᵀ with the U of the same neurons, whose columns √c·U are
+    orthogonal (`NodeFeatures.factors`); those of a stack may be empty."""
+    size = np.maximum(np.einsum("i,ij,ij->j", counts, u, u), 1e-300)
+    return np.asarray(table.T @ (counts[:, None] * u / size))
+
+
+def errors_of(point: FixedPoint) -> NodeErrors:
+    """Training and test error at a fixed point.
+
+        N = Σ_i c_i m_i ν_i ν_iᵀ,  f = N (W⁻¹ + N)⁻¹ ȳ,  r = ȳ − f                           (12)
+        L = Σ_s w_s noise_s + ȳᵀ W r                     the minimum of the objective      (13)
+        t = noise + r² + q,  q = B + (1/m) J D t         `Response`                        (18)
+        test = Σ_s ω_s t_s,  train = Σ_s ω_s t_s/(1 + χ_s)²                                (19)
+
+    f is solved for in the types: f = Σ_i â_i ν_i, (diag(1/(c m)) + νWνᵀ − QPQᵀ) â = νWȳ, the last
+    term with a tilt only (24).
+    """
+    f, m, w = point.features, point.gain, point.weights
+    blocks = woodbury_factors(f, m, w)
+    weighted = f.mean * w[..., None, :]
+    system = weighted @ f.mean.mT
+    index = np.arange(m.shape[-1])
+    system[..., index, index] += 1.0 / (f.counts * m)
+    if f.tilt is not None:
+        lifted = blocks[0].u * (f.tilt / f.bulk)[..., None]
+        system -= lifted @ blocks[0].gh @ lifted.mT
+    readout = _solve_positive(system, product(weighted, f.labels), "the mean part")
+    prediction = product(f.mean.mT, readout)
+    rest = f.labels - prediction
+    objective = (w * (f.noise + f.labels * rest)).sum(axis=-1)
+    response, variance = _response(point, blocks, readout).solved(f.noise + rest**2)
+    total = f.noise + rest**2 + variance
+    train = squared.training_residuals(total, point.chi)
+    return NodeErrors(
+        prediction, variance, total, train, readout, np.asarray(objective),
+        np.asarray((f.weights * total).sum(axis=-1)), np.asarray((f.weights * train).sum(axis=-1)),
+        response,
+    )  # fmt: skip
+
+
+def _response(point: FixedPoint, blocks: Sequence[WoodburyFactors], readout: Array) -> Response:
+    """Z, p and F at the fixed point; nothing loaded yet."""
+    f, m = point.features, point.gain
+    kernel = Cholesky(response_kernel(f, blocks, m), "the response of the fixed point")
+    pushed, tilted = (readout / (f.counts * m)) ** 2, None
+    if f.tilt is not None:
+        slopes = blocks[0]
+        tilted = product(slopes.u.mT, f.tilt / f.bulk * readout)
+        swayed = product(slopes.u @ slopes.gh, tilted)
+        pushed -= swayed**2 / f.bulk_dim[..., None]
+    own = response_table(blocks, f.extra, [block.v for block in blocks])
+    none, one = np.zeros_like(f.weights), np.ones(f.weights.shape[:-1])
+    return Response(point, blocks, kernel, pushed, tilted, own, none, one)
+
+
+def _conjugate_gradients(
+    apply: Callable[[Array], Array], right: Array, start: Array, tolerance: float = 1e-11
+) -> Array:
+    """x with apply(x) = right, apply symmetric and positive: residual below tolerance·‖right‖.
+
+    Each problem of a stack has steps of its own and stops on its own.
+    """
+
+    def dot(x: Array, y: Array) -> Array:
+        return np.asarray((x * y).sum(axis=-1, keepdims=True))
+
+    x = start.copy()
+    rest = right - apply(x) if np.any(x) else right.copy()
+    direction, square = rest.copy(), dot(rest, rest)
+    enough = tolerance**2 * dot(right, right)
+    for _ in range(10 * x.shape[-1] + 200):
+        going = square > enough
+        if not np.any(going):
+            return x
+        image = apply(direction)
+        step = np.where(going, square / np.where(going, dot(direction, image), 1.0), 0.0)
+        x += step * direction
+        rest -= step * image
+        previous, square = square, dot(rest, rest)
+        direction = rest + np.where(going, square / np.where(going, previous, 1.0), 0.0) * direction
+        if not np.all(np.isfinite(square)):
+            break
+    raise ConvergenceError(_TOO_CLOSE)
+
+
+def _solve_positive(matrix: Array, right: Array, what: str) -> Array:
+    try:
+        return Cholesky(matrix, what).solve(right)
+    except ConvergenceError:
+        if matrix.ndim > 2:
+            raise
+        solution = np.asarray(lu_solve(lu_factor(matrix), right))
+        if not np.all(np.isfinite(solution)):
+            raise ConvergenceError(
+                f"{what} of the theory is singular; use a larger ridge"
+            ) from None
+        return solution

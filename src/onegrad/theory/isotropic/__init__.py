@@ -1,0 +1,1 @@
+"""Isotropic data: closed forms, limits of errors and spectra."""

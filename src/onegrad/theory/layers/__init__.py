@@ -1,0 +1,1 @@
+"""First layers after training: types of neurons, or the actual matrix."""

@@ -1,0 +1,220 @@
+"""Features of neuron types at nodes of the data: ν, d, e of every type at every node.
+
+Where the geometry has groups of directions that are alike (symmetry.py), a node and a type stand
+for whole spheres, and the tables are averages over the angles between them. Arrays may have a
+leading axis: a stack of problems of one shape, solved together because many small problems cost
+mostly the calls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.gaussian.activation import Activation
+from onegrad.gaussian.smoothing import smoothed
+from onegrad.problem import Problem
+from onegrad.theory.geometry import Geometry
+from onegrad.theory.layers.types import NeuronTypes
+from onegrad.theory.nodes.designs import tensor, two_level
+from onegrad.theory.nodes.population import Nodes, label_means, single_axes
+from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
+from onegrad.theory.symmetry import angles, degrees, harmonic, multiplicity
+
+_RANK_TOLERANCE = 1e-12  # of the largest squared singular value of the table of slopes
+_WEAKER = 1e-8  # the same for harmonics
+_ANGULAR = 400_000  # table entries times angles held at once
+_SLOPE_DEGREE = 1  # harmonics of the slopes beyond are as good as noise
+
+Record = TypeVar("Record")
+
+
+def one_of(stack: Record, index: int, **parts: Any) -> Record:
+    """One problem of a stacked dataclass: its arrays at that index, and the `parts` given."""
+    values = {f.name: getattr(stack, f.name) for f in fields(stack)}  # type: ignore[arg-type]
+    arrays = {k: np.asarray(v[index]) for k, v in values.items() if isinstance(v, np.ndarray)}
+    return replace(stack, **arrays | parts)  # type: ignore[type-var]
+
+
+class Harmonic(NamedTuple):
+    """A part of the features that is linear in coordinates of the sample, in some `copies`.
+
+    One copy is Σ_a ω_ia table_is x_a/√p with p = `coordinates` independent x_a of a sample and as
+    many random coefficients ω_ia of a neuron, all of variance one. The slopes have this form
+    themselves: p = n', table b_i d_is.
+    """
+
+    copies: float
+    coordinates: float
+    table: Array
+
+
+@dataclass(frozen=True)
+class NodeFeatures:
+    """The conditional Gaussian features ν_s + D_s Ŵ_⊥ x_⊥ + E_s^{1/2} g: T types at S nodes.
+
+    mean, slope, extra : (T, S), docs/theory.md eqs. (5)–(7): ν_is = E_z σ(v_i·κ_s + b_i z),
+        d_is = E_z σ'(…), e_is = Var_z σ(…) − b_i² d_is²
+    bulk : (T,) b_i = |ŵ_{i,⊥}|
+    counts : (T,) c_i, summing to the width k
+    weights : (S,) ω_s, summing to one
+    labels, noise : (S,) ȳ_s = E[y|κ_s], Var[y|κ_s]
+    bulk_dim : n' = n − r, an array of no axes (or the leading one)
+    tilt : (T,) or None; the rows of Ŵ_⊥ are correlated as b_i² δ_ij − tilt_i tilt_j when the
+        direction W₀ᵀa is among those conditioned on (docs/theory.md eq. (24))
+    harmonics : what nodes and types add that stand for whole spheres of directions
+        (docs/theory.md, section 8); no stacks, no tilt
+    """
+
+    mean: Array
+    slope: Array
+    extra: Array
+    bulk: Array
+    counts: Array
+    weights: Array
+    labels: Array
+    noise: Array
+    bulk_dim: Array
+    tilt: Array | None = None
+    harmonics: tuple[Harmonic, ...] = ()
+
+    @staticmethod
+    def stack(parts: Sequence[NodeFeatures]) -> NodeFeatures:
+        """Problems of one shape, all with a tilt or none."""
+        columns: dict[str, Any] = {}
+        for f in fields(NodeFeatures):
+            values = [getattr(p, f.name) for p in parts]
+            columns[f.name] = np.stack(values) if isinstance(values[0], np.ndarray) else values[0]
+        return NodeFeatures(**columns)
+
+    @cached_property
+    def factors(self) -> tuple[Array, Array]:
+        """(U, V) with b_i d_is = (U Vᵀ)_is, U (T, R), V (S, R), by a truncated SVD."""
+        return self._factored(self.slope * np.sqrt(self.counts * self.bulk**2)[..., None])
+
+    @cached_property
+    def blocks(self) -> list[tuple[float, Array, Array, Array]]:
+        """Multiplicity, coordinates and factors of the slopes and of each harmonic."""
+        root = np.sqrt(self.counts)[..., None]
+        others = [
+            (h.copies, np.asarray(h.coordinates), *self._factored(h.table * root, _WEAKER))
+            for h in self.harmonics
+        ]
+        return [(1.0, self.bulk_dim, *self.factors), *others]
+
+    def _factored(self, scaled: Array, tolerance: float = _RANK_TOLERANCE) -> tuple[Array, Array]:
+        """(U, V) of a table whose rows have been multiplied by √c."""
+        scaled = scaled * np.sqrt(self.weights)[..., None, :]
+        types, nodes = scaled.shape[-2:]
+        few = types <= nodes
+        values, vectors = np.linalg.eigh(scaled @ scaled.mT if few else scaled.mT @ scaled)
+        kept = values > np.maximum(tolerance * values[..., -1:], 1e-300)
+        # at least one direction, an empty one if there is no slope at all, keeps the shapes alive
+        rank = max(1, int(kept.sum(axis=-1).max()))
+        basis = (vectors * kept[..., None, :])[..., -rank:]
+        left, right = (basis, scaled.mT @ basis) if few else (scaled @ basis, basis)
+        return left / np.sqrt(self.counts)[..., None], right / np.sqrt(self.weights)[..., None]
+
+
+def features_at(
+    problem: Problem, geometry: Geometry, neurons: NeuronTypes, where: Nodes
+) -> NodeFeatures:
+    """ν, d, e of every type at every node, and the labels there."""
+    if geometry.groups:
+        mean, slope, extra, harmonics = averaged_tables(
+            geometry, problem.activation, neurons, where
+        )
+    else:
+        scale = np.broadcast_to(neurons.bulk[:, None], (len(neurons.bulk), len(where.weights)))
+        shift = neurons.vectors @ where.kappa.T
+        mean, slope, variance = smoothed(problem.activation, shift, scale)
+        extra, harmonics = np.maximum(variance - (scale * slope) ** 2, 0.0), ()
+    labels = np.empty(len(where.weights))
+    for c in range(len(geometry.weights)):
+        mine = where.component == c
+        labels[mine] = label_means(problem, geometry, c, where.kappa[mine])
+    return NodeFeatures(
+        mean, slope, extra, neurons.bulk, neurons.counts, where.weights, labels,
+        np.full(len(labels), problem.label_noise**2), np.asarray(float(neurons.bulk_dim)),
+        neurons.tilt, harmonics,
+    )  # fmt: skip
+
+
+def averaged_tables(
+    geometry: Geometry, activation: Activation, neurons: NeuronTypes, where: Nodes
+) -> tuple[Array, Array, Array, tuple[Harmonic, ...]]:
+    """ν, d, e averaged over the angles within groups, and the harmonics of d and ν.
+
+    A harmonic of degree l of ν is N_l coordinates of the sample that the readout can fit, beside
+    the bulk's n'. What is not kept is counted as noise. O(types × nodes × angles), held in
+    parts; memory two tables for each harmonic.
+    """
+    groups, single = geometry.groups, geometry.single
+    axes, seen = single_axes(geometry, neurons.vectors.shape[1]), neurons.spread
+    level = where.level or QuadratureLevel.at(1)
+    kept = degrees(len(groups), level.harmonics)
+    shape = (len(neurons.bulk), len(where.weights))
+    values, slopes = np.zeros((len(kept), *shape)), np.zeros((len(kept), *shape))
+    extra = np.zeros(shape)
+    for c in range(len(geometry.weights)):
+        mine = np.flatnonzero(where.component == c)
+        if not mine.size:
+            continue
+        kappa = where.kappa[mine]
+        shift = neurons.vectors[:, axes] @ kappa[:, axes].T
+        orders, along = [], []
+        for axis in range(single, geometry.rank):
+            reach = float(seen[axis, axis] * geometry.covariances[c, axis, axis])
+            orders.append(axis_order(reach, level))
+            along.append(np.outer(neurons.vectors[:, axis], kappa[:, axis]))
+        cosines, weight, zonal = _angular_rule(groups, tuple(orders), kept)
+        step = max(1, _ANGULAR // (len(weight) * len(mine)))
+        for rows in (slice(a, a + step) for a in range(0, shape[0], step)):
+            moved = shift[None, rows] + np.tensordot(cosines, [a[rows] for a in along], 1)
+            tall = moved.transpose(1, 0, 2).reshape(moved.shape[1], -1)  # rows share a scale
+            value, slope, variance = (
+                x.reshape(len(tall), len(weight), -1).transpose(1, 0, 2)
+                for x in smoothed(activation, tall, neurons.bulk[rows, None])
+            )
+            extra[rows][:, mine] = np.tensordot(weight, variance + value**2, 1)
+            values[:, rows][:, :, mine] = np.tensordot(zonal * weight, value, 1)
+            slopes[:, rows][:, :, mine] = np.tensordot(zonal * weight, slope, 1)
+    slopes *= neurons.bulk[:, None]
+    found = []
+    extra -= values[0] ** 2 + slopes[0] ** 2
+    for degree, value, slope in zip(kept[1:], values[1:], slopes[1:], strict=True):
+        count = math.prod(multiplicity(g, d) for g, d in zip(groups, degree, strict=True))
+        pair = [Harmonic(1.0, count, math.sqrt(count) * value)]
+        if sum(degree) <= _SLOPE_DEGREE:
+            pair.append(Harmonic(count, float(neurons.bulk_dim), slope))
+        found += pair
+        extra -= sum(h.copies * h.table**2 for h in pair)
+    return values[0], slopes[0] / neurons.bulk[:, None], np.maximum(extra, 0.0), tuple(found)
+
+
+@lru_cache(maxsize=64)
+def _angular_rule(
+    groups: tuple[int, ...], orders: tuple[int, ...], kept: tuple[tuple[int, ...], ...]
+) -> tuple[Array, Array, Array]:
+    """Cosines (Q, groups) and weights (Q,) of all groups together, and the harmonics (L, Q) there.
+
+    Groups in which preactivations hardly move share a two-level design, exact to degree three.
+    """
+    weak = [j for j, order in enumerate(orders) if order <= 2]
+    strong = [j for j, order in enumerate(orders) if order > 2]
+    points, w = two_level(len(weak))
+    scaled = points / np.sqrt([groups[j] for j in weak])
+    nodes, weights = tensor([*(angles(groups[j], orders[j])[:2] for j in strong), (scaled, w)])
+    cosines = np.empty_like(nodes)
+    cosines[:, strong + weak] = nodes
+    zonal = np.ones((len(kept), len(weights)))
+    for row, degree in zip(zonal, kept, strict=True):
+        for j, d in enumerate(degree):
+            row *= harmonic(groups[j], d, cosines[:, j]) if d < orders[j] else 0.0
+    return cosines, weights, zonal

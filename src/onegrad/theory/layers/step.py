@@ -1,0 +1,203 @@
+"""The first step as its samples see it: nodes of (κ̃, u), and averages over them for a neuron.
+
+The step moves w_i by η a_i (1/m̃) Σ_t u_t σ'(w_i·x̃_t) x̃_t, u = y − f₀ (or y: `labels-only`).
+Equation numbers refer to docs/theory.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.gaussian.activation import Activation, Smoothed
+from onegrad.gaussian.quadrature import gauss_hermite
+from onegrad.gaussian.smoothing import slope_moments, smoothed
+from onegrad.problem import Problem
+from onegrad.theory.geometry import Geometry
+from onegrad.theory.nodes.designs import tensor
+from onegrad.theory.nodes.population import label_means
+from onegrad.theory.nodes.rules import Integrand, QuadratureLevel, component_nodes
+
+_OUTPUT_MATTERS = 0.01  # initial output below this part of E y² is left out of the residual
+_FAINT_STEP = 0.02  # likewise, of k·(variance that the step adds)·(part of E y²), with groups
+
+
+class StepMoments(NamedTuple):
+    """Averages over one sample of the step for each of T neurons before it: eq. (22).
+
+    E is over κ̃ = (κ, e·x̃), u and z'; σ', σ'' are taken at the preactivation f⁰_i·κ̃ + b₀ z'.
+    """
+
+    push: Array  # (T, r') g_i = E[u σ' κ̃]
+    curvature: Array  # (T,) E[u σ'']
+    noise: Array  # (T,) E[u² σ'²] − E[u² σ']²/E u²
+    spread: Array  # (T, r', r') E[u² Var_z'(σ') κ̃κ̃ᵀ]
+
+    def tiled(self, repeats: int) -> StepMoments:
+        """The same for every neuron again, `repeats` times."""
+        return StepMoments(*(np.tile(x, (repeats, *([1] * (x.ndim - 1)))) for x in self))
+
+
+@dataclass(frozen=True)
+class StepSample:
+    """Nodes for one sample of the first step: κ̃ without its e coordinate, residual u, weights.
+
+    memory : sh of e·x̃ = sh·u + N(0, 1); on fresh data e·x is N(0, 1), on the sample of the step
+        it is not independent of the labels
+    """
+
+    kappa: Array  # (S, r) or (S, r + 1) with the coordinate along W₀ᵀa
+    residual: Array
+    weights: Array
+    memory: float
+
+    def moments(self, activation: Activation, start: Array, bulk: Array) -> StepMoments:
+        """Averages over κ̃, u and z' for neurons with coordinates f⁰ (T, r') and bulk norm b₀ (T,).
+
+        The N(0, 1) part of e·x̃ is merged into z'.
+        """
+        u, weights, last = self.residual, self.weights, start[:, -1]
+        shift = start[:, :-1] @ self.kappa.T + self.memory * last[:, None] * u
+        scale = np.sqrt(bulk**2 + last**2)[:, None]
+        slope = slope_moments(activation, shift, scale)
+        wu, wu2 = weights * u, weights * u**2
+        curvature = slope.curvature @ wu
+        squared = slope.value @ wu2  # E[u² σ']
+        push = np.concatenate(
+            [slope.value @ (wu[:, None] * self.kappa),
+             (self.memory * squared + last * curvature)[:, None]], axis=1,
+        )  # fmt: skip
+        second = (slope.variance + slope.value**2) @ wu2
+        kappa = np.concatenate([self.kappa, (self.memory * u)[:, None]], axis=1)
+        size = kappa.shape[1]
+        pairs = (kappa[:, :, None] * kappa[:, None, :]).reshape(len(u), -1)
+        spread = (slope.variance @ (wu2[:, None] * pairs)).reshape(-1, size, size)
+        spread[:, -1, -1] += slope.variance @ wu2
+        power = float(weights @ u**2)
+        noise = second - (squared**2 / power if power > 0 else 0.0)
+        return StepMoments(push, curvature, np.maximum(noise, 0.0), spread)
+
+
+def step_sample(
+    problem: Problem, geometry: Geometry, level: QuadratureLevel, output: bool
+) -> StepSample:
+    """Nodes of (κ, t, u), with the initial output in the residual if `output`.
+
+    Given κ, f₀ is k ā ν̄(κ) + ℓ d̄(κ) t + √(k E a² ē(κ)) g with t = ŵ_a·x ~ N(0, 1) the coordinate
+    along W₀ᵀa of length ℓ = √(k E a² n s_w²), and ν̄, d̄, ē of an untrained neuron: eq. (23).
+    """
+    r, variance = geometry.rank, problem.weight_variance
+    bulk = math.sqrt((geometry.dim - r) * variance)
+    length = math.sqrt(problem.width * problem.readout_square * geometry.dim * variance)
+    teacher = None if problem.links is None else geometry.teacher
+    parts = []
+    for c, weight in enumerate(geometry.weights):
+        if weight == 0:
+            continue
+        breakpoints = () if problem.links is None else problem.links[c].breakpoints
+        integrand = Integrand(np.eye(r) * variance / bulk**2, teacher, breakpoints)
+        kappa, omega = component_nodes(geometry.means[c], geometry.roots[c], integrand, level)
+        u = label_means(problem, geometry, c, kappa)
+        noise, slope = np.full(len(u), problem.label_noise**2), np.zeros(len(u))
+        if output:
+            scale = np.sqrt(bulk**2 + variance * np.einsum("si,si->s", kappa, kappa))
+            table = smoothed(problem.activation, np.zeros((len(u), 1)), scale[:, None])
+            first = Smoothed(*(moment[:, 0] for moment in table))
+            rest = np.maximum(first.variance - scale**2 * first.slope**2, 0.0)
+            noise = noise + problem.width * (
+                problem.readout_square * rest + problem.readout_std**2 * first.value**2
+            )
+            u, slope = u - problem.width * problem.readout_mean * first.value, first.slope
+        noisy = bool(np.any(noise > 0))
+        given = np.column_stack([kappa, u, noise, slope]), weight * omega
+        nodes, omega = tensor([given] + [gauss_hermite(3)] * (output + noisy))
+        kappa, u = nodes[:, :r], nodes[:, r]
+        if noisy:
+            u = u + np.sqrt(nodes[:, r + 1]) * nodes[:, -1]
+        if output:
+            along = nodes[:, r + 3]
+            u = u - length * nodes[:, r + 2] * along
+            kappa = np.column_stack([kappa, along])
+        parts.append((kappa, u, omega))
+    kappa, u, omega = (np.concatenate(p) for p in zip(*parts, strict=True))
+    left = max(bulk_dimension(geometry, output), 1)
+    memory = _memory(left, problem.step_samples, float(omega @ u**2))
+    return StepSample(kappa, u, omega, memory)
+
+
+def bulk_dimension(geometry: Geometry, output: bool) -> int:
+    """n' after the step: without the special directions, e, and W₀ᵀa where f₀ matters."""
+    return geometry.dim - geometry.special - 1 - int(output)
+
+
+def _memory(bulk_dim: int, step_samples: int, power: float) -> float:
+    """sh = √(n'/m̃)/√E u²: eq. (21)."""
+    return math.sqrt(bulk_dim / step_samples) / math.sqrt(power) if power > 0 else 0.0
+
+
+def second_moment(geometry: Geometry) -> Array:
+    """E κκᵀ over the mixture: (r, r)."""
+    outer = np.einsum("c,ci,cj->ij", geometry.weights, geometry.means, geometry.means)
+    return geometry.mean_covariance + outer
+
+
+def step_importance(problem: Problem, geometry: Geometry, sample: StepSample, bulk: float) -> float:
+    """Variance that the step adds to a preactivation, E (h g·κ)², relative to the bulk's b₀²."""
+    count, second = sample.kappa.shape[1] + 1, second_moment(geometry)
+    push = sample.moments(problem.activation, np.zeros((1, count)), np.array([bulk])).push[0]
+    r = len(second)
+    moved = float(push[:r] @ second @ push[:r] + push[r:] @ push[r:]) / bulk**2
+    return problem.rate**2 * problem.readout_square * moved
+
+
+def initial_output_matters(problem: Problem, geometry: Geometry) -> bool:
+    """Whether f₀ has to be taken off the labels: an exact gradient and f₀ that is not tiny."""
+    return _output_share(problem, geometry) > _OUTPUT_MATTERS
+
+
+def output_is_faint(problem: Problem, geometry: Geometry) -> bool:
+    """Whether f₀ may be left out of the residual though it is not tiny beside the labels,
+    because the step hardly moves neurons: k·(variance that it adds)·(share of f₀) is small."""
+    share = _output_share(problem, geometry)
+    if share <= _OUTPUT_MATTERS:
+        return True
+    sample = step_sample(problem, geometry, QuadratureLevel.at(0), False)
+    bulk = math.sqrt(max(bulk_dimension(geometry, False), 1) * problem.weight_variance)
+    moved = step_importance(problem, geometry, sample, bulk)
+    return problem.width * share * moved <= _FAINT_STEP
+
+
+def _output_share(problem: Problem, geometry: Geometry) -> float:
+    """E f₀²/E y², to a percent; zero where the gradient leaves f₀ out, or nothing moves."""
+    if problem.training.gradient == "labels-only" or problem.rate == 0:
+        return 0.0
+    scale = math.sqrt(geometry.dim * problem.weight_variance)
+    mean, square = _two_moments(problem.activation, 0.0, scale)
+    output = problem.width * problem.readout_square * square
+    output += (problem.width * problem.readout_mean * mean) ** 2
+    return output / max(label_power(problem, geometry), 1e-12)
+
+
+def label_power(problem: Problem, geometry: Geometry) -> float:
+    """E y² = noise² + Σ_c ρ_c E σ*_c(ξ·κ)², or with the labels of components: to a percent."""
+    total = problem.label_noise**2
+    for c, weight in enumerate(geometry.weights):
+        if problem.component_values is not None:
+            total += weight * problem.component_values[c] ** 2
+            continue
+        assert problem.links is not None
+        xi = geometry.teacher
+        scale = math.sqrt(float(xi @ geometry.covariances[c] @ xi))
+        total += weight * _two_moments(problem.links[c], float(xi @ geometry.means[c]), scale)[1]
+    return float(total)
+
+
+def _two_moments(function: Activation, shift: float, scale: float) -> tuple[float, float]:
+    """E σ(s+bZ) and E σ(s+bZ)², to a percent: enough to compare with a threshold."""
+    z, w = gauss_hermite(32)
+    values = function(shift + scale * z)
+    return float(w @ values), float(w @ values**2)

@@ -1,0 +1,189 @@
+"""Neurons after the first step, as types: coordinates v_i, bulk norm b_i, multiplicity c_i.
+
+`pure_types` predicts the joint law of (v_i, b_i) without drawing anything; `drawn_types` reads it
+off a trained first layer. Equation numbers refer to docs/theory.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.errors import AssumptionError
+from onegrad.problem import Problem
+from onegrad.theory.geometry import Geometry
+from onegrad.theory.layers.step import (
+    bulk_dimension,
+    initial_output_matters,
+    second_moment,
+    step_importance,
+    step_sample,
+)
+from onegrad.theory.nodes.rules import QuadratureLevel, Rule, axis_order, standard_nodes
+from onegrad.theory.symmetry import radial_importance, radius
+
+_WEAK_STEP = 1e-3  # a step that adds less than this to a preactivation's variance is nearly linear
+_TINY_STEP = 1e-5
+
+
+@dataclass(frozen=True)
+class NeuronTypes:
+    """Types of neurons in the coordinates (V, [W₀ᵀa], e).
+
+    vectors : (T, r') v_i, |v_i| along a group; bulk : (T,) b_i; counts : (T,) c_i, Σ c_i = k
+    bulk_dim : n' = n − r'. Coordinates after the r of the geometry are N(0, 1) on fresh data,
+        independent of κ and y
+    tilt : (T,) or None, see NodeFeatures.tilt
+    """
+
+    vectors: Array
+    bulk: Array
+    counts: Array
+    bulk_dim: int
+    tilt: Array | None = None
+
+    @property
+    def spread(self) -> Array:
+        """E[vvᵀ]/E[b²] over neurons: how much of κ the features see, axis by axis."""
+        p = self.counts / self.counts.sum()
+        return (self.vectors.T * p) @ self.vectors / float(p @ self.bulk**2)
+
+
+class _Start(NamedTuple):
+    """Neurons before the step, as nodes."""
+
+    coordinates: Array  # (T, r') f⁰_i
+    bulk: Array  # (T,) b₀ with its fluctuation
+    readout: Array  # (T,) a_i
+    weights: Array  # (T,) summing to one
+    repeats: int  # how often the same f⁰ come again, with another readout
+
+
+def pure_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> NeuronTypes:
+    """Types of neurons after the step, nothing drawn.
+
+    With h_i = η a_i, s_w² the variance of an entry of W and E over one sample (κ̃, u) of the step
+    and z', at the preactivation f⁰_i·κ̃ + b₀ z' (docs/theory.md, section 4):
+
+        f⁰_i ~ N(0, s_w² I),  b₀² = n' s_w²                       coordinates and bulk before it
+        e·x̃ = sh·u + N(0, 1),  sh = √(n'/m̃)/√E u²                 its sample remembers u     (21)
+        g_i = E[u σ' κ̃],  mult_i = 1 + h_i E[u σ'']                                          (22)
+        v_i = A_i f⁰_i + h_i g_i,  A_i² = I + h_i²/(m̃ s_w²) E[u² Var_z'(σ') κ̃κ̃ᵀ]
+        b_i² = b₀² mult_i² + h_i² (n'/m̃) (E[u² σ'²] − E[u² σ']²/E u²)
+
+    Where the initial output matters, u = y − f₀, the coordinate of f⁰_i along W₀ᵀa has the mean
+    a_i √(n s_w²/(k E a²)), and tilt_i = b₀ mult_i a_i/√(k E a²): eqs. (23), (24).
+    """
+    output = not geometry.groups and initial_output_matters(problem, geometry)
+    sample = step_sample(problem, geometry, QuadratureLevel.at(0), output)
+    bulk_dim = bulk_dimension(geometry, output)
+    if bulk_dim < 1:
+        raise AssumptionError(
+            f"{geometry.dim - bulk_dim} special directions leave no bulk in dimension "
+            f"{geometry.dim}; use a larger dim or fewer spikes."
+        )
+    variance = problem.weight_variance
+    moved = step_importance(problem, geometry, sample, math.sqrt(bulk_dim * variance))
+    if moved >= _WEAK_STEP and level != QuadratureLevel.at(0):  # else coarse averages will do
+        sample = step_sample(problem, geometry, level, output)
+    start = _before_step(problem, geometry, level, output, moved)
+    each = len(start.readout) // start.repeats
+    coordinates, bulk, repeats = start.coordinates[:each], start.bulk[:each], start.repeats
+    if moved < _TINY_STEP:  # not even the neuron matters
+        coordinates, bulk, repeats = np.zeros_like(coordinates[:1]), bulk[:1], len(start.readout)
+    moments = sample.moments(problem.activation, coordinates, bulk)
+    if repeats > 1:
+        moments = moments.tiled(repeats)
+    h = problem.rate * start.readout
+    stretch = 1.0 + h * moments.curvature
+    squares = (
+        np.eye(start.coordinates.shape[1])
+        + (h**2 / (variance * problem.step_samples))[:, None, None] * moments.spread
+    )
+    vectors = np.einsum("tij,tj->ti", _spread_root(squares), start.coordinates)
+    vectors = vectors + h[:, None] * moments.push
+    noise = h**2 * (bulk_dim / problem.step_samples) * moments.noise
+    after = np.sqrt(start.bulk**2 * stretch**2 + noise)
+    tilt = None
+    if output:
+        size = math.sqrt(problem.width * problem.readout_square)
+        tilt = start.bulk * stretch * start.readout / size
+    return NeuronTypes(vectors, after, problem.width * start.weights, bulk_dim, tilt)
+
+
+def _before_step(
+    problem: Problem, geometry: Geometry, level: QuadratureLevel, output: bool, moved: float
+) -> _Start:
+    """f⁰ and a by tensor Gauss rules, or quasi-Monte Carlo when many directions are strong.
+
+    The norm of w_i is an axis of its own: its fluctuation of order 1/√n is what a centred even
+    activation learns a constant from. Of a group only the length of f⁰ there counts.
+    moved : variance that the step adds to preactivations; if it is small, the readout is one more
+        weak axis
+    """
+    count, bulk_dim = geometry.rank + 1 + int(output), bulk_dimension(geometry, output)
+    variance, single = problem.weight_variance, geometry.single
+    # Principal directions of E κκᵀ, strong ones first; e and W₀ᵀa have unit variance.
+    second = second_moment(geometry)
+    values, directions = np.linalg.eigh(second[:single, :single])
+    importance = np.concatenate([values[::-1], second.diagonal()[single:], np.ones(count + 1)])
+    importance = importance[: count + 1] / bulk_dim
+    importance[-1] = 0.0
+    for j, size in enumerate(geometry.groups, start=single):
+        importance[j] = radial_importance(importance[j], size, problem.labels_separate)
+    rotation = np.eye(count)
+    rotation[:single, :single] = directions[:, ::-1]
+    weak = moved < _WEAK_STEP
+    leading: tuple[Rule, ...] = () if weak else (_readout_rule(problem, moved, level),)
+    if weak:
+        importance = np.append(importance, 0.0)
+    z, weights = standard_nodes(importance, level, leading)
+    z = np.roll(z, 1, axis=1) if weak else z
+    readout = problem.readout_mean + problem.readout_std * z[:, 0]
+    coordinates = math.sqrt(variance) * z[:, 1:-1] @ rotation.T
+    for j, size in enumerate(geometry.groups, start=single):
+        coordinates[:, j] = math.sqrt(variance) * radius(z[:, 1 + j], size)
+    bulk = math.sqrt(bulk_dim * variance) * np.exp(z[:, -1] / math.sqrt(2 * bulk_dim))
+    if output:
+        coordinates[:, -2] += readout * math.sqrt(
+            geometry.dim * variance / (problem.width * problem.readout_square)
+        )
+    # Without the output nothing but h depends on the readout: average once per f⁰.
+    repeats = 1 if output or weak else leading[0].order
+    return _Start(coordinates, bulk, readout, weights, repeats)
+
+
+def _readout_rule(problem: Problem, moved: float, level: QuadratureLevel) -> Rule:
+    """Nodes for (a − readout_mean)/readout_std: the more, the further the step moves neurons."""
+    if problem.readout_std == 0:
+        return Rule(1)
+    order = axis_order(moved, level)
+    return Rule(2 * max(1 + level.raised, math.ceil((order + 1) / 2)))
+
+
+def _spread_root(squares: Array) -> Array:
+    """Symmetric roots A_i of (T, r', r') positive matrices: all of them, not the diagonal."""
+    values, vectors = np.linalg.eigh(squares)
+    return np.asarray(
+        np.einsum("tij,tj,tkj->tik", vectors, np.sqrt(np.maximum(values, 0.0)), vectors)
+    )
+
+
+def drawn_types(first_layer: Array, basis: Array, tilt: Array | None = None) -> NeuronTypes:
+    """Every neuron of a trained first layer (k, n) as its own type (`hybrid`).
+
+    basis : (n, r') orthonormal: the geometry's basis first, then further directions on which
+        fresh data are N(0, 1), above all the direction e of the gradient.
+    tilt : (k,), needed when W₀ᵀa is one of those directions (eq. (24))
+    """
+    vectors = first_layer @ basis
+    square = np.einsum("ij,ij->i", first_layer, first_layer)
+    square -= np.einsum("ij,ij->i", vectors, vectors)
+    k, n = first_layer.shape
+    return NeuronTypes(
+        vectors, np.sqrt(np.maximum(square, 1e-300)), np.ones(k), n - basis.shape[1], tilt
+    )

@@ -1,0 +1,1 @@
+"""How the readout is fitted: what a loss makes of a node's response."""

@@ -1,0 +1,32 @@
+"""The squared loss (y − f)²: what a node with response χ_s counts, and what training leaves of it.
+
+A sample at node s that is left out has the residual u = y − f(x). When it is fitted as well, its
+prediction moves by χ_s times its new residual, so that this is the minimum over f' of
+(y − f')² + (f' − f)²/χ_s,
+
+    y − f' = u/(1 + χ_s).
+
+So a node counts in the sums over samples with w_s = ω_s/(1 + χ_s), and the mean squared residual
+of the training samples is 1/(1 + χ_s)² times that of fresh ones (docs/theory.md, eqs. (8), (19)).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+
+
+def node_weights(weights: Array, chi: Array) -> Array:
+    """w_s = ω_s/(1 + χ_s)."""
+    return np.asarray(weights / (1.0 + chi))
+
+
+def response_roots(weights: Array, chi: Array) -> Array:
+    """√D_s with D_s = −∂w_s/∂χ_s = ω_s/(1 + χ_s)²."""
+    return np.asarray(np.sqrt(weights) / (1.0 + chi))
+
+
+def training_residuals(fresh: Array, chi: Array) -> Array:
+    """Mean squared residuals of training samples, from those of fresh ones: t_s/(1 + χ_s)²."""
+    return np.asarray(fresh / (1.0 + chi) ** 2)

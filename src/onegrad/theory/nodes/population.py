@@ -1,0 +1,112 @@
+"""Nodes of a known population: where κ of fresh data is looked at, and the mean label there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.problem import Problem
+from onegrad.theory.geometry import Geometry
+from onegrad.theory.nodes.designs import quasi_gaussian
+from onegrad.theory.nodes.rules import Integrand, QuadratureLevel, component_nodes
+from onegrad.theory.symmetry import exact_radius, radial_importance, radius
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Where the data are looked at: κ, component and weight of every node."""
+
+    kappa: Array  # (S, r') with the coordinates of further directions last
+    component: np.ndarray  # (S,)
+    weights: Array  # (S,)
+    level: QuadratureLevel | None = None  # needed where the geometry has groups
+
+    @staticmethod
+    def join(parts: list[tuple[int, Array, Array]], level: QuadratureLevel) -> Nodes:
+        """Component, nodes (S_c, r') and weights (S_c,), one part after the other."""
+        owners = [np.full(len(weights), c) for c, _, weights in parts]
+        kappa, weights = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
+        return Nodes(kappa, np.concatenate(owners), weights, level)
+
+
+def data_nodes(
+    problem: Problem, geometry: Geometry, spread: Array, level: QuadratureLevel
+) -> Nodes:
+    """Rules for fresh data, component after component.
+
+    spread : (r', r') E[vvᵀ]/E[b²] over neurons (`NeuronTypes.spread`), whose coordinates the nodes
+        get: the r of the geometry, then directions on which fresh data are N(0, 1)
+    """
+    single, axes = geometry.single, single_axes(geometry, len(spread))
+
+    def padded(vector: Array) -> Array:
+        return np.concatenate([vector[:single], np.zeros(len(axes) - single)])
+
+    links, separate = problem.links, problem.labels_separate
+    label = None if links is None else padded(geometry.teacher)
+    centre = padded(geometry.weights @ geometry.means) if separate else None
+    parts = []
+    for c, weight in enumerate(geometry.weights):
+        if weight == 0:
+            continue
+        root = np.eye(len(axes))
+        root[:single, :single] = geometry.roots[c, :single, :single]
+        lengths = tuple(
+            radial_importance(spread[a, a] / size * geometry.covariances[c, a, a], size, separate)
+            for a, size in enumerate(geometry.groups, start=single)
+        )
+        breakpoints = () if links is None else links[c].breakpoints
+        integrand = Integrand(spread[np.ix_(axes, axes)], label, breakpoints, centre, lengths)
+        z, w = component_nodes(padded(geometry.means[c]), root, integrand, level)
+        parts.append((c, _with_lengths(geometry, c, z, radius), weight * w))
+    return Nodes.join(parts, level)
+
+
+def quasi_nodes(geometry: Geometry, points: int, count: int, level: QuadratureLevel) -> Nodes:
+    """The same as at least `points` quasi-random points for each component, in `count` axes."""
+    z, w = quasi_gaussian(count, points)
+    single, parts = geometry.single, []
+    for c, weight in enumerate(geometry.weights):
+        if weight:
+            kappa = z.copy()
+            kappa[:, :single] = geometry.means[c, :single] + (
+                z[:, :single] @ geometry.roots[c, :single, :single]
+            )
+            parts.append((c, _with_lengths(geometry, c, kappa, exact_radius), weight * w))
+    return Nodes.join(parts, level)
+
+
+def single_axes(geometry: Geometry, count: int) -> list[int]:
+    """Those of `count` axes that stand for one direction each: all but the groups' lengths."""
+    return [*range(geometry.single), *range(geometry.rank, count)]
+
+
+def _with_lengths(
+    geometry: Geometry, component: int, z: Array, law: Callable[[Array, int], Array]
+) -> Array:
+    """κ from coordinates along single axes and, last, one Gaussian for each group's length.
+
+    law : |Z_g| as a function of that Gaussian and g
+    """
+    if not geometry.groups:
+        return z
+    axes = single_axes(geometry, z.shape[1])
+    kappa = np.empty_like(z)
+    kappa[:, axes] = z[:, : len(axes)]
+    for j, size in enumerate(geometry.groups):
+        a = geometry.single + j
+        scale = math.sqrt(float(geometry.covariances[component, a, a]))
+        kappa[:, a] = scale * law(z[:, len(axes) + j], size)
+    return kappa
+
+
+def label_means(problem: Problem, geometry: Geometry, component: int, kappa: Array) -> Array:
+    """ȳ_s = E[y | κ_s, c] = σ*_c(ξ·κ_s), or the label of component c: (S,) at κ (S, r')."""
+    if problem.links is not None:
+        return problem.links[component](kappa[:, : geometry.rank] @ geometry.teacher)
+    assert problem.component_values is not None
+    return np.full(len(kappa), problem.component_values[component])

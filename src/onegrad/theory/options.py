@@ -1,0 +1,81 @@
+"""What is asked of the theory: one object instead of loose arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from onegrad.errors import SpecError, did_you_mean
+
+METHODS = (
+    "auto", "conditional", "hybrid", "isotropic", "isotropic-limit", "semi-parametric", "surrogate",
+)  # fmt: skip
+OVERLAPS = ("auto", "typical", "drawn")
+ACCURATE = 0.01
+DRAFT = 0.03  # accuracies from here on are answered by one coarse resolution
+
+
+@dataclass(frozen=True)
+class Theory:
+    """Which theory, how accurate, at which chance overlaps.
+
+    method : "isotropic" (closed form at this step, Moniri et al.), "isotropic-limit" (its limit of
+        large n), "conditional" (mixtures with structure, any step), "hybrid" (the same, with the
+        neurons of one first step that is drawn and made), "semi-parametric" (images, arrays and
+        files: first steps that are drawn, features given the data's own projections),
+        "surrogate" (the theory of a Gaussian mixture fitted to such data), or "auto":
+        semi-parametric for such data, else the closed form where its assumptions hold and the
+        conditional theory agrees to 2 %, else the conditional theory
+    accuracy : relative accuracy asked of the theory's numerics; from 0.03 on a draft for a
+        first look: some milliseconds without an error estimate in the conditional theory, fewer
+        nodes and draws in the semi-parametric one
+    overlaps : "drawn": spikes, means and teacher of the draw with the seed given; "typical": their
+        typical chance overlaps at this n; "auto": drawn where directions are fixed or orthogonal.
+        The hybrid theory always takes those of its draw
+    finite_size : of the conditional and the hybrid theory: count the degrees of freedom of the
+        mean part. The test error of small problems (n of some hundreds) comes out closer to the
+        network's, the training error further from it (docs/theory.md, section 7)
+    """
+
+    method: str = "auto"
+    accuracy: float = ACCURATE
+    overlaps: str = "auto"
+    finite_size: bool = False
+
+    def __post_init__(self) -> None:
+        _known("method", self.method, METHODS)
+        _known("overlaps", self.overlaps, OVERLAPS)
+        if not 0 < self.accuracy < 1:
+            raise SpecError.of(
+                "accuracy", self.accuracy, "must be a number above 0 and below 1",
+                f"For example {ACCURATE}, or {DRAFT} for a draft",
+            )  # fmt: skip
+
+    @classmethod
+    def of(cls, theory: Theory | str, options: dict[str, Any]) -> Theory:
+        """A Theory, or one by the name of its method, with some fields changed.
+
+        >>> Theory.of("conditional", {"accuracy": 0.03}).draft
+        True
+        """
+        names = [field.name for field in fields(cls)]
+        for key, value in options.items():
+            if key not in names:
+                raise SpecError.of(
+                    key, value, f"is no option of the theory; it has {', '.join(names)}",
+                    did_you_mean(key, names),
+                )  # fmt: skip
+        return replace(cls(theory) if isinstance(theory, str) else theory, **options)
+
+    @property
+    def draft(self) -> bool:
+        """Whether one coarse resolution is enough."""
+        return self.accuracy >= DRAFT
+
+
+def _known(key: str, value: str, options: Sequence[str]) -> None:
+    if value not in options:
+        raise SpecError.of(
+            key, value, f"must be one of {', '.join(options)}", did_you_mean(value, options)
+        )

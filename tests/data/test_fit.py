@@ -1,0 +1,103 @@
+"""A structured mixture fitted to samples of one: it must come back."""
+
+import numpy as np
+import pytest
+
+import onegrad as og
+from onegrad.data.fit import fit_mixture
+from onegrad.data.mixture import Mixture
+from onegrad.errors import AssumptionError, SpecError
+from onegrad.problem import Problem
+from onegrad.runs.store import point_hash
+from onegrad.specs.experiment import Compare, Point
+
+rng = np.random.default_rng
+
+
+def drawn(count=4000, dim=100, seed=0, **changes):
+    keys = {"weights": (0.3, 0.7), "rank": 2, "strengths": (1.0, 0.4), "mean": 2.0, **changes}
+    population = Mixture(dim=dim, **keys).population(25.0, rng(seed))
+    ((x, c),) = population.sample(count, rng(seed + 1))
+    return population, x, c
+
+
+def test_everything_comes_back():
+    population, x, c = drawn(count=8000)
+    fit = fit_mixture(3.0 * x, np.where(c == 0, -1.0, 2.0))
+    mixture = fit.mixture
+    assert fit.labels == (-1.0, 2.0) and fit.scale == pytest.approx(3.0, rel=0.01)
+    np.testing.assert_array_equal(fit.group, c)
+    assert mixture.weights == pytest.approx([0.3, 0.7], abs=4 * np.sqrt(0.21 / 8000))
+    assert mixture.ranks == (2, 2)
+    found = mixture.population(1.0, rng())
+    for j, size in enumerate(np.bincount(c)):
+        wanted = population.strengths[j]
+        # strengths of 25 and 10: sample noise √(2/N) of 1 + θ, and the growth taken off
+        error = 4 * np.sqrt(2 / size) * (1 + wanted)
+        np.testing.assert_array_less(np.abs(found.strengths[j] - wanted), error)
+        overlap = np.abs(np.diag(population.spikes[j].T @ found.spikes[j]))
+        assert np.all(overlap > 0.97)
+        assert np.linalg.norm(found.means[j] - population.means[j]) < 0.5
+    assert found.mean_trace == pytest.approx(population.mean_trace, rel=0.03)
+
+
+def test_strengths_are_shrunken():
+    """Negative control: the plain eigenvalues are too large when samples are few."""
+    _, x, _ = drawn(count=150, dim=300, weights=(1.0,), mean=0.0, rank=1, strengths=(1.0,))
+    fit = fit_mixture(x, components=1)
+    (strength,) = fit.mixture.own_strengths[0]
+    plain = np.linalg.eigvalsh(np.cov(x.T))[-1] - 1
+    assert abs(strength - 25) < 4 * np.sqrt(2 / 150) * 26
+    assert plain - strength == pytest.approx(2 * (1 + 1 / 25), rel=0.15)  # λ = (1 + θ)(1 + γ/θ)
+
+
+def test_means_that_are_not_there_stay_small():
+    _, x, c = drawn(mean=0.0)
+    assert np.linalg.norm(fit_mixture(x, c.astype(float)).mixture.means, axis=1).max() < 0.3
+
+
+def test_components_without_labels():
+    _, x, c = drawn(count=3000, mean=4.0)
+    fit = fit_mixture(x, components=2)
+    assert fit.labels is None
+    same = np.mean(fit.group == c)
+    assert max(same, 1 - same) > 0.97
+    assert sorted(fit.mixture.weights) == pytest.approx([0.3, 0.7], abs=0.03)
+    again = fit_mixture(x, components=2)
+    np.testing.assert_array_equal(fit.group, again.group)
+
+
+def test_a_fit_is_a_problem_like_any_other():
+    _, x, c = drawn()
+    fit = fit_mixture(x, 1.0 - 2.0 * c)
+    problem = Problem(
+        data=fit.mixture, labels={"model": "component", "values": fit.labels},
+        network={"width": 80, "activation": "tanh"}, training={"samples": 300, "rate": 1.0},
+    )  # fmt: skip
+    assert problem.spread == 1.0
+    population = fit.mixture.population(1.0, rng())
+    assert problem.mean_trace == pytest.approx(population.mean_trace)
+    done = og.simulate(problem, ["network", "conditional-gaussian"], seeds=20)
+    mean, error = done.test_error
+    assert abs(done.difference("conditional-gaussian").mean) < 0.05
+    said = og.predict(problem)
+    assert said.method == "semi-parametric theory"
+    assert said.test_error == pytest.approx(mean, abs=3 * error + 0.02 * mean)
+    other = fit_mixture(x[:2000], 1.0 - 2.0 * c[:2000])
+    compare = Compare(models=("network",))
+    moved = problem.model_copy(update={"data": other.mixture})
+    assert point_hash(Point({}, problem, compare)) != point_hash(Point({}, moved, compare))
+
+
+def test_refusals():
+    _, x, c = drawn(count=50)
+    with pytest.raises(SpecError, match=r"one row per sample"):
+        fit_mixture(x, c[:-1].astype(float))
+    with pytest.raises(SpecError, match="components = 40"):
+        fit_mixture(x, components=40)
+    with pytest.raises(AssumptionError, match="at least 3"):
+        fit_mixture(x, np.array([0.0] * 48 + [1.0] * 2))
+    with pytest.raises(AssumptionError, match="numbers, not classes"):
+        fit_mixture(rng(0).standard_normal((200, 3)), rng(1).standard_normal(200))
+    with pytest.raises(AssumptionError, match="no noise"):
+        fit_mixture(np.ones((30, 20)), components=1)

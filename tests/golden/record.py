@@ -1,0 +1,31 @@
+"""`python -m tests.golden.record [FILE]` measures all cases anew and writes golden.json.
+
+To be used only where numbers are meant to change: the difference belongs in the commit. It says
+how long each case takes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from tests.golden.cases import CASES
+from tests.golden.measure import measure
+
+FILE = Path(__file__).with_name("golden.json")
+
+
+def main(file: Path = FILE) -> None:
+    found = {}
+    for name, case in CASES.items():
+        start = time.perf_counter()
+        found |= {f"{name} | {key}": value for key, value in measure(case).items()}
+        print(f"{time.perf_counter() - start:6.2f} s  {name}", file=sys.stderr)
+    file.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+    print(f"{len(CASES)} cases, {len(found)} numbers", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

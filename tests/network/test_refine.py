@@ -1,0 +1,59 @@
+"""A Cholesky factor of single precision, refined to double precision."""
+
+import numpy as np
+import pytest
+
+from onegrad.network import readout, refine
+from onegrad.network.readout import RidgeSolver
+
+
+def fit(features, y, ridge):
+    return RidgeSolver(features, y).fit(ridge, last=True)
+
+
+def large_features(m, k):
+    rng = np.random.default_rng(5)
+    features = np.tanh(rng.standard_normal((m, k))) + 0.3
+    return features, features[:, :3].sum(axis=1) + 0.1 * rng.standard_normal(m)
+
+
+@pytest.mark.parametrize(("m", "k"), [(600, 520), (520, 600), (1200, 520), (520, 1200), (550, 550)])
+def test_a_factor_of_single_precision_is_refined_to_double(m, k, monkeypatch):
+    features, y = large_features(m, k)
+    ridge = 1e-3 * k
+    used = []
+    monkeypatch.setattr(readout, "rounded_solution", _noting(used, refine.rounded_solution))
+    ours = fit(features, y, ridge)
+    assert used == [True]
+    exact = RidgeSolver(features, y).fit(ridge)  # other ridges may follow: double precision
+    assert used == [True]
+    size = np.linalg.norm(exact.coefficients)
+    assert np.linalg.norm(ours.coefficients - exact.coefficients) < 1e-12 * size
+    assert ours.train_error == pytest.approx(exact.train_error, rel=1e-12)
+    assert ours.train_objective == pytest.approx(exact.train_objective, rel=1e-12)
+    # negative control: without refinement the same comparison sees the single precision
+    monkeypatch.setattr(refine, "_DOUBLE", 10.0)
+    rough = fit(features, y, ridge).coefficients
+    assert np.linalg.norm(rough - exact.coefficients) > 1e-9 * size
+
+
+@pytest.mark.parametrize("contraction", [1e-3, 1e9])
+def test_a_small_ridge_is_solved_in_double_precision(contraction, monkeypatch):
+    """Also where the estimate of the contraction is wrong: then the refinement gives up."""
+    features, y = large_features(600, 600)
+    used = []
+    monkeypatch.setattr(readout, "rounded_solution", _noting(used, refine.rounded_solution))
+    monkeypatch.setattr(refine, "_CONTRACTION", contraction)
+    ours = fit(features, y, 1e-8)
+    assert used == [False]
+    exact = RidgeSolver(features, y).fit(1e-8)
+    np.testing.assert_array_equal(ours.coefficients, exact.coefficients)
+
+
+def _noting(used, function):
+    def noting(*arguments):
+        solution = function(*arguments)
+        used.append(solution is not None)
+        return solution
+
+    return noting

@@ -1,0 +1,472 @@
+"""The exact risk against sampled test sets, brute-force integrals and a second precision."""
+
+import dataclasses
+import math
+import time
+
+import numpy as np
+import pytest
+
+from onegrad.data.population import Population
+from onegrad.errors import AssumptionError, ConvergenceError
+from onegrad.gaussian.activation import Activation, get_activation, hermite_activation
+from onegrad.gaussian.pair_moments import expand, pair_moments
+from onegrad.gaussian.quadrature import gauss_hermite
+from onegrad.models import MODELS, SIMULATED
+from onegrad.models.exact_risk import describe, exact_risk
+from onegrad.network.gram import Grams
+from onegrad.network.trial import Inputs, Trial
+from onegrad.problem import Instance, Problem
+from onegrad.randomness import Streams
+from onegrad.risk import pairs, series
+from onegrad.risk.exact import predictor_risk
+from onegrad.risk.pairs import PairSum
+from onegrad.risk.series import Series, cross_sum
+
+N, K, M = 60, 40, 80
+LEAKY = Activation(
+    "leaky", lambda x: np.where(x > 0, x, 0.1 * x), lambda x: np.where(x > 0, 1.0, 0.1), (0.0,)
+)
+HARD = Activation(
+    "hard-tanh", lambda x: np.clip(x, -1, 1), lambda x: (np.abs(x) < 1) * 1.0, (-1.0, 1.0)
+)
+POLYNOMIAL = hermite_activation(0.3, 1.0, -0.5, 0.2)
+BUILT_IN = ["relu", "tanh", "sigmoid", "erf", "gelu", "softplus", "sin", "identity"]
+ACTIVATIONS = [get_activation(name) for name in BUILT_IN] + [LEAKY, HARD, POLYNOMIAL]
+
+MIXTURE = {"strength": 0.74, "weighting": 0.5}
+CASES = {
+    "relu labels": {"data": {}, "scaling": MIXTURE},
+    "polynomial labels with noise": {
+        "data": {"rank": 2, "alignment": 0.5}, "scaling": MIXTURE,
+        "labels": {"link": "hermite(0.2, 1, 0.5)", "noise": 0.3},
+    },
+    "component labels, three, rank 2": {
+        "data": {"weights": [0.5, 0.3, 0.2], "rank": 2}, "scaling": MIXTURE,
+        "labels": {"model": "component", "values": [1, -1, 3], "noise": 0.1},
+    },
+    "component labels with means": {
+        "data": {"mean": 2.0}, "scaling": MIXTURE, "labels": {"model": "component"},
+    },
+    "a link for each component, with means": {
+        "data": {"weights": [0.5, 0.3, 0.2], "mean": 1.5, "rank": 2}, "scaling": MIXTURE,
+        "labels": {"link": ["relu", "tanh", HARD], "noise": 0.2},
+    },
+    "spread ~ n, teacher on the spikes": {
+        "data": {}, "scaling": {"strength": 1.0, "weighting": 0.0},
+        "labels": {"direction": "spikes"},
+    },
+    "rate ~ n": {"data": {}, "scaling": {"strength": 1.0, "weighting": 1.0},
+                 "labels": {"link": "tanh"}},
+    "large rate and means": {
+        "data": {"mean": 1.0, "spread": 8.0}, "training": {"rate": 240.0},
+        "labels": {"link": "erf", "direction": "spikes"},
+    },
+    "isotropic": {
+        "data": {"model": "isotropic"}, "scaling": {"exponent": 0.4, "constant": 2.0},
+        "network": {"convention": "isotropic"}, "labels": {"link": "hermite(0, 1, 0.5)"},
+    },
+}  # fmt: skip
+LONG = "large rate and means"
+
+
+def problem(case, activation="relu", **network):
+    tables = CASES[case]
+    return Problem(
+        data={"model": "mixture", "dim": N, **tables["data"]},
+        labels=tables.get("labels", {}),
+        network={"width": K, "activation": activation, **tables.get("network", {}), **network},
+        training={"samples": M, "ridge": 1e-2, **tables.get("training", {})},
+        scaling=tables.get("scaling", {}),
+    )
+
+
+def trial_of(case, activation="relu", **network):
+    return Trial(problem(case, activation, **network), Streams(11, 0), degree=3)
+
+
+def sampled(trial, models, count):
+    """Mean and standard error of (y − f)² for each of the models, on one stream of samples."""
+    sums = {name: np.zeros(2) for name in models}
+    for batch in trial.test_batches(count):
+        inputs = Inputs(batch)
+        for name, model in models.items():
+            prediction, extra = model.predict(inputs)
+            loss = (batch.y - prediction) ** 2 + extra
+            sums[name] += loss.sum(), (loss**2).sum()
+    results = {}
+    for name, (first, second) in sums.items():
+        mean = first / count
+        error = math.sqrt((second / count - mean**2) / count)
+        results[name] = mean + trial.label_noise_variance, error
+    return results
+
+
+def agrees(exact, mean, error):
+    return abs(exact.value - mean) <= 4 * error + exact.error
+
+
+def check_networks(case, activations, count):
+    """Every activation's network on the same test set: the data do not depend on it."""
+    trials = {a.name: trial_of(case, a) for a in activations}
+    fitted = {name: MODELS["network"].fit(trial) for name, trial in trials.items()}
+    first = next(iter(trials.values()))
+    for name, (mean, error) in sampled(first, fitted, count).items():
+        exact = exact_risk(trials[name], fitted[name])
+        assert agrees(exact, mean, error), (case, name, exact, mean, error)
+        assert exact.error <= 1e-3 * exact.value
+
+
+def check_models(case, activation, count):
+    trial = trial_of(case, activation)
+    fitted = {}
+    for name in SIMULATED:
+        if name == "kernel" or (name == "spiked" and case != "isotropic"):
+            continue
+        fitted[name] = MODELS[name].fit(trial)
+    for name, (mean, error) in sampled(trial, fitted, count).items():
+        exact = exact_risk(trial, fitted[name])
+        assert agrees(exact, mean, error), (case, name, exact, mean, error)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_networks_agree_with_a_test_set(case):
+    # functions with breakpoints need seconds where the series is long; the slow test has them all
+    smooth = [a for a in ACTIVATIONS if case != LONG or a not in (LEAKY, HARD)]
+    check_networks(case, smooth, 20_000)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_models_agree_with_a_test_set(case, activation):
+    if (case, activation) == (LONG, "tanh"):
+        pytest.skip("seconds; the slow test has it")
+    check_models(case, activation, 10_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_networks_agree_with_a_million_samples(case):
+    check_networks(case, ACTIVATIONS, 1_000_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_models_agree_with_a_million_samples(case, activation):
+    check_models(case, activation, 1_000_000)
+
+
+# --- negative controls ------------------------------------------------------------------
+
+
+def test_dropping_the_spikes_fails_the_comparison():
+    trial = trial_of("spread ~ n, teacher on the spikes")
+    fitted = MODELS["network"].fit(trial)
+    mean, error = sampled(trial, {"network": fitted}, 20_000)["network"]
+    assert agrees(exact_risk(trial, fitted), mean, error)
+    population = trial.instance.population
+    flat = Population(
+        population.weights, population.means, population.spikes,
+        tuple(np.zeros_like(s) for s in population.strengths),
+    )  # fmt: skip
+    trial.draw.__dict__["instance"] = Instance(flat, trial.instance.teacher)
+    assert not agrees(exact_risk(trial, fitted), mean, error)
+
+
+def test_dropping_the_means_fails_the_comparison():
+    trial = trial_of("component labels with means")
+    fitted = MODELS["network"].fit(trial)
+    mean, error = sampled(trial, {"network": fitted}, 20_000)["network"]
+    assert agrees(exact_risk(trial, fitted), mean, error)
+    population = trial.instance.population
+    centred = dataclasses.replace(population, means=np.zeros_like(population.means))
+    trial.draw.__dict__["instance"] = Instance(centred, trial.instance.teacher)
+    assert not agrees(exact_risk(trial, fitted), mean, error)
+
+
+def test_forgetting_the_remainder_of_the_polynomial_fails_the_comparison():
+    trial = Trial(problem("isotropic"), Streams(11, 0), degree=1)
+    fitted = MODELS["hermite"].fit(trial)
+    mean, error = sampled(trial, {"hermite": fitted}, 20_000)["hermite"]
+    predictor = describe(trial, fitted)
+    assert agrees(predictor_risk(trial, predictor), mean, error)
+    without = dataclasses.replace(predictor, noise=0.0)
+    assert not agrees(predictor_risk(trial, without), mean, error)
+
+
+def test_second_order_is_needed():
+    """Order 1 with the exact diagonal alone is refused by the comparison at small n."""
+    trial = trial_of("spread ~ n, teacher on the spikes")
+    fitted = MODELS["network"].fit(trial)
+    mean, error = sampled(trial, {"network": fitted}, 20_000)["network"]
+    exact = exact_risk(trial, fitted)
+    trial.grams.blocks = lambda weights, dtype: iter(())  # no pairs
+    assert agrees(exact, mean, error)
+    assert not agrees(exact_risk(trial, fitted), mean, error)
+
+
+# --- numbers to many digits -------------------------------------------------------------
+
+
+def brute_force(activation, readout, weights, mean, covariance):
+    """E(Σ a_iσ(z_i))² by a tensor Gauss–Hermite rule for each pair."""
+    u, w = gauss_hermite(120)
+    s, q = weights @ mean, weights @ covariance @ weights.T
+    total = 0.0
+    for i in range(len(readout)):
+        for j in range(len(readout)):
+            rho = np.clip(q[i, j] / math.sqrt(q[i, i] * q[j, j]), -1, 1)
+            left = activation(s[i] + math.sqrt(q[i, i]) * u)
+            v = rho * u[:, None] + math.sqrt(1 - rho**2) * u[None, :]
+            right = activation(s[j] + math.sqrt(q[j, j]) * v) @ w
+            total += readout[i] * readout[j] * float(w @ (left * right))
+    return total
+
+
+@pytest.mark.parametrize("name", ["tanh", "sigmoid", "erf", "sin", "gelu", "hermite(0, 1, 0.5)"])
+@pytest.mark.parametrize("mean", [0.0, 2.0])
+@pytest.mark.parametrize("tolerance", [1e-5, 1e-9])
+def test_network_energy_is_exact(name, mean, tolerance, monkeypatch):
+    """With the label zero, the risk is E f²: as accurate as asked for, pair by pair."""
+    monkeypatch.setattr(pairs, "_TOLERANCE", tolerance)
+    activation = get_activation(name)
+    trial = Trial(
+        Problem(
+            data={"model": "mixture", "dim": 30, "mean": mean, "weights": [1.0], "spread": 6.0},
+            labels={"model": "component", "values": [0.0]},
+            network={"width": 6, "activation": activation},
+            training={"samples": 40, "rate": 5.0},
+        ),
+        Streams(3, 0),
+    )
+    fitted = MODELS["network"].fit(trial)
+    readout = np.random.default_rng(1).standard_normal(6)
+    fitted = dataclasses.replace(
+        fitted, readout=dataclasses.replace(fitted.readout, coefficients=readout)
+    )
+    population = trial.instance.population
+    structure = population.spikes[0] * np.sqrt(population.strengths[0])
+    covariance = np.eye(30) + structure @ structure.T
+    wanted = brute_force(
+        activation, readout, trial.updated_weights, population.means[0], covariance
+    )
+    exact = exact_risk(trial, fitted)
+    assert exact.value == pytest.approx(wanted, rel=tolerance + 1e-8)
+    assert abs(exact.value - wanted) <= exact.error + 1e-9 * wanted
+
+
+@pytest.mark.parametrize("name", ["relu", "erf"])
+@pytest.mark.parametrize("along", [False, True])
+def test_series_and_closed_form_agree(name, along, monkeypatch):
+    rng = np.random.default_rng(0)
+    weights, structure = rng.standard_normal((50, 40)) / 7, rng.standard_normal((50, 1))
+    near = np.hstack([structure, weights[:, :1]]) if along else None
+    gram = weights @ weights.T
+    variance = np.diag(gram) + structure[:, 0] ** 2
+    readout = rng.standard_normal(50)
+    results = []
+    for fewest in (0, 1000):
+        monkeypatch.setattr(pairs, "_CLOSED_FROM", fewest)
+        each = Series(get_activation(name), np.zeros(50), np.sqrt(variance))
+        total = PairSum(each, readout, variance, structure, near, 0.0)
+        total.add(0, gram)
+        results.append(total.result())
+    closed, summed = results
+    assert closed.order == 0
+    assert summed.order > 12
+    assert summed.value == pytest.approx(closed.value, abs=summed.error + 1e-12)
+    assert summed.error < 1e-3 * abs(closed.value)
+    if not along:
+        moments = pair_moments(
+            get_activation(name), variance, variance, gram + structure @ structure.T
+        )
+        b = np.sqrt(variance)
+        first = expand(get_activation(name), np.zeros(50), b, 1).coefficients
+        correlation = (gram + structure @ structure.T) / np.outer(b, b)
+        moments -= np.outer(first[0], first[0]) + np.outer(first[1], first[1]) * correlation
+        np.fill_diagonal(moments, 0.0)
+        assert closed.value == pytest.approx(readout @ moments @ readout, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["relu", "erf", "sin", "identity"])
+def test_closed_coefficients_agree_with_quadrature(name):
+    known = get_activation(name)
+    copy = Activation("copy", lambda x: known.function(x), known.derivative, known.breakpoints, 0.2)
+    s, b = np.array([0.0, 0.7, -2.0, 0.3]), np.array([1.0, 0.4, 1.5, 3.0])
+    got, wanted = (expand(a, s, b, 30) for a in (dataclasses.replace(known, offset=0.2), copy))
+    np.testing.assert_allclose(got.coefficients, wanted.coefficients, atol=1e-10)
+    np.testing.assert_allclose(got.energy, wanted.energy, rtol=1e-10)
+
+
+@pytest.mark.parametrize("activation", [get_activation("tanh"), HARD], ids=lambda a: a.name)
+@pytest.mark.parametrize("spread", [0.0, 0.1])
+def test_interpolated_coefficients_agree_with_direct_ones(activation, spread):
+    rng = np.random.default_rng(0)
+    s, b = spread * rng.standard_normal(600), 1 + 0.05 * rng.standard_normal(600)
+    many, few = expand(activation, s, b, 20), expand(activation, s[:5], b[:5], 20)
+    np.testing.assert_allclose(many.coefficients[:, :5], few.coefficients, atol=1e-9)
+    np.testing.assert_allclose(many.energy[:5], few.energy, rtol=1e-9)
+
+
+@pytest.mark.parametrize("link", [HARD, get_activation("relu"), get_activation("tanh")])
+@pytest.mark.parametrize("name", ["tanh", "relu"])
+def test_cross_terms_by_series_and_by_integration(link, name):
+    """Correlations near one, where the series is slow and the integral takes over."""
+    single = Series(link, np.array([0.3]), np.array([1.5]))
+    scale, shift = np.full(3, 2.0), np.full(3, 0.4)
+    x = np.array([0.2, 0.7, -0.97])
+    many = Series(get_activation(name), shift, scale)
+    integrated = series._integrated(single, many, x, np.arange(3))[0]
+    for i in range(3):
+        one = Series(get_activation(name), shift[:1], scale[:1])
+        total = cross_sum(single, one, np.ones(1), x[i : i + 1], None, 1e-9)
+        left, right = single.upto(1).coefficients, one.upto(1).coefficients
+        whole = total.value + left[0, 0] * right[0, 0] + left[1, 0] * right[1, 0] * x[i]
+        assert whole == pytest.approx(integrated[i], abs=2e-9 + total.error)
+
+
+# --- precision, sharing and refusals ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("activation", "scaling"),
+    [("relu", MIXTURE), ("tanh", MIXTURE), ("relu", {"strength": 1.0, "weighting": 0.0}),
+     ("tanh", {"strength": 1.0, "weighting": 0.0})],
+)  # fmt: skip
+def test_single_precision_is_enough(activation, scaling):
+    trial = Trial(
+        Problem(
+            data={"model": "mixture", "dim": 300},
+            network={"width": 600, "activation": activation},
+            training={"samples": 300},
+            scaling=scaling,
+        ),
+        Streams(2, 0),
+        degree=3,
+    )
+    for name in ("network", "conditional-gaussian"):
+        fitted = MODELS[name].fit(trial)
+        single = exact_risk(trial, fitted, np.dtype(np.float32))
+        double = exact_risk(trial, fitted, np.dtype(np.float64))
+        assert single == exact_risk(trial, fitted)  # the default at this width
+        assert single.value == pytest.approx(double.value, rel=1e-7)
+        assert abs(single.value - double.value) <= single.error + double.error
+
+
+def test_blocks_cover_the_gram_matrix_and_are_shared():
+    weights = np.random.default_rng(0).standard_normal((600, 20))
+    grams = Grams()
+    blocks = list(grams.blocks(weights, np.dtype(np.float64)))
+    for start, block in blocks:
+        np.testing.assert_allclose(
+            block, (weights @ weights.T)[start : start + 256, start:], atol=1e-12
+        )
+    again = list(grams.blocks(weights, np.dtype(np.float64)))
+    assert all(a is b for (_, a), (_, b) in zip(blocks, again, strict=True))
+    assert sum(len(block) for _, block in blocks) == 600
+
+
+def test_network_and_its_polynomial_share_their_products():
+    trial = trial_of("relu labels", "tanh")
+    exact_risk(trial, MODELS["network"].fit(trial))
+    exact_risk(trial, MODELS["hermite"].fit(trial))
+    assert len(trial.grams._known) == 1
+
+
+def test_polynomial_activation_of_low_degree_is_its_own_polynomial():
+    trial = trial_of("component labels with means", POLYNOMIAL)
+    network = MODELS["network"].fit(trial)
+    hermite = MODELS["hermite"].fit(trial)
+    hermite = dataclasses.replace(hermite, readout=network.readout)
+    assert exact_risk(trial, hermite).value == pytest.approx(
+        exact_risk(trial, network).value, rel=1e-9
+    )
+
+
+def test_small_risks_are_accurate_too():
+    """A linear network on linear labels: all of the risk is in orders 0 and 1."""
+    trial = Trial(
+        Problem(
+            data={"model": "mixture", "dim": 20, "mean": 1.0, "spread": 3.0},
+            labels={"link": "identity"},
+            network={"width": 60, "activation": "identity"},
+            training={"samples": 200, "ridge": 1e-7, "rate": 1.0},
+        ),
+        Streams(0, 0),
+    )
+    fitted = MODELS["network"].fit(trial)
+    mean, error = sampled(trial, {"network": fitted}, 20_000)["network"]
+    exact = exact_risk(trial, fitted)
+    assert exact.method == "closed form"
+    assert exact.value < 1e-6
+    assert agrees(exact, mean, error)
+
+
+def test_kernel_and_given_data_are_refused():
+    trial = trial_of("relu labels")
+    with pytest.raises(AssumptionError, match="kernel"):
+        exact_risk(trial, MODELS["kernel"].fit(trial))
+    rng = np.random.default_rng(0)
+    given = Problem(
+        data={"model": "arrays", "x": rng.standard_normal((60, 5)), "y": rng.standard_normal(60)},
+        network={"width": 4},
+        training={"samples": 20, "rate": 1.0},
+    )
+    trial = Trial(given, Streams(0, 0))
+    with pytest.raises(AssumptionError, match="test set"):
+        exact_risk(trial, MODELS["network"].fit(trial))
+
+
+def test_jumps_have_no_conditional_model():
+    step = Activation("step", lambda x: (x > 0) * 1.0, lambda x: 0.0 * x, (0.0,))
+    trial = trial_of("relu labels", step)
+    with pytest.raises(AssumptionError, match="jumps"):
+        exact_risk(trial, MODELS["conditional-gaussian"].fit(trial))
+
+
+def test_a_series_that_cannot_converge_is_refused():
+    """Neurons that all look along one direction, seen sharply."""
+    trial = Trial(
+        Problem(
+            data={"model": "mixture", "dim": N, "spread": 3e4, "mean": 20.0, "rank": 1},
+            network={"width": K}, training={"samples": M, "rate": 1.0},
+        ),
+        Streams(0, 0),
+    )  # fmt: skip
+    with pytest.raises(ConvergenceError, match="sampled"):
+        exact_risk(trial, MODELS["network"].fit(trial))
+
+
+@pytest.mark.slow
+def test_cheaper_than_a_test_set_of_m_samples():
+    """n = m = 1000, k = 2m, one thread: against X·Ŵᵀ, σ and the readout."""
+    from threadpoolctl import threadpool_limits
+
+    trial = Trial(
+        Problem(
+            data={"model": "mixture", "dim": 1000}, network={"width": 2000, "activation": "tanh"},
+            training={"samples": 1000}, scaling=MIXTURE,
+        ),
+        Streams(0, 0),
+    )  # fmt: skip
+    with threadpool_limits(1):
+        fitted = MODELS["network"].fit(trial)
+        x = np.random.default_rng(0).standard_normal((1000, 1000))
+
+        def by_samples():
+            fitted.readout.coefficients @ np.tanh(x @ trial.updated_weights.T).T
+
+        def exactly():
+            trial.__dict__.pop("grams", None)
+            exact_risk(trial, fitted)
+
+        times = []
+        for run in (by_samples, exactly):
+            seconds = []
+            for _ in range(7):
+                start = time.process_time()
+                run()
+                seconds.append(time.process_time() - start)
+            times.append(min(seconds))
+    assert times[1] < times[0]

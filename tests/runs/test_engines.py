@@ -1,0 +1,273 @@
+"""Engines change where the work is done, and no bit of any number."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+import onegrad as og
+from onegrad.compute import threads
+from onegrad.errors import SpecError
+from onegrad.runs.engines import EngineError, cluster, local, open_engine, work
+from onegrad.runs.run import run_experiment, simulate_experiment
+from onegrad.runs.schedule import Schedule
+from onegrad.simulation import run_group
+from onegrad.specs.experiment import Experiment
+
+SPEC = {
+    "name": "small",
+    "data": {"model": "mixture", "dim": 40},
+    "network": {"width": 30},
+    "training": {"samples": 50},
+    "scaling": {"strength": 0.6, "weighting": 0.5},
+    "compare": {"models": ["network", "hermite", "theory"], "seeds": 3},
+    "sweep": {"network.activation": ["relu", "erf"], "training.ridge": [1e-4, 1e-3, 1e-2]},
+}
+
+
+def experiment(**changes):
+    return Experiment.read(SPEC | changes)
+
+
+def numbers(results):
+    return [
+        (r.point, r.model, r.seed, r.test_error, r.train_error, r.train_objective, r.status)
+        for r in results.rows
+    ]
+
+
+@pytest.fixture
+def own_activation():
+    """Somebody's own, known in this process alone: it has to travel."""
+    return og.register_activation(
+        og.Activation("bent", lambda x: x + x**3 / 10, lambda x: 1 + 0.3 * x**2)
+    )
+
+
+@pytest.fixture
+def kept_futures(monkeypatch):
+    """How many results a dask cluster still held when it was closed."""
+    kept, close = [], cluster.Cluster.close
+
+    def closing(self):
+        gc.collect()
+        kept.append(len(self._client.futures))
+        close(self)
+
+    monkeypatch.setattr(cluster.Cluster, "close", closing)
+    return kept
+
+
+@pytest.mark.parametrize("engine", ["local", "dask"])
+def test_same_bits_from_every_engine(tmp_path, own_activation, engine, kept_futures):
+    spec = experiment(
+        sweep={"network.activation": ["relu", "bent"], "training.ridge": [1e-4, 1e-3, 1e-2]}
+    )
+    here = run_experiment(spec, tmp_path / "here", workers=1)
+    there = run_experiment(spec, tmp_path / "there", engine=engine, workers=2)
+    assert numbers(here) == numbers(there)
+    assert {row.status for row in here.rows} == {"ok"}
+    assert len(here.rows) == 6 * (2 * 3 + 1)
+    assert kept_futures == ([1] if engine == "dask" else [])  # of dask: the points alone
+
+
+def test_workers_are_used_when_asked_for(tmp_path, monkeypatch):
+    """Negative control of the test above: the work did leave this process."""
+    monkeypatch.setattr(local, "work", None)
+    assert len(run_experiment(experiment(), tmp_path, workers=2).rows) == 6 * 7
+    with pytest.raises(TypeError):
+        run_experiment(experiment(), tmp_path / "here", workers=1)
+
+
+def test_little_work_stays_in_this_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(local, "work_on_started", None)
+    monkeypatch.setattr(local, "cores", lambda: 2)
+    monkeypatch.setattr(local, "_WORTH_WORKERS", 1e9)  # however slow the machine is just now
+    here = run_experiment(experiment(), tmp_path)
+    assert {row.status for row in here.rows} == {"ok"}
+    monkeypatch.setattr(local, "_WORTH_WORKERS", 0.0)
+    there = run_experiment(experiment(), tmp_path / "more")
+    assert "failed" in {row.status for row in there.rows}
+
+
+def test_bookkeeping_is_cheap(tmp_path):
+    """Planning and storing a unit costs less than 5 % of one of 50 ms."""
+    spec = experiment(compare={"models": ["linear"], "seeds": 200}, sweep={})
+    run_group(spec.points, ["linear"], 0)
+    start = time.process_time()
+    for seed in range(200):
+        run_group(spec.points, ["linear"], seed)
+    middle = time.process_time()
+    run_experiment(spec, tmp_path, workers=1)
+    assert (time.process_time() - middle) - (middle - start) < 200 * 0.05 * 0.05
+
+
+def test_jobs_of_short_units_are_longer():
+    """Sent together while many are left, one by one at the end; never before they were timed."""
+    engine = open_engine(experiment(), workers=1)
+    assert engine.job_size(1000) == 1
+    engine._each = 0.01
+    assert [engine.job_size(left) for left in (1000, 10, 6, 1)] == [5, 5, 3, 1]
+    engine._each = 1.0
+    assert engine.job_size(1000) == 1
+
+
+def test_simulating_is_running_without_a_file(tmp_path):
+    stored = run_experiment(experiment(), tmp_path)
+    alone = simulate_experiment(experiment())
+    assert numbers(alone) == [n for n in numbers(stored) if n[1] != "theory"]
+    with pytest.raises(SpecError, match="nothing to simulate"):
+        simulate_experiment(experiment(compare={"models": ["theory"]}))
+
+
+# --- threads of the linear algebra library ---------------------------------------------------
+
+
+def test_threads_follow_from_the_size_alone():
+    small, large = (
+        experiment(data={"model": "mixture", "dim": n}, training={"samples": n}, sweep={})
+        for n in (40, 30_000)
+    )
+    with threadpool_limits(limits=2, user_api="blas"):
+        assert threads.threads_for(small.points[0].problem) == 1
+        assert threads.threads_for(large.points[0].problem) == 2
+
+
+@pytest.mark.slow
+def test_a_large_problem_has_the_same_bits_wherever_it_runs(tmp_path, monkeypatch):
+    """On two threads here, in the local engine and in a dask worker that was given one."""
+    monkeypatch.setattr(threads, "_WORTH_THREADS", 1e6)
+    size = {
+        "data": {"model": "mixture", "dim": 300},
+        "network": {"width": 260},
+        "training": {"samples": 280},
+    }
+    spec = experiment(
+        **size, sweep={}, compare={"models": ["network", "hermite", "linear"], "seeds": 2}
+    )
+    with threadpool_limits(limits=2, user_api="blas"):
+        assert Schedule(spec).next().threads == 2
+        here = run_experiment(spec, tmp_path / "here", workers=1)
+        more = run_experiment(spec, tmp_path / "more", workers=2)
+        dask = run_experiment(spec, tmp_path / "dask", engine="dask", workers=2)
+    assert numbers(here) == numbers(more) == numbers(dask)
+    # negative control: the number of threads does show in the last bits
+    one = [run_group(spec.points, spec.compare.models, seed, threads=1) for seed in range(2)]
+    assert {r.test_error for rows in one for r in rows} != {r.test_error for r in here.rows}
+    np.testing.assert_allclose(
+        sorted(r.test_error for rows in one for r in rows),
+        sorted(r.test_error for r in here.rows),
+        rtol=1e-8,
+    )
+
+
+# --- what goes wrong -------------------------------------------------------------------------
+
+
+def test_a_failure_is_tried_once_more_and_leaves_no_trace(tmp_path, monkeypatch):
+    original, calls = work.run_group, []
+
+    def unreliable(points, models, seed, *rest):
+        calls.append(seed)
+        if calls.count(seed) == 1:
+            raise MemoryError("not now")
+        return original(points, models, seed, *rest)
+
+    expected = numbers(run_experiment(experiment(), tmp_path / "good", workers=1))
+    monkeypatch.setattr(work, "run_group", unreliable)
+    assert numbers(run_experiment(experiment(), tmp_path / "bad", workers=1)) == expected
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_fails_twice_is_recorded_and_the_run_goes_on(tmp_path, workers):
+    """A function of somebody's own that breaks: its points fail, those that share draws do not."""
+
+    def broken(x):
+        raise ZeroDivisionError("half way through")
+
+    og.register_activation(og.Activation("broken", np.tanh, broken))
+    spec = experiment(
+        sweep={"network.activation": ["relu", "broken"], "training.ridge": [1e-4, 1e-3, 1e-2]},
+        compare={"models": ["network", "hermite", "linear", "random-features"], "seeds": 2},
+    )
+    results = run_experiment(spec, tmp_path / "both", workers=workers)
+    assert len(results.rows) == 6 * 4 * 2
+    failed = [row for row in results.rows if row.status != "ok"]
+    assert {(row.point["network.activation"], row.model) for row in failed} == {
+        ("broken", "network"), ("broken", "hermite")
+    }  # fmt: skip
+    assert {row.error for row in failed} == {"ZeroDivisionError: half way through"}
+    alone = experiment(sweep={"training.ridge": [1e-4, 1e-3, 1e-2]}, compare=dict(spec.compare))
+    good = [row for row in results.rows if row.point["network.activation"] == "relu"]
+    expected = run_experiment(alone, tmp_path / "alone", workers=1).rows
+    assert [r.test_error for r in good] == [r.test_error for r in expected]
+
+
+@pytest.mark.slow
+def test_a_unit_that_kills_its_worker_is_found_and_recorded(tmp_path):
+    coordinator = os.getpid()
+
+    def deadly(x):
+        if os.getpid() != coordinator:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return np.tanh(x)
+
+    og.register_activation(og.Activation("deadly", deadly, lambda x: 1 / np.cosh(x) ** 2))
+    spec = experiment(
+        sweep={"network.activation": ["relu", "deadly"]},
+        compare={"models": ["network"], "seeds": 1},
+    )
+    good, bad = run_experiment(spec, tmp_path, workers=2).rows
+    assert (good.status, bad.status) == ("ok", "failed")
+    assert "died" in bad.error
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"engine": "dsak"}, ["engine", "dsak", "local, dask"]),
+        ({"workers": 0}, ["workers", "0", "from 1"]),
+        ({"engine": "local", "scheduler": "tcp://x:1"}, ["scheduler", "dask"]),
+        ({"scheduler": "tcp://x:1", "workers": 2}, ["workers", "2", "dask worker"]),
+    ],
+)
+def test_bad_options_get_advice(options, words):
+    with pytest.raises(SpecError) as caught:
+        open_engine(experiment(), **options)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_no_scheduler_gets_advice(monkeypatch):
+    monkeypatch.setattr(cluster, "_CONNECT", 0.5)
+    with pytest.raises(EngineError, match="dask scheduler"):
+        open_engine(experiment(), scheduler="tcp://127.0.0.1:9")
+
+
+def test_help_stays_light():
+    """Engines are imported when they are needed."""
+    code = (
+        "import sys, onegrad.cli; print([m for m in ('loky', 'distributed') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_ctrl_c_while_workers_start_is_not_lost():
+    """Ours comes, at once or when they are started; children started meanwhile never see one."""
+    code = "import signal, os; os.kill(os.getpid(), signal.SIGINT); print('alive')"
+    child = ""
+    with pytest.raises(KeyboardInterrupt), work.ctrl_c_waits():
+        child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)  # another thread may take it, and hand it to this one
+    assert child == "alive\n"
+    with work.children_ignore_ctrl_c():
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)

@@ -1,0 +1,174 @@
+"""What was computed is kept: across reruns, more seeds, kills and damage."""
+
+import contextlib
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from onegrad.results.rows import Row
+from onegrad.runs import store as storing
+from onegrad.runs.engines import work
+from onegrad.runs.run import run_experiment
+from onegrad.runs.store import Store, StoreError, point_hash
+from onegrad.specs.experiment import Experiment
+
+SPEC = {
+    "name": "small",
+    "data": {"model": "mixture", "dim": 30},
+    "network": {"width": 20},
+    "training": {"samples": 40},
+    "scaling": {"strength": 0.6, "weighting": 0.5},
+    "compare": {"models": ["network", "hermite"], "seeds": 3},
+    "sweep": {"network.activation": ["relu", "erf"], "training.ridge": [1e-4, 1e-3, 1e-2]},
+}
+
+
+def experiment(seeds=3, **changes):
+    return Experiment.read(SPEC | {"compare": SPEC["compare"] | {"seeds": seeds}} | changes)
+
+
+def numbers(results):
+    return [(r.point, r.model, r.seed, r.test_error, r.train_error) for r in results.rows]
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How many (point, model, seed) cells were really computed."""
+    computed = []
+    original = work.run_group
+
+    def counting(*arguments):
+        rows = original(*arguments)
+        computed.extend((str(r.point), r.model, r.seed) for r in rows)
+        return rows
+
+    monkeypatch.setattr(work, "run_group", counting)
+    return computed
+
+
+def test_rerunning_computes_nothing(tmp_path, counted):
+    first = run_experiment(experiment(), tmp_path)
+    assert len(counted) == 2 * 3 * 2 * 3
+    counted.clear()
+    again = run_experiment(experiment(name="other title"), tmp_path)
+    assert counted == []
+    assert numbers(first) == numbers(again)
+
+
+def test_more_seeds_add_the_missing_ones(tmp_path, counted):
+    run_experiment(experiment(seeds=2), tmp_path)
+    counted.clear()
+    results = run_experiment(experiment(seeds=5), tmp_path)
+    assert {seed for *_, seed in counted} == {2, 3, 4}
+    assert len(results.rows) == 6 * 2 * 5
+    assert numbers(results) == numbers(run_experiment(experiment(seeds=5), tmp_path / "fresh"))
+
+
+def test_more_points_and_models_add_the_missing_ones(tmp_path, counted):
+    run_experiment(experiment(sweep={"training.ridge": [1e-4]}), tmp_path)
+    counted.clear()
+    wider = experiment(sweep={"training.ridge": [1e-4, 1.0]})
+    run_experiment(wider, tmp_path)
+    assert {point for point, *_ in counted} == {str({"training.ridge": 1.0})}
+
+
+def test_a_new_code_version_recomputes_that_model(tmp_path, counted, monkeypatch):
+    run_experiment(experiment(), tmp_path)
+    counted.clear()
+    monkeypatch.setitem(storing.MODEL_VERSIONS, "hermite", 2)
+    run_experiment(experiment(), tmp_path)
+    assert {model for _, model, _ in counted} == {"hermite"}
+
+
+def test_failed_rows_are_tried_again(tmp_path, counted):
+    spec = experiment(compare={"models": ["spiked"], "seeds": 1})
+    results = run_experiment(spec, tmp_path)
+    assert {row.status for row in results.rows} == {"failed"}
+    counted.clear()
+    run_experiment(spec, tmp_path)
+    assert len(counted) == 6
+    db = sqlite3.connect(tmp_path / "results.sqlite")
+    assert db.execute("SELECT count(*) FROM rows").fetchone()[0] == 6
+
+
+def test_the_hash_is_of_the_problem_alone():
+    points = experiment().points
+    assert len({point_hash(p) for p in points}) == len(points)
+    other = experiment(name="x", figure={"quantities": ["train_error"]}).points
+    assert [point_hash(p) for p in points] == [point_hash(p) for p in other]
+    seeded = experiment(compare={"models": ["network"], "seeds": 3, "seed": 1}).points
+    assert point_hash(seeded[0]) != point_hash(points[0])
+
+
+@pytest.mark.parametrize("damage", ["garbage", "truncated", "foreign"])
+def test_damage_is_reported_and_never_replaced(tmp_path, damage):
+    path = tmp_path / "results.sqlite"
+    if damage == "foreign":
+        db = sqlite3.connect(path)
+        db.execute("CREATE TABLE diary (day TEXT)")
+        db.commit()
+        db.close()
+    else:
+        run_experiment(experiment(seeds=30), tmp_path)
+        whole = path.read_bytes()
+        path.write_bytes(b"nonsense" * 1000 if damage == "garbage" else whole[: len(whole) // 3])
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="--out"):
+        run_experiment(experiment(), tmp_path)
+    assert path.read_bytes() == before
+
+
+def test_two_stores_on_one_file(tmp_path):
+    point = experiment().points[0]
+    rows = run_experiment(experiment(seeds=1), tmp_path / "other").rows
+    first, second = Store(tmp_path), Store(tmp_path)
+    for store in (first, second, first):
+        store.add([(point, rows[0])])
+    assert len(first.rows(point, [rows[0].model], 10)) == 1
+    assert second.rows(point, [rows[0].model], 10) == first.rows(point, [rows[0].model], 10)
+
+
+def journal(folder):
+    with contextlib.closing(sqlite3.connect(folder / "results.sqlite")) as db:
+        return db.execute("PRAGMA journal_mode").fetchone()[0]
+
+
+def test_a_journal_of_its_own_where_memory_cannot_be_shared(tmp_path, monkeypatch):
+    """Network file systems: SQLite's locking by files, which has no write-ahead log, stands in."""
+    expected = numbers(run_experiment(experiment(), tmp_path / "wal"))
+    assert journal(tmp_path / "wal") == "wal"
+    connect = sqlite3.connect
+
+    def without_shared_memory(path, **options):
+        return connect(f"file:{path}?vfs=unix-dotfile", uri=True, **options)
+
+    monkeypatch.setattr(storing.sqlite3, "connect", without_shared_memory)
+    first = run_experiment(experiment(seeds=2), tmp_path / "delete")
+    assert len(first.rows) == 6 * 2 * 2
+    assert numbers(run_experiment(experiment(), tmp_path / "delete")) == expected
+    monkeypatch.undo()
+    assert journal(tmp_path / "delete") == "delete"
+
+
+def test_many_open_one_new_store_at_once(tmp_path):
+    """None of them takes the half-made file of another for damaged or foreign."""
+    for round_ in range(20):
+        with ThreadPoolExecutor(8) as pool:
+            stores = list(pool.map(lambda _, n=round_: _opened(tmp_path / str(n)), range(8)))
+        assert stores == [True] * 8
+
+
+def _opened(folder):
+    Store(folder).close()
+    return True
+
+
+def test_in_memory_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    point = experiment().points[0]
+    store = Store(None)
+    store.add([(point, Row(point.settings, "network", 0, 0.1, 0.2, 0.3))])
+    assert store.rows(point, ["network"], 1)[0].test_error == 0.1
+    store.close()
+    assert list(tmp_path.iterdir()) == []

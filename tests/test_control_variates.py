@@ -1,0 +1,242 @@
+"""Companions of the teacher: controls of mean zero, and what they do to a mean."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from onegrad.control_variates import CONTROLS, Companions
+from onegrad.errors import SpecError
+from onegrad.network.trial import Draw, Trial
+from onegrad.problem import Problem
+from onegrad.randomness import Streams
+from onegrad.results.rows import Estimate
+from onegrad.runs.run import run, run_experiment
+from onegrad.simulation import run_group, simulate
+from onegrad.specs.experiment import Compare, Experiment, Point
+
+MIXTURE = {
+    "data": {"model": "mixture", "dim": 40},
+    "network": {"width": 30, "activation": "relu"},
+    "training": {"samples": 50, "ridge": 1e-2},
+    "scaling": {"strength": 0.74, "weighting": 0.5},
+}
+ISOTROPIC = {
+    "data": {"model": "isotropic", "dim": 40},
+    "labels": {"link": "hermite(0, 1, 0.5)", "noise": 0.5},
+    "network": {"width": 60, "activation": "tanh", "convention": "isotropic"},
+    "training": {"samples": 50, "ridge": 1e-2, "rate": 1.0},
+}
+COMPONENT = {"model": "component", "noise": 0.3}
+
+
+def changed(spec, **tables):
+    return {**spec, **{name: {**spec.get(name, {}), **own} for name, own in tables.items()}}
+
+
+SETTINGS = {
+    "mixture": MIXTURE,
+    "rank 3, one link each": changed(
+        MIXTURE, data={"rank": 3}, labels={"link": ["relu", "tanh"], "noise": 0.1}
+    ),
+    "means": changed(MIXTURE, data={"mean": 2.0}, network={"activation": "sigmoid", "width": 80}),
+    "orthogonal": changed(MIXTURE, data={"directions": "orthogonal"}),
+    "isotropic": ISOTROPIC,
+    "component labels": MIXTURE | {"labels": COMPONENT},
+    "fixed directions": changed(MIXTURE, data={"directions": "fixed"}, labels={"noise": 0.5}),
+}
+
+
+def rows_of(spec, seeds, models=CONTROLS):
+    point = Point({}, Problem.from_spec(spec), Compare())
+    return [row for seed in range(seeds) for row in run_group([point], models, seed)]
+
+
+def sigmas(values):
+    """The mean in its standard errors; 0 for a constant zero."""
+    values = np.array(list(values))
+    spread = values.std(ddof=1)
+    return 0.0 if spread == 0 == values[0] else values.mean() / spread * math.sqrt(len(values))
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_controls_have_mean_zero(name):
+    rows = rows_of(SETTINGS[name], 300)
+    for control in CONTROLS:
+        own = [row for row in rows if row.model == control]
+        for quantity in ("test_error", "train_error", "train_objective"):
+            assert abs(sigmas(getattr(row, quantity) for row in own)) < 4
+    first = [row for row in rows if row.model == "companions"]
+    assert np.std([row.test_error for row in first]) > 0
+
+
+def test_trained_features_would_not_have_mean_zero():
+    """Negative control: features that know the teacher favour it over its companions."""
+    large_step = {"samples": 200, "rate": 30.0}
+    problem = Problem.from_spec(changed(ISOTROPIC, network={"width": 30}, training=large_step))
+    values = []
+    for seed in range(100):
+        streams = Streams(0, seed)
+        draw = Draw(problem, streams)
+        trial = Trial(problem, streams, draw=draw)
+        parts = {"draw": draw, "train": trial.train, "problem": problem}
+        wrong = SimpleNamespace(weights=trial.updated_weights, **parts)
+        ((control, _),) = Companions(draw).controls(wrong, [problem.effective_ridge])
+        values.append(control.train_error)
+    assert sigmas(values) < -6
+
+
+def test_corrected_means_are_right_and_their_error_bars_too():
+    """Against 1200 plain repetitions: no bias, honest error bars, a third of their length."""
+    models = ("network", "hermite")
+    rows = rows_of(changed(MIXTURE, training={"ridge": 1e-3}), 1200, (*models, *CONTROLS))
+    for quantity in ("test_error", "train_error"):
+        values = {
+            name: np.array([getattr(row, quantity) for row in rows if row.model == name])
+            for name in (*models, *CONTROLS)
+        }
+        controls = [values[name] for name in CONTROLS]
+        for model in models:
+            every = Estimate.of(values[model], controls)
+            plain = Estimate.of(values[model])
+            # the plain mean's own noise is what the controls take away
+            assert abs(every.mean - plain.mean) < 4 * plain.standard_error
+            assert every.standard_error < 0.75 * plain.standard_error
+            deviations = []
+            for start in range(0, 1200, 12):
+                part = slice(start, start + 12)
+                few = Estimate.of(values[model][part], [c[part] for c in controls])
+                deviations.append((few.mean - every.mean) / few.standard_error)
+            # Student's law with 9 degrees of freedom: 1.13, known to 0.1 from 100 batches
+            assert abs(np.mean(deviations)) < 4 * 1.13 / 10
+            assert abs(np.std(deviations) - 1.13) < 4 * 0.1
+
+
+def test_the_regression():
+    c = np.array([-2.0, -1.0, 0.5, 1.0, 0.0, 2.5, -1.5, 0.3])
+    mean, error = Estimate.of(2 + 3 * c, [c])
+    assert mean == pytest.approx(2, abs=1e-12)
+    assert error < 1e-12
+    values = 2 + 3 * c + np.array([1, -1] * 4) / 10
+    assert Estimate.of(values, [c, np.zeros(8)]) == Estimate.of(values, [c])  # says nothing
+    assert Estimate.of(values, [np.zeros(8)]) == Estimate.of(values)
+    assert Estimate.of(values, [1 + 1e-15 * c]) == Estimate.of(values)  # rounding
+    assert Estimate.of(values[:6], [c[:6]]) == Estimate.of(values[:6])  # too few to fit a factor
+    # the textbook's formula for one regressor
+    centred = c - c.mean()
+    slope = centred @ values / (centred @ centred)
+    rest = values - values.mean() - slope * centred
+    variance = rest @ rest / 6 * (1 / 8 + c.mean() ** 2 / (centred @ centred))
+    mean, error = Estimate.of(values, [c])
+    assert mean == pytest.approx(values.mean() - slope * c.mean(), rel=1e-12)
+    assert error == pytest.approx(math.sqrt(variance), rel=1e-12)
+
+
+def test_controls_do_not_depend_on_what_else_is_computed():
+    problems = [
+        Problem.from_spec(changed(MIXTURE, network={"activation": a}, training={"ridge": ridge}))
+        for a in ("relu", "tanh")
+        for ridge in (1e-3, 1e-2, 1e-1)
+    ]
+    points = [Point({"i": i}, problem, Compare()) for i, problem in enumerate(problems)]
+    together = run_group(points, ("network", "random-features", *CONTROLS), 5)
+    for point in points:
+        alone = run_group([point], CONTROLS, 5)
+        both = [r for r in together if r.point == point.settings and r.model in CONTROLS]
+        assert [r.model for r in alone] == [r.model for r in both] == list(CONTROLS)
+        for one, other in zip(alone, both, strict=True):
+            assert one.test_error == pytest.approx(other.test_error, rel=1e-9)
+            assert one.train_objective == pytest.approx(other.train_objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("width", [30, 80])
+def test_on_other_devices_and_in_single_precision(width):
+    problem = Problem.from_spec(changed(MIXTURE, network={"width": width}))
+    (here, norm) = run_group([Point({}, problem, Compare())], CONTROLS, 3)
+    assert norm.test_error != 0
+    for compare, accuracy in (
+        (Compare(device="torch"), 1e-9),
+        (Compare(dtype="float32"), 1e-3),
+    ):
+        there, _ = run_group([Point({}, problem, compare)], CONTROLS, 3)
+        assert there.status == "ok"
+        assert there.test_error == pytest.approx(here.test_error, rel=accuracy)
+        assert there.train_error == pytest.approx(here.train_error, rel=accuracy)
+
+
+def test_a_simulation_with_companions():
+    problem = Problem.from_spec(MIXTURE)
+    plain = simulate(problem, ["network", "hermite"], seeds=40)
+    better = simulate(problem, ["network", "hermite"], seeds=40, companions=True)
+    own = [row for row in better.results.rows if row.model not in CONTROLS]
+    fields = ("model", "seed", "test_error", "train_error", "train_objective")
+    assert [[getattr(r, f) for f in fields] for r in own] == [
+        [getattr(r, f) for f in fields] for r in plain.results.rows
+    ]
+    assert better.test_error.standard_error < 0.75 * plain.test_error.standard_error
+    assert set(better.estimates) == {"network", "hermite"}
+    # differences are those of the corrected means, relative to the network's
+    one, other = better.estimates["network"], better.estimates["hermite"]
+    assert one.corrected and not plain.estimates["network"].corrected
+    gap = other.test_error.mean / one.test_error.mean - 1
+    assert better.difference("hermite").mean == pytest.approx(gap, rel=1e-9)
+
+
+def test_too_few_seeds_are_not_called_corrected():
+    problem = Problem.from_spec(MIXTURE)
+    few = simulate(problem, seeds=7, companions=True)
+    assert not few.estimates["network"].corrected
+    assert few.test_error == simulate(problem, seeds=7).test_error
+    assert simulate(problem, seeds=8, companions=True).estimates["network"].corrected
+
+
+def test_differences_to_baselines_are_corrected_too():
+    """A kernel does not feel the weights as the network does: pairing alone is not enough."""
+    problem = Problem.from_spec(MIXTURE)
+    plain = simulate(problem, ["network", "kernel"], seeds=60, risk="sampled", test_samples=5000)
+    better = simulate(
+        problem, ["network", "kernel"], seeds=60, risk="sampled", test_samples=5000, companions=True
+    )
+    before, after = plain.difference("kernel"), better.difference("kernel")
+    assert after.standard_error < 0.8 * before.standard_error
+    assert abs(after.mean - before.mean) < 4 * before.standard_error
+
+
+AUTO = {"models": ["network"], "seeds": "auto", "precision": 0.02}
+
+
+def test_auto_seeds_use_them(tmp_path):
+    spec = MIXTURE | {"compare": AUTO, "sweep": {"network.width": [20, 40]}}
+    with_them = run(spec, tmp_path / "with", workers=1)
+    without = run(changed(spec, compare={"companions": False}), tmp_path / "without", workers=1)
+    assert {row.model for row in with_them.rows} == {"network", *CONTROLS}
+    assert {row.model for row in without.rows} == {"network"}
+    for fewer, more in zip(with_them.summaries(), without.summaries(), strict=True):
+        assert fewer.seeds < 0.7 * more.seeds
+        for summary in (fewer, more):
+            assert summary.test_error.standard_error <= 0.02 * summary.test_error.mean
+        error = math.hypot(fewer.test_error.standard_error, more.test_error.standard_error)
+        assert abs(fewer.test_error.mean - more.test_error.mean) < 4 * error
+    # what is stored is not computed again, and gives the same numbers
+    computed = []
+    again = run_experiment(
+        Experiment.read(spec), tmp_path / "with", lambda status: computed.append(status.computed)
+    )
+    assert max(computed) == 0
+    assert [s.as_json() for s in again.summaries()] == [s.as_json() for s in with_them.summaries()]
+
+
+def test_where_labels_are_not_random():
+    fixed = MIXTURE | {"labels": {"model": "component"}}
+    with pytest.raises(SpecError, match=r"compare\.companions = True.*random teacher"):
+        Experiment.read(fixed | {"compare": {"companions": True}})
+    for wrong in ("yes", 1, "always"):
+        with pytest.raises(SpecError, match=r'must be true, false or one of "auto"'):
+            Experiment.read(MIXTURE | {"compare": {"companions": wrong}})
+    assert Experiment.read(fixed | {"compare": AUTO}).repeated == ("network",)
+    assert Experiment.read(MIXTURE | {"compare": AUTO}).repeated == ("network", *CONTROLS)
+    three = {"models": ["network"], "seeds": 3}
+    assert Experiment.read(MIXTURE | {"compare": three}).repeated == ("network",)
+    both = three | {"companions": True}
+    assert Experiment.read(MIXTURE | {"compare": both}).repeated == ("network", *CONTROLS)

@@ -1,0 +1,61 @@
+"""Sections: whatever is wrong is one SpecError, however a section is built."""
+
+import pickle
+
+import cloudpickle
+import pytest
+
+import onegrad as og
+from onegrad.errors import SpecError
+
+TABLES = {
+    "data": {"model": "mixture", "dim": 100}, "network": {"width": 80},
+    "training": {"samples": 120}, "scaling": {"strength": 0.74, "weighting": 0.5},
+}  # fmt: skip
+
+
+def keys(error):
+    return {problem.key for problem in error.value.problems}
+
+
+def test_every_problem_of_nested_sections_is_reported():
+    bad = {
+        "data": {"model": "mixture", "dim": 0, "rank": -1},
+        "network": {"width": 0, "readout": "x", "oops": 1},
+    }
+    with pytest.raises(SpecError) as caught:
+        og.Problem(**TABLES | bad)
+    assert keys(caught) == {
+        "data.dim", "data.rank", "network.width", "network.readout", "network.oops",
+    }  # fmt: skip
+    with pytest.raises(SpecError, match=r"network\.3 = 1: is not a known key"):
+        og.Problem(**TABLES | {"network": {3: 1}})
+
+
+def test_validating_a_mapping_gives_the_same_advice():
+    with pytest.raises(ValueError, match=r"network\.width = 0: must be a whole number from 1"):
+        og.Problem.model_validate(TABLES | {"network": {"width": 0}})
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: og.Scaling(0.5), r"scaling = 0\.5: takes settings by name: strength, weighting"),
+        (lambda: og.Problem(TABLES), r"spec = .*takes settings by name.*Problem\(data=…\)"),
+        (lambda: og.Scaling(**{"self": 1}), r"scaling\.self = 1: is not a known key"),
+        (lambda: og.Scaling(**{"unnamed": 1}), r"scaling\.unnamed = 1: is not a known key"),
+        (lambda: og.Mixture(), r"data\.dim \(missing\): is needed"),
+    ],
+)
+def test_built_in_python(build, words):
+    with pytest.raises(SpecError, match=words):
+        build()
+
+
+@pytest.mark.parametrize("packer", [pickle, cloudpickle])
+def test_sections_travel_between_processes(packer):
+    problem = og.Problem(**TABLES)
+    assert pickle.loads(packer.dumps(problem)) == problem
+    with pytest.raises(SpecError) as caught:
+        og.Scaling(strength=3)
+    assert str(pickle.loads(packer.dumps(caught.value)).problems) == str(caught.value.problems)

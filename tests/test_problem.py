@@ -1,0 +1,249 @@
+"""Specs: either a valid Problem or one error that says what to change."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import onegrad as og
+from onegrad.errors import AssumptionError, SpecError
+from onegrad.problem import Problem, degree_rule, needed_degree
+from onegrad.randomness import Streams
+from onegrad.specs.experiment import Experiment
+
+GOOD = {
+    "data": {"model": "mixture", "dim": 100, "weights": [0.5, 0.5]},
+    "labels": {"model": "single-index", "link": "relu"},
+    "network": {"convention": "mixture", "activation": "relu", "width": 80},
+    "training": {"samples": 120, "ridge": 1e-4},
+    "scaling": {"strength": 0.74, "weighting": 0.5},
+}
+
+
+def spec(**changes):
+    tables = copy.deepcopy(GOOD)
+    for key, value in changes.items():
+        table, _, name = key.partition("__")
+        if name:
+            tables.setdefault(table, {})[name] = value
+        elif value is None:
+            del tables[table]
+        else:
+            tables[table] = value
+    return tables
+
+
+def test_scales_of_the_mixture_convention():
+    problem = Problem.from_spec(spec())
+    assert problem.rate == pytest.approx(100**0.37)
+    assert problem.spread == pytest.approx(100**0.37)
+    assert problem.mean_trace == pytest.approx(100 + 100**0.37)
+    assert problem.weight_variance == pytest.approx(1 / problem.mean_trace)
+    assert problem.readout_scale == pytest.approx(1 / 80)
+    assert problem.effective_ridge == pytest.approx(80 * 1e-4)
+    assert problem.bulk_scale == pytest.approx(math.sqrt(100 / problem.mean_trace))
+    assert problem.step_samples == 120
+    population = problem.instance(Streams(0, 0)).population
+    assert population.mean_trace == pytest.approx(problem.mean_trace)
+
+
+def test_scales_of_the_isotropic_convention():
+    problem = Problem.from_spec(
+        spec(
+            data={"model": "isotropic", "dim": 100},
+            network={"convention": "isotropic", "activation": "relu", "width": 80},
+            scaling={"exponent": 0.29, "constant": 2.0},
+        )
+    )
+    assert problem.rate == pytest.approx(2 * 120**0.29)
+    assert problem.weight_variance == pytest.approx(1 / 100)
+    assert problem.readout_scale == pytest.approx(80**-0.5)
+    assert problem.effective_ridge == 1e-4
+    assert problem.activation.coefficients(0)[0] == pytest.approx(0, abs=1e-13)
+    assert problem.degree == 2
+
+
+def test_by_hand():
+    problem = Problem.from_spec(spec(scaling=None, training__rate=30.0, data__spread=12.0))
+    assert (problem.rate, problem.spread) == (30.0, 12.0)
+    with pytest.raises(AssumptionError, match="degree"):
+        _ = problem.degree
+
+
+def test_width_ratio():
+    assert Problem.from_spec(spec(network={"width_ratio": 1.5})).width == 180
+
+
+@pytest.mark.parametrize("ell", range(1, 9))
+def test_degree_rule(ell):
+    low, high = (ell - 1) / ell, ell / (ell + 1)
+    for inside in (low + 2e-6, (low + high) / 2, high):
+        assert needed_degree(inside) == ell
+        assert degree_rule(inside) == min(4, ell)
+    assert needed_degree(high + 2e-6) == ell + 1
+
+
+@pytest.mark.parametrize("strength", [0.99, 1.0, 1.0000005, 1.2, 4.0])
+def test_the_degree_rule_ends_with_four(strength):
+    assert degree_rule(strength) == 4
+    assert needed_degree(strength) == (99 if strength < 1 else None)
+
+
+def test_frozen():
+    problem = Problem.from_spec(spec())
+    with pytest.raises(Exception, match="frozen"):
+        problem.training = None
+
+
+def test_built_in_python():
+    problem = og.Problem(
+        data=og.Mixture(dim=50),
+        labels=og.ComponentLabels(),
+        network=og.Network(width=40, activation=og.hermite_activation(0, 1, 0.3)),
+        training=og.Training(samples=60),
+        scaling=og.Scaling(strength=0.5, weighting=1.0),
+    )
+    assert problem.spread == 1.0
+
+
+def test_a_key_with_a_name_of_pythons_own():
+    with pytest.raises(SpecError, match=r"scaling\.cls = 0\.5: is not a known key"):
+        og.Scaling(**{"cls": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"scaling__strenght": 0.5}, ["scaling.strenght", "0.5", "strength"]),
+        ({"scaling__strength": 1.3}, ["scaling.strength", "1.3", "from 0 to 1"]),
+        ({"data__weights": [0.5, 0.6]}, ["data.weights", "sum to 1", "0.454545"]),
+        ({"network__width": 0}, ["network.width", "0", "from 1"]),
+        ({"training__ridge": math.nan}, ["training.ridge", "nan", "above 0"]),
+        ({"training__ridge": 0}, ["training.ridge", "above 0", "0.0001"]),
+        ({"data__rank": 100}, ["data.rank", "100", "below data.dim"]),
+        ({"network__activation": "rleu"}, ["network.activation", "rleu", 'mean "relu"']),
+        ({"labels__link": "tan"}, ["labels.link", "tan", "tanh"]),
+        ({"data": {"model": "file", "path": "no-such.csv"}, "labels": None},
+         ["data.path", "no-such.csv", "no such file"]),
+        ({"data__model": "mixtur"}, ["data.model", "mixtur", '"mixture"']),
+        ({"labels__model": "componet"}, ["labels.model", '"component"']),
+        ({"training": None}, ["training", "needed"]),
+        ({"data__dim": "many"}, ["data.dim", "many", "whole number"]),
+        ({"data__dim": True}, ["data.dim", "True", "whole number"]),
+        ({"network__width_ratio": 2.0}, ["network.width", "not both"]),
+        ({"scaling": {"exponent": 0.2}}, ["scaling.exponent", "isotropic"]),
+        ({"training__rate": 3.0}, ["training.rate", "both"]),
+        ({"scaling": {"strength": 0.2}}, ["scaling.weighting", "together"]),
+        ({"data__alignment": -0.9, "data__weights": [0.2, 0.3, 0.5]}, ["data.alignment", "-0.5"]),
+        ({"data__strengths": [1.0, 2.0]}, ["data.strengths", "data.rank = 1"]),
+        ({"labels__link": ["relu", "tanh", "erf"]}, ["labels.link", "one per component"]),
+        ({"network": 3}, ["network", "table"]),
+        ({"labels": {"model": "given"}}, ["labels.model", "single-index"]),
+    ],
+)  # fmt: skip
+def test_bad_specs_get_advice(changes, words):
+    with pytest.raises(SpecError) as caught:
+        Problem.from_spec(spec(**changes))
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_every_problem_is_reported_at_once():
+    with pytest.raises(SpecError) as caught:
+        Problem.from_spec(spec(network__width=0, scaling__strength=2, training__rigde=1))
+    assert {p.key for p in caught.value.problems} == {
+        "network.width", "scaling.strength", "training.rigde",
+    }  # fmt: skip
+
+
+class TestExperiment:
+    def test_points_are_a_grid(self):
+        tables = spec(
+            sweep={"network.width_ratio": [0.5, 2], "network.activation": ["relu", "erf"]}
+        )
+        experiment = Experiment.read(tables)
+        assert len(experiment.points) == 4
+        assert experiment.points[0].problem.width == 60  # the swept ratio replaces the width
+        assert experiment.points[3].settings == {
+            "network.width_ratio": 2, "network.activation": "erf",
+        }  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("tables", "words"),
+        [
+            ({"sweep": {"network.widht": [1]}}, ["sweep.network.widht", "network.width"]),
+            ({"sweep": {"network.width": []}}, ["sweep.network.width", "at least one"]),
+            ({"sweep": {"network.width": [10, 0]}}, ["network.width", "0"]),
+            ({"compare": {"models": ["netwrok"]}}, ["compare.models", '"network"']),
+            ({"compare": {"seeds": 0}}, ["compare.seeds", "0"]),
+            ({"compare": {"models": ["network", "network"]}}, ["compare.models", "once"]),
+            ({"sweep": {"network.width": [50, 50]}}, ["sweep.network.width", "once"]),
+            ({"ridge": 3}, ["ridge", "[training]"]),
+            ({"name": 3}, ["name", "text"]),
+        ],
+    )
+    def test_bad_experiments(self, tables, words):
+        with pytest.raises(SpecError) as caught:
+            Experiment.read(spec() | tables)
+        for word in words:
+            assert word in str(caught.value)
+
+
+# --- random specs ---------------------------------------------------------------------------
+
+ODD = st.one_of(
+    st.none(), st.booleans(), st.integers(-(10**20), 10**20), st.floats(), st.text(max_size=8),
+    st.lists(st.one_of(st.floats(), st.text(max_size=3)), max_size=3),
+    st.dictionaries(st.text(max_size=4), st.integers(), max_size=2),
+    st.sampled_from(["relu", "mixture", "isotropic", "component", "hermite(0,1)", "constant"]),
+)  # fmt: skip
+KEYS = st.sampled_from(
+    [
+        (table, key)
+        for table, keys in {
+            "data": ["model", "dim", "weights", "rank", "strengths", "alignment", "mean",
+                     "directions", "counts", "spread", "path", "oops"],
+            "labels": ["model", "link", "direction", "noise", "values"],
+            "network": ["convention", "activation", "width", "width_ratio", "readout"],
+            "training": ["samples", "step_samples", "ridge", "rate", "gradient"],
+            "scaling": ["strength", "weighting", "exponent", "constant"],
+            "compare": ["models", "seeds", "seed", "degree"],
+            "sweep": ["network.width", "data.dim", "x"],
+            "": ["data", "name", "network", "extra"],
+        }.items()
+        for key in keys
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(KEYS, ODD), min_size=1, max_size=4))
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_random_specs_give_a_problem_or_a_spec_error(changes):
+    tables = copy.deepcopy(GOOD)
+    for (table, key), value in changes:
+        if not table:
+            tables[key] = value
+        elif isinstance(tables.setdefault(table, {}), dict):
+            tables[table][key] = value
+    try:
+        experiment = Experiment.read(tables)
+    except SpecError as error:
+        assert error.problems
+        assert all(p.key and p.allowed for p in error.problems)
+    else:
+        for point in experiment.points:
+            assert point.problem.width >= 1
+            assert point.problem.rate >= 0 and np.isfinite(point.problem.rate)
+
+
+def test_data_without_spikes_count_by_the_learning_rate_alone():
+    flat = Problem.from_spec(spec(data={"model": "isotropic", "dim": 100}))
+    assert flat.strength == pytest.approx(0.37) and flat.degree == 1
+    none = Problem.from_spec(spec(data__rank=0))
+    assert none.spread == 0 and none.degree == 1
+    mixed = spec(data__spread=9.0, network__convention="isotropic", scaling={"exponent": 0.3})
+    with pytest.raises(AssumptionError, match="degree"):
+        _ = Problem.from_spec(mixed).degree
