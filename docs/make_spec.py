@@ -43,16 +43,16 @@ and at most `most_seeds`, until the standard error of each model's mean test err
 `precision` of that mean. Rounds are decided by the numbers of the seeds, not by which row came
 first, so that the rows are the same on any engine and after any interruption; the JSON and
 figure.csv say how many each point got. Stopping by what was seen makes error bars too small if it
-is done from the second row on. With 8 as the least, and few looks, it is hardly to be seen: in 3000
-trials on normal errors of each of five spreads the mean was unbiased, and off by more than two
-standard errors in 5–10 % of them (4–9 % with companions, below); 8.6 % is what 8 repetitions
-without any stopping rule give.
+is done from the second row on. With 8 as the least, and few interim analyses, it is hardly to be
+seen: in 3000 trials on normal errors of each of five spreads the mean was unbiased, and off by more
+than two standard errors in 5–10 % of them (4–9 % with control variates, below); 8.6 % is what 8
+repetitions without any stopping rule give.
 
-With `seeds = "auto"` the means are corrected by companions, other teachers on the same inputs,
-where the labels of all points are random: a tenth to two thirds of the repetitions are then
+With `seeds = "auto"` the means are corrected by control variates, other teachers on the same
+inputs, where the labels of all points are random: a tenth to two thirds of the repetitions are then
 enough, ten at least.
-`companions = true` does it for a given number of seeds, `false` never:
-[companions.md](companions.md).
+`control_variates = true` does it for a given number of seeds, `false` never:
+[control-variates.md](control-variates.md).
 
 ## Engines
 
@@ -63,10 +63,10 @@ enough, ten at least.
 | `--engine dask` | on a dask cluster of processes that is started here and ends with the run |
 | `--scheduler tcp://host:8786` | on the workers of a running dask scheduler |
 
-In Python: `og.run(spec, out, engine=…, workers=…, scheduler=…)`; a script that uses `engine="dask"`
-without a scheduler needs `if __name__ == "__main__":`, as with any Python process pool. Start dask
-workers with `dask worker ADDRESS --nthreads 1 --nworkers N`: a worker process computes one thing at
-a time. They need the same version of onegrad.
+In Python: `og.run(spec, engine=og.Local(4))` or `engine=og.Dask("tcp://host:8786")`; a script that
+uses `og.Dask()` without an address needs `if __name__ == "__main__":`, as with any Python process
+pool. Start dask workers with `dask worker ADDRESS --nthreads 1 --nworkers N`: a worker
+process computes one thing at a time. They need the same version of onegrad.
 
 No number depends on the engine, bit for bit, as long as the machines have the same processor and
 libraries. The number of BLAS threads shows in the last bits, so it follows from the size of the
@@ -85,20 +85,20 @@ share the work: what both have begun is computed twice and stored once.
 "test_difference": …, "test_difference_se": …, "train_difference": …, "train_difference_se": …,
 "seeds": …, "corrected": true | false, "status": "ok" | "failed", "seconds": …}, …], "verdict":
 [{"model": …, "quantity": …, "largest": {"point": …, "difference": …, "difference_se": …,
-"standard_errors": …}, "surest": {…}, "points": …}, …]}`. `corrected`: by companions. Differences
-are to the network, relative to it and paired by seed; the verdict has the largest ones.
+"standard_errors": …}, "surest": {…}, "points": …}, …]}`. `corrected`: by control variates.
+Differences are to the network, relative to it and paired by seed; the verdict has the largest ones.
 Deterministic rows have a standard error of 0 and no seeds. A failed row has `error`.
 
 ## Files
 
 `run` writes to its folder `figure.png`, `figure.pdf`, the numbers drawn as `figure.csv`, the
 object above as `results.json`, and every row in `results.sqlite`. `onegrad export FOLDER --format
-csv|parquet|netcdf` writes the rows for other programs; in Python `load(FOLDER)`, or what `run`
-returns, has `to_pandas()`, `to_xarray()` and `export(PATH)`. In xarray and NetCDF every swept key
-is a labelled dimension, beside `model` and `seed`; keys that form no grid, such as those of
+csv|parquet|netcdf` writes the rows for other programs; in Python `load_results(FOLDER)`, or what
+`run` returns, has `to_pandas()`, `to_xarray()` and `export(PATH)`. In xarray and NetCDF every swept
+key is a labelled dimension, beside `model` and `seed`; keys that form no grid, such as those of
 `[sweep.zip]`, are coordinates of one dimension `point`. Theories stand at seed 0. Where means
-are corrected by companions, `model` has `companions` and `teacher-norm` too: control variates, with
-which the corrected means are made of the rows ([companions.md](companions.md)). All but CSV need
+are corrected, tables have the columns `control_…` too: control variates, with which the corrected
+means are made of the rows ([control-variates.md](control-variates.md)). All but CSV need
 `pip install 'onegrad[frames]'`.
 
 ## Figures

@@ -1,4 +1,4 @@
-"""Companions of the teacher: controls of mean zero, and what they do to a mean."""
+"""Control variates of mean zero, and what they do to a mean."""
 
 import math
 from types import SimpleNamespace
@@ -6,12 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from onegrad.control_variates import CONTROLS, Companions
+from onegrad.control_variates import CONTROLS, ControlVariates
 from onegrad.errors import SpecError
 from onegrad.network.trial import Draw, Trial
 from onegrad.problem import Problem
 from onegrad.randomness import Streams
 from onegrad.results.rows import Estimate
+from onegrad.runs.engines import Local
 from onegrad.runs.run import run, run_experiment
 from onegrad.simulation import run_group, simulate
 from onegrad.specs.experiment import Compare, Experiment, Point
@@ -48,9 +49,11 @@ SETTINGS = {
 }
 
 
-def rows_of(spec, seeds, models=CONTROLS):
+def rows_of(spec, seeds, models=("linear",)):
     point = Point({}, Problem.from_spec(spec), Compare())
-    return [row for seed in range(seeds) for row in run_group([point], models, seed)]
+    return [
+        row for seed in range(seeds) for row in run_group([point], models, seed, controlled=True)
+    ]
 
 
 def sigmas(values):
@@ -63,16 +66,14 @@ def sigmas(values):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_controls_have_mean_zero(name):
     rows = rows_of(SETTINGS[name], 300)
-    for control in CONTROLS:
-        own = [row for row in rows if row.model == control]
+    for control in range(CONTROLS):
         for quantity in ("test_error", "train_error", "train_objective"):
-            assert abs(sigmas(getattr(row, quantity) for row in own)) < 4
-    first = [row for row in rows if row.model == "companions"]
-    assert np.std([row.test_error for row in first]) > 0
+            assert abs(sigmas(getattr(row.controls[control], quantity) for row in rows)) < 4
+    assert np.std([row.controls[0].test_error for row in rows]) > 0
 
 
 def test_trained_features_would_not_have_mean_zero():
-    """Negative control: features that know the teacher favour it over its companions."""
+    """Negative control: features that know the teacher favour it over the others."""
     large_step = {"samples": 200, "rate": 30.0}
     problem = Problem.from_spec(changed(ISOTROPIC, network={"width": 30}, training=large_step))
     values = []
@@ -82,7 +83,7 @@ def test_trained_features_would_not_have_mean_zero():
         trial = Trial(problem, streams, draw=draw)
         parts = {"draw": draw, "train": trial.train, "problem": problem}
         wrong = SimpleNamespace(weights=trial.updated_weights, **parts)
-        ((control, _),) = Companions(draw).controls(wrong, [problem.effective_ridge])
+        ((control, _),) = ControlVariates(draw).controls(wrong, [problem.effective_ridge])
         values.append(control.train_error)
     assert sigmas(values) < -6
 
@@ -90,13 +91,14 @@ def test_trained_features_would_not_have_mean_zero():
 def test_corrected_means_are_right_and_their_error_bars_too():
     """Against 1200 plain repetitions: no bias, honest error bars, a third of their length."""
     models = ("network", "hermite")
-    rows = rows_of(changed(MIXTURE, training={"ridge": 1e-3}), 1200, (*models, *CONTROLS))
+    rows = rows_of(changed(MIXTURE, training={"ridge": 1e-3}), 1200, models)
     for quantity in ("test_error", "train_error"):
         values = {
             name: np.array([getattr(row, quantity) for row in rows if row.model == name])
-            for name in (*models, *CONTROLS)
+            for name in models
         }
-        controls = [values[name] for name in CONTROLS]
+        own = [row.controls for row in rows if row.model == "network"]
+        controls = [np.array([getattr(c[i], quantity) for c in own]) for i in range(CONTROLS)]
         for model in models:
             every = Estimate.of(values[model], controls)
             plain = Estimate.of(values[model])
@@ -139,13 +141,13 @@ def test_controls_do_not_depend_on_what_else_is_computed():
         for a in ("relu", "tanh")
         for ridge in (1e-3, 1e-2, 1e-1)
     ]
-    points = [Point({"i": i}, problem, Compare()) for i, problem in enumerate(problems)]
-    together = run_group(points, ("network", "random-features", *CONTROLS), 5)
+    points = [Point({"i": i}, problem, Compare(), i) for i, problem in enumerate(problems)]
+    together = run_group(points, ("network", "random-features"), 5, controlled=True)
     for point in points:
-        alone = run_group([point], CONTROLS, 5)
-        both = [r for r in together if r.point == point.settings and r.model in CONTROLS]
-        assert [r.model for r in alone] == [r.model for r in both] == list(CONTROLS)
-        for one, other in zip(alone, both, strict=True):
+        (alone,) = run_group([point], ("linear",), 5, controlled=True)
+        both = [r for r in together if r.number == point.number]
+        assert both[0].controls == both[1].controls
+        for one, other in zip(alone.controls, both[0].controls, strict=True):
             assert one.test_error == pytest.approx(other.test_error, rel=1e-9)
             assert one.train_objective == pytest.approx(other.train_objective, rel=1e-9)
 
@@ -153,23 +155,24 @@ def test_controls_do_not_depend_on_what_else_is_computed():
 @pytest.mark.parametrize("width", [30, 80])
 def test_on_other_devices_and_in_single_precision(width):
     problem = Problem.from_spec(changed(MIXTURE, network={"width": width}))
-    (here, norm) = run_group([Point({}, problem, Compare())], CONTROLS, 3)
+    (row,) = run_group([Point({}, problem, Compare())], ("linear",), 3, controlled=True)
+    here, norm = row.controls
     assert norm.test_error != 0
     for compare, accuracy in (
         (Compare(device="torch"), 1e-9),
         (Compare(dtype="float32"), 1e-3),
     ):
-        there, _ = run_group([Point({}, problem, compare)], CONTROLS, 3)
-        assert there.status == "ok"
+        (row,) = run_group([Point({}, problem, compare)], ("linear",), 3, controlled=True)
+        there, _ = row.controls
         assert there.test_error == pytest.approx(here.test_error, rel=accuracy)
         assert there.train_error == pytest.approx(here.train_error, rel=accuracy)
 
 
-def test_a_simulation_with_companions():
+def test_a_simulation_with_control_variates():
     problem = Problem.from_spec(MIXTURE)
     plain = simulate(problem, ["network", "hermite"], seeds=40)
-    better = simulate(problem, ["network", "hermite"], seeds=40, companions=True)
-    own = [row for row in better.results.rows if row.model not in CONTROLS]
+    better = simulate(problem, ["network", "hermite"], seeds=40, control_variates=True)
+    own = better.results.rows
     fields = ("model", "seed", "test_error", "train_error", "train_objective")
     assert [[getattr(r, f) for f in fields] for r in own] == [
         [getattr(r, f) for f in fields] for r in plain.results.rows
@@ -185,10 +188,10 @@ def test_a_simulation_with_companions():
 
 def test_too_few_seeds_are_not_called_corrected():
     problem = Problem.from_spec(MIXTURE)
-    few = simulate(problem, seeds=7, companions=True)
+    few = simulate(problem, seeds=7, control_variates=True)
     assert not few.estimates["network"].corrected
     assert few.test_error == simulate(problem, seeds=7).test_error
-    assert simulate(problem, seeds=8, companions=True).estimates["network"].corrected
+    assert simulate(problem, seeds=8, control_variates=True).estimates["network"].corrected
 
 
 def test_differences_to_baselines_are_corrected_too():
@@ -196,7 +199,12 @@ def test_differences_to_baselines_are_corrected_too():
     problem = Problem.from_spec(MIXTURE)
     plain = simulate(problem, ["network", "kernel"], seeds=60, risk="sampled", test_samples=5000)
     better = simulate(
-        problem, ["network", "kernel"], seeds=60, risk="sampled", test_samples=5000, companions=True
+        problem,
+        ["network", "kernel"],
+        seeds=60,
+        risk="sampled",
+        test_samples=5000,
+        control_variates=True,
     )
     before, after = plain.difference("kernel"), better.difference("kernel")
     assert after.standard_error < 0.8 * before.standard_error
@@ -208,10 +216,11 @@ AUTO = {"models": ["network"], "seeds": "auto", "precision": 0.02}
 
 def test_auto_seeds_use_them(tmp_path):
     spec = MIXTURE | {"compare": AUTO, "sweep": {"network.width": [20, 40]}}
-    with_them = run(spec, tmp_path / "with", workers=1)
-    without = run(changed(spec, compare={"companions": False}), tmp_path / "without", workers=1)
-    assert {row.model for row in with_them.rows} == {"network", *CONTROLS}
-    assert {row.model for row in without.rows} == {"network"}
+    with_them = run(spec, tmp_path / "with", Local(1))
+    plain = changed(spec, compare={"control_variates": False})
+    without = run(plain, tmp_path / "without", Local(1))
+    assert all(row.controls for row in with_them.rows)
+    assert not any(row.controls for row in without.rows)
     for fewer, more in zip(with_them.summaries(), without.summaries(), strict=True):
         assert fewer.seeds < 0.7 * more.seeds
         for summary in (fewer, more):
@@ -220,23 +229,32 @@ def test_auto_seeds_use_them(tmp_path):
         assert abs(fewer.test_error.mean - more.test_error.mean) < 4 * error
     # what is stored is not computed again, and gives the same numbers
     computed = []
-    again = run_experiment(
-        Experiment.read(spec), tmp_path / "with", lambda status: computed.append(status.computed)
-    )
+
+    def note(status):
+        computed.append(status.computed)
+
+    again = run_experiment(Experiment.read(spec), tmp_path / "with", progress=note)
     assert max(computed) == 0
+    # rows without them get theirs: of each repetition one row is made again
+    added = run_experiment(Experiment.read(spec), tmp_path / "without", progress=note)
+    assert max(computed) == sum(summary.seeds for summary in with_them.summaries())
+    assert [s.test_error for s in added.summaries()] == [
+        s.test_error for s in with_them.summaries()
+    ]
+    assert not any(row.controls for row in run(plain, tmp_path / "without", Local(1)).rows)
     assert [s.as_json() for s in again.summaries()] == [s.as_json() for s in with_them.summaries()]
 
 
 def test_where_labels_are_not_random():
     fixed = MIXTURE | {"labels": {"model": "component"}}
-    with pytest.raises(SpecError, match=r"compare\.companions = True.*random teacher"):
-        Experiment.read(fixed | {"compare": {"companions": True}})
+    with pytest.raises(SpecError, match=r"compare\.control_variates = True.*random teacher"):
+        Experiment.read(fixed | {"compare": {"control_variates": True}})
     for wrong in ("yes", 1, "always"):
         with pytest.raises(SpecError, match=r'must be true, false or one of "auto"'):
-            Experiment.read(MIXTURE | {"compare": {"companions": wrong}})
-    assert Experiment.read(fixed | {"compare": AUTO}).repeated == ("network",)
-    assert Experiment.read(MIXTURE | {"compare": AUTO}).repeated == ("network", *CONTROLS)
+            Experiment.read(MIXTURE | {"compare": {"control_variates": wrong}})
+    assert not Experiment.read(fixed | {"compare": AUTO}).controlled
+    assert Experiment.read(MIXTURE | {"compare": AUTO}).controlled
     three = {"models": ["network"], "seeds": 3}
-    assert Experiment.read(MIXTURE | {"compare": three}).repeated == ("network",)
-    both = three | {"companions": True}
-    assert Experiment.read(MIXTURE | {"compare": both}).repeated == ("network", *CONTROLS)
+    assert not Experiment.read(MIXTURE | {"compare": three}).controlled
+    both = three | {"control_variates": True}
+    assert Experiment.read(MIXTURE | {"compare": both}).controlled

@@ -18,7 +18,6 @@ PARAMETERS_TO_MEND = {
     "simulation.simulate", "step_spikes.polynomial_spikes", "step_spikes.resummed_spikes",
 }  # fmt: skip
 CLASSES_TO_MEND = {"theory.Errors", "theory.Features"}
-FILES_TO_MEND = {"base", "errors", "readout", "rows", "work"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -65,7 +64,12 @@ def repeated_classes(root: Path = ROOT) -> set[str]:
 
 
 def repeated_files(root: Path = ROOT) -> set[str]:
-    names = Counter(path.stem for path in root.rglob("*.py") if path.stem != "__init__")
+    """ "room.file" likewise."""
+    names = Counter(
+        f"{path.relative_to(root).parts[0] if path.parent != root else 'top'}.{path.stem}"
+        for path in root.rglob("*.py")
+        if path.stem != "__init__"
+    )
     return {name for name, count in names.items() if count > 1}
 
 
@@ -78,7 +82,7 @@ def test_class_names_are_unique_within_a_room():
 
 
 def test_file_names_do_not_repeat():
-    assert repeated_files() <= FILES_TO_MEND
+    assert repeated_files() == set()
 
 
 def test_what_breaks_a_rule_is_seen(tmp_path):
@@ -95,5 +99,7 @@ def test_what_breaks_a_rule_is_seen(tmp_path):
     assert repeated_classes(tmp_path) == repeated_files(tmp_path) == set()
     (tmp_path / "theory" / "four.py").write_text("class A: ...\ndef f(a, b, c, d, e, f, g): ...")
     assert repeated_classes(tmp_path) == {"theory.A"}
-    assert repeated_files(tmp_path) == {"four"}
+    assert repeated_files(tmp_path) == set()
+    (tmp_path / "theory" / "nodes" / "four.py").write_text("")
+    assert repeated_files(tmp_path) == {"theory.four"}
     assert "four.f" not in long_lists(tmp_path)

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from onegrad.results.rows import Results as Results
     from onegrad.results.rows import Row as Row
     from onegrad.results.rows import Summary as Summary
+    from onegrad.runs.engines import Dask as Dask
+    from onegrad.runs.engines import Local as Local
     from onegrad.runs.load import load_results as load_results
     from onegrad.runs.run import run as run
     from onegrad.simulation import Simulation as Simulation

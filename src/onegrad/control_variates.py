@@ -1,4 +1,4 @@
-"""Companions: other teachers on the same inputs, which tell how lucky a repetition's own one was.
+"""Control variates: what other teachers would have made of the same inputs.
 
 Most of the variance of a test error between repetitions comes from where the teacher ξ (and the
 label noise) happens to lie relative to the inputs X and the initial weights W₀. Ridge regression
@@ -16,6 +16,7 @@ Its difference to the mean of |ξ|² over other instances is the second control.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -30,8 +31,8 @@ from onegrad.network.readout import RidgeSolver
 from onegrad.network.trial import Draw, Trial
 from onegrad.problem import Problem
 
-CONTROLS = ("companions", "teacher-norm")  # names of their rows beside those of the models
-COUNT = 15  # companions of a repetition; more would lower the variance of C by 1/15 at most
+CONTROLS = 2  # control variates of a repetition: C, and the teacher's norm
+_TEACHERS = 15  # other teachers of a repetition; more would lower the variance of C by 1/15 at most
 _INSTANCES = 8  # of which the mean of |ξ|² is taken; a tenth of a millisecond and more each
 
 
@@ -43,7 +44,7 @@ def random_teacher(problem: Problem) -> bool:
 
 
 def random_labels(problem: Problem) -> bool:
-    """Whether the same inputs may have other labels: only then do companions differ."""
+    """Whether the same inputs may have other labels: only then do teachers differ."""
     known = problem.data.model in ("isotropic", "mixture")
     return known and (random_teacher(problem) or getattr(problem.labels, "noise", 0.0) > 0)
 
@@ -56,22 +57,39 @@ class Control(NamedTuple):
     train_objective: float
 
 
-Pair = tuple[Control, Control]  # in the order of CONTROLS
+Controls = tuple[Control, ...]  # C, then the norm; none where they were not asked for
+
+# As columns of a table or of a store. The norm is the same for all three quantities.
+CONTROL_COLUMNS = ("control_test", "control_train", "control_objective", "control_norm")
 
 
-class Companions:
-    """The companions of one draw: their teachers and labels, for all activations and ridges."""
+def control_columns(controls: Controls) -> dict[str, float]:
+    """The control variates of a row by column; NaN where there are none."""
+    first, norm = controls or (Control(*(math.nan,) * 3),) * 2
+    return dict(zip(CONTROL_COLUMNS, (*first, norm.test_error), strict=True))
+
+
+def controls_from(values: Sequence[float | None]) -> Controls:
+    """The same back from the values of the columns."""
+    if any(value is None or math.isnan(value) for value in values):
+        return ()
+    test, train, objective, norm = (float(v) for v in values if v is not None)
+    return Control(test, train, objective), Control(norm, norm, norm)
+
+
+class ControlVariates:
+    """Of one draw: other teachers and their labels, for all activations and ridges."""
 
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
-        self._known: dict[tuple[Activation, tuple[float, ...]], list[Pair]] = {}
+        self._known: dict[tuple[Activation, tuple[float, ...]], list[Controls]] = {}
 
     @cached_property
     def _drawn(self) -> tuple[Teacher, Array]:
         """The teachers and their labels of the training set, m × (1 + R): our own one first."""
         draw, rng = self.draw, self.draw.streams.rng("control-teachers")
         own, batch = draw.instance.teacher, draw.train.batch
-        others = [own] * COUNT
+        others = [own] * _TEACHERS
         if random_teacher(draw.problem):
             others = [draw.problem.draw_teacher(draw.instance.population, rng) for _ in others]
         directions = np.column_stack([t.direction for t in (own, *others)])
@@ -80,13 +98,13 @@ class Companions:
             projection = host(batch.x @ like(directions, batch.x))
             labels = teachers.of_projection(projection, batch.component)
         else:
-            labels = np.repeat(own.values[batch.component][:, None], 1 + COUNT, axis=1)
+            labels = np.repeat(own.values[batch.component][:, None], 1 + _TEACHERS, axis=1)
         if own.noise:
             labels += own.noise * rng.standard_normal(labels.shape)
         labels[:, 0] = host(batch.y)
         return teachers, labels
 
-    def controls(self, trial: Trial, ridges: Sequence[float]) -> list[Pair]:
+    def controls(self, trial: Trial, ridges: Sequence[float]) -> list[Controls]:
         """The controls of a trial of this draw, at each λ_eff; the same at every step size.
 
         Cost: XW₀ᵀ, once for all activations; then that of one more model in double precision

@@ -35,6 +35,7 @@ class Section(BaseModel):
 
     table : name of the table in a spec file, the first part of its keys in messages
     only_in_python : cannot be written in a spec file
+    renamed : keys of earlier versions, and what they are called now
     """
 
     model_config = ConfigDict(
@@ -42,6 +43,7 @@ class Section(BaseModel):
     )
     table: ClassVar[str] = ""
     only_in_python: ClassVar[bool] = False
+    renamed: ClassVar[dict[str, str]] = {}
 
     def __init__(self, /, *unnamed: Any, **settings: Any) -> None:  # a key may be called self
         """From settings by name; whatever is wrong with them is one SpecError."""
@@ -104,6 +106,9 @@ def _explain(item: dict[str, Any], root: type[Section]) -> Problematic:
     if kind == "extra_forbidden":
         known = list(root.model_fields)
         where = f"[{root.table}]" if root.table else "a spec"
+        if path in root.renamed:
+            new = f"{root.table}.{root.renamed[path]}"
+            return Problematic(key, value, f"is called {new} now", f"Write {new}")
         return Problematic(
             key, value, f"is not a known key; {where} takes {', '.join(known)}",
             did_you_mean(path, known),

@@ -88,7 +88,7 @@ def predict_experiment(
     found = predict_curve([point.problem for point in points], theory, rng=compare.seed)
     seconds = (time.perf_counter() - start) / len(points)
     rows = [_row(p, "theory", one, seconds) for p, one in zip(points, found, strict=True)]
-    return Results(experiment.name, rows), found
+    return Results(experiment.name, tuple(rows)), found
 
 
 def theory_row(point: Point, model: str = "theory") -> Row:
@@ -102,7 +102,7 @@ def theory_row(point: Point, model: str = "theory") -> Row:
 def _row(point: Point, model: str, found: Prediction, seconds: float) -> Row:
     errors = (found.test_error, found.train_error, found.train_objective)
     status = "failed" if found.status == "failed" else "ok"
-    return Row(point.settings, model, 0, *errors, seconds, status, found.error)
+    return Row(point.settings, model, 0, *errors, seconds, status, found.error, number=point.number)
 
 
 # --- which theory --------------------------------------------------------------------------

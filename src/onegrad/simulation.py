@@ -5,21 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
+from typing import Any
 
 from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import get_backend
 from onegrad.compute.threads import blas_threads, threads_for
-from onegrad.control_variates import CONTROLS, Companions
+from onegrad.control_variates import Controls, ControlVariates
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
+from onegrad.memory import check_memory
 from onegrad.models import MODELS, SIMULATED
-from onegrad.models.base import Fitted
-from onegrad.models.exact_risk import exact_risk
-from onegrad.models.memory import check_memory
+from onegrad.models.base import Fitted, exact_risk
 from onegrad.network.trial import Draw, Reuse, Trial, draw_key
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
+from onegrad.randomness import Seed, Streams, root_seed
 from onegrad.results.rows import Estimate, Results, Row, Summary
 from onegrad.risk.sampled import sampled_risk
 from onegrad.specs.experiment import Compare, Point
@@ -41,6 +39,7 @@ def run_group(
     seed: int,
     threads: int | None = None,
     pool: Pool | None = None,
+    controlled: bool = False,
 ) -> list[Row]:
     """One repetition of points with the same draw: a row per point and model.
 
@@ -49,40 +48,42 @@ def run_group(
     assumptions do not hold, or whose numbers do not settle, gives a failed row; the others go on.
     threads : of the linear algebra library, `threads_for` the problem by default
     pool : of large arrays, for those who run many repetitions one after the other
+    controlled : whether rows get control variates
     """
     problem, compare = points[0].problem, points[0].compare
     streams = Streams(compare.seed, seed)
     backend = get_backend(compare.device, compare.dtype)
-    rows = []
+    rows: list[Row] = []
     layers = by_layer(points).values()
-    reuse = reuse_of(models, len(layers), ridges=max(len(members) for members in layers))
+    reuse = reuse_of(models, len(layers), max(len(members) for members in layers), controlled)
     check_memory(problem, models, reuse, backend)
     with blas_threads(threads or threads_for(problem.operations), backend):
         draw = Draw(problem, streams, reuse, backend, pool)
-        companions = Companions(draw)
-        own = [name for name in models if name not in CONTROLS]
+        variates = ControlVariates(draw)
         for members in layers:
             first = members[0]
             trial = Trial(first.problem, streams, first.degree, draw, len(members) > 1)
-            rows += _run_layer(trial, members, own, seed)
-            if len(own) < len(models):
-                rows += _control_rows(trial, members, companions, seed)
+            found = _run_layer(trial, members, models, seed)
+            if controlled:
+                controls = _controls(variates, trial, members)
+                found = [replace(row, controls=controls.get(row.number, ())) for row in found]
+            rows += found
             if reuse.layers:
                 draw.train.keep_only(draw.weights)
             del trial  # and its trained layer, before the next one is made
-    order = {id(point): i for i, point in enumerate(points)}
-    rows.sort(key=lambda pair: order[id(pair[0])])
-    return [row for _, row in rows]
+    order = {point.number: i for i, point in enumerate(points)}
+    return sorted(rows, key=lambda row: order[row.number])
 
 
-def reuse_of(models: Sequence[str], layers: int = 1, ridges: int = 1) -> Reuse:
+def reuse_of(
+    models: Sequence[str], layers: int = 1, ridges: int = 1, controlled: bool = False
+) -> Reuse:
     """What these models share: only those of the trained layer leave the initial one behind."""
-    controlled = not set(models).isdisjoint(CONTROLS)
-    products = sum(name not in ("linear", "kernel", *CONTROLS) for name in models)
-    # controls ask for the products with the initial weights once in each layer
-    shared = products > 1 or (controlled and layers > 1)
-    initial = not set(models) <= {"network", "hermite", "linear", "kernel"}
-    return Reuse(layers > 1, shared, initial, ridges > 1)
+    asked = [MODELS[name] for name in models]
+    # control variates ask for the products with the initial weights once in each layer
+    shared = sum(m.products != "none" for m in asked) > 1 or (controlled and layers > 1)
+    initial = controlled or any(m.initial for m in asked)
+    return Reuse(layers > 1, shared, initial, ridges > 1, controlled)
 
 
 def by_layer(points: Sequence[Point]) -> dict[str, list[Point]]:
@@ -97,8 +98,8 @@ def by_layer(points: Sequence[Point]) -> dict[str, list[Point]]:
 
 def _run_layer(
     trial: Trial, points: Sequence[Point], models: Sequence[str], seed: int
-) -> list[tuple[Point, Row]]:
-    rows: list[tuple[Point, Row]] = []
+) -> list[Row]:
+    rows: list[Row] = []
     sampled: dict[int, tuple[Point, str, Fitted, float]] = {}
     for name in models:
         start = time.perf_counter()
@@ -107,9 +108,7 @@ def _run_layer(
             assert fit is not None, f"{name} is not simulated"
             fitted = fit(trial)
         except (AssumptionError, ConvergenceError) as error:
-            for point in points:
-                row = Row(point.settings, name, seed, status="failed", error=str(error))
-                rows.append((point, row))
+            rows += [failed_row(point, name, seed, str(error)) for point in points]
             continue
         for i, point in enumerate(points):
             try:
@@ -117,14 +116,13 @@ def _run_layer(
                     fitted = fitted.at_ridge(point.problem.effective_ridge)
                 risk = _exact(trial, fitted, point.compare.risk)
             except (AssumptionError, ConvergenceError) as error:
-                row = Row(point.settings, name, seed, status="failed", error=str(error))
-                rows.append((point, row))
+                rows.append(failed_row(point, name, seed, str(error)))
                 continue
             now = time.perf_counter()
             if risk is None:
                 sampled[len(sampled)] = (point, name, fitted, now - start)
             else:
-                rows.append((point, _row(point, name, seed, fitted, risk, now - start)))
+                rows.append(_row(point, name, seed, fitted, risk, now - start))
             start = now
     if sampled:
         start = time.perf_counter()
@@ -133,35 +131,22 @@ def _run_layer(
         share = (time.perf_counter() - start) / len(sampled)
         for i, (point, name, fitted, seconds) in sampled.items():
             if i in errors:
-                row = Row(point.settings, name, seed, status="failed", error=errors[i])
+                rows.append(failed_row(point, name, seed, errors[i]))
             else:
-                row = _row(point, name, seed, fitted, risks[i], seconds + share)
-            rows.append((point, row))
+                rows.append(_row(point, name, seed, fitted, risks[i], seconds + share))
     # models in the order asked for, whichever way their risk was computed
-    rows.sort(key=lambda pair: models.index(pair[1].model))
-    return rows
+    return sorted(rows, key=lambda row: models.index(row.model))
 
 
-def _control_rows(
-    trial: Trial, points: Sequence[Point], companions: Companions, seed: int
-) -> list[tuple[Point, Row]]:
-    """The control variates of all models of a layer: for each of its points."""
-    start = time.perf_counter()
+def _controls(
+    variates: ControlVariates, trial: Trial, points: Sequence[Point]
+) -> dict[int, Controls]:
+    """The control variates of each point of a layer; none where they cannot be computed."""
     try:
-        found = companions.controls(trial, [p.problem.effective_ridge for p in points])
-    except (AssumptionError, ConvergenceError) as error:
-        failed = Row({}, "", seed, status="failed", error=str(error))
-        return [
-            (point, replace(failed, point=point.settings, model=name))
-            for point in points
-            for name in CONTROLS
-        ]
-    seconds = (time.perf_counter() - start) / len(points) / len(CONTROLS)
-    return [
-        (point, Row(point.settings, name, seed, *control, seconds))
-        for point, both in zip(points, found, strict=True)
-        for name, control in zip(CONTROLS, both, strict=True)
-    ]
+        found = variates.controls(trial, [p.problem.effective_ridge for p in points])
+    except (AssumptionError, ConvergenceError):
+        return {}
+    return {point.number: controls for point, controls in zip(points, found, strict=True)}
 
 
 def _sampled(
@@ -196,7 +181,13 @@ def _exact(trial: Trial, fitted: Fitted, risk: str) -> float | None:
 
 def _row(point: Point, name: str, seed: int, fitted: Fitted, risk: float, seconds: float) -> Row:
     errors = (risk, fitted.readout.train_error, fitted.readout.train_objective)
-    return Row(point.settings, name, seed, *errors, seconds)
+    return Row(point.settings, name, seed, *errors, seconds, number=point.number)
+
+
+def failed_row(point: Point, name: str, seed: int, error: str) -> Row:
+    """No numbers, and the advice why."""
+    failed = {"status": "failed", "error": error, "number": point.number}
+    return Row(point.settings, name, seed, **failed)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -232,47 +223,36 @@ class Simulation:
 
 def simulate(
     problem: Problem,
-    models: Sequence[str] = ("network",),
+    models: str | Sequence[str] = ("network",),
     seeds: int = 20,
-    rng: int | np.random.Generator = 0,
-    degree: int | None = None,
-    risk: str = "auto",
-    test_samples: int | None = None,
-    device: str = "cpu",
-    dtype: str = "float64",
-    companions: bool = False,
+    rng: Seed = 0,
+    throw: bool = True,
+    **options: Any,
 ) -> Simulation:
     """Repeat a problem `seeds` times and estimate the errors of each model.
 
-    Raises if a model cannot be computed. The models share all random numbers, so that their
-    differences are paired. risk : "exact" (no test set), "sampled" (on `test_samples` samples,
-    5·m by default), or "auto": exact where it is known. device, dtype : where the large arrays
-    live and in which precision, as `compare.device` and `compare.dtype` of a spec. companions :
-    correct the means by companions of the teacher, as `compare.companions`: smaller error bars.
+    The models share all random numbers, so that their differences are paired.
+
+    rng : root of all random numbers: an int, a SeedSequence or a Generator
+    throw : raise where a model cannot be computed; else its rows have the status "failed"
+    options : further keys of the table [compare]: degree, risk ("exact", "sampled" on
+        `test_samples` samples, or "auto": exact where it is known), device, dtype,
+        control_variates (True: means corrected, smaller error bars)
     """
+    models = (models,) if isinstance(models, str) else tuple(models)
     for name in models:
         if name not in SIMULATED:
             raise SpecError.of(
-                "models",
-                name,
-                f"must be from {', '.join(SIMULATED)}",
+                "models", name, f"must be from {', '.join(SIMULATED)}",
                 did_you_mean(name, SIMULATED),
-            )
-    if isinstance(models, str):
-        models = (models,)
-    root = int(rng.integers(2**63 - 1)) if isinstance(rng, np.random.Generator) else int(rng)
-    compare = Compare(
-        models=tuple(models), seeds=seeds, seed=root,
-        degree="auto" if degree is None else degree, risk=risk, test_samples=test_samples,
-        device=device, dtype=dtype, companions=companions,
-    )  # fmt: skip
+            )  # fmt: skip
+    compare = Compare(models=models, seeds=seeds, seed=root_seed(rng), **options)
     point = Point({}, problem, compare)
-    asked = (*models, *(CONTROLS if compare.companions is True else ()))
-    results, pool = Results("simulation"), Pool()
+    rows: list[Row] = []
+    pool = Pool()
     for seed in range(seeds):
-        rows = run_group([point], asked, seed, pool=pool)
-        for row in rows:
-            if row.status != "ok":
+        rows += run_group([point], models, seed, None, pool, compare.control_variates is True)
+        for row in rows[-len(models) :]:
+            if throw and row.status != "ok":
                 raise AssumptionError(f"{row.model}: {row.error}")
-        results.rows += rows
-    return Simulation(results)
+    return Simulation(Results("simulation", tuple(rows)))

@@ -54,7 +54,7 @@ def spec(tmp_path_factory):
 @pytest.fixture(scope="module")
 def quiet(spec):
     """What an undisturbed run in this process stores."""
-    og.run(spec, spec.parent / "quiet", workers=1)
+    og.run(spec, spec.parent / "quiet", og.Local(1))
     rows = content(spec.parent / "quiet")
     assert len(rows) == ROWS
     return rows

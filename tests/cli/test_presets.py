@@ -5,6 +5,7 @@ import pytest
 from onegrad.cli.commands import report_spectra
 from onegrad.cli.tables import results_table, verdict_table
 from onegrad.figures.draw import save_figure_of
+from onegrad.runs.engines import Local
 from onegrad.runs.run import run_experiment
 from onegrad.specs.experiment import Experiment, preset_names, preset_path
 from tests.images import needs_fashion_mnist
@@ -24,7 +25,7 @@ def test_preset_runs_quickly(name, changes, tmp_path, capsys):
         report_spectra(experiment, tmp_path, as_json=False)
         assert "spike" in capsys.readouterr().out
     else:
-        results = run_experiment(experiment, tmp_path, workers=1)
+        results = run_experiment(experiment, tmp_path, Local(1))
         failed = {(row.model, row.error) for row in results.rows if row.status != "ok"}
         assert not failed
         assert len(results.summaries()) == len(experiment.points) * len(experiment.compare.models)

@@ -13,18 +13,18 @@ from onegrad.compute import backend as backends
 from onegrad.compute.backend import NUMPY, Backend, get_backend, host
 from onegrad.errors import ConvergenceError, SpecError
 from onegrad.gaussian.activation import Activation, names
+from onegrad.memory import check_memory
 from onegrad.models import MODELS, SIMULATED
-from onegrad.models.exact_risk import exact_risk
-from onegrad.models.memory import check_memory
+from onegrad.models.base import exact_risk
 from onegrad.network import readout
 from onegrad.network.readout import RidgeSolver
 from onegrad.network.trial import Draw, Reuse, Trial
 from onegrad.randomness import Streams
 from onegrad.risk.sampled import sampled_risk
 from onegrad.runs.run import simulate_experiment
-from onegrad.runs.store import point_hash
 from onegrad.simulation import group_points, run_group
 from onegrad.specs.experiment import Experiment
+from tests.keys import key_of
 
 DIM, SAMPLES, NARROW, WIDE = 40, 60, 30, 90
 TORCH = get_backend("torch")
@@ -184,7 +184,7 @@ def test_the_device_of_a_spec():
         assert row.test_error == pytest.approx(other.test_error, rel=1e-9)
         assert row.train_objective == pytest.approx(other.train_objective, rel=1e-9)
     # rows of one device are rows of another, as they are of another machine
-    assert point_hash(here.points[0]) == point_hash(there.points[0])
+    assert key_of(here.points[0]) == key_of(there.points[0])
 
 
 def test_points_of_different_devices_or_seeds_share_no_draw():
@@ -323,4 +323,4 @@ def test_without_refinement_single_precision_is_off(monkeypatch):
 
 
 def test_precisions_are_stored_apart():
-    assert point_hash(experiment().points[0]) != point_hash(experiment(dtype="float32").points[0])
+    assert key_of(experiment().points[0]) != key_of(experiment(dtype="float32").points[0])

@@ -12,8 +12,8 @@ from onegrad.data import DATA_MODELS
 from onegrad.data.base import DataModel, DataNodes
 from onegrad.data.population import Batch, Population
 from onegrad.declared import Count
-from onegrad.runs.store import point_hash
 from onegrad.specs.experiment import Compare, Point
+from tests.keys import key_of
 
 ROOT = Path(og.__file__).parent
 SIZES = {"network": {"width": 30, "activation": "tanh"}, "training": {"samples": 40, "rate": 2.0}}
@@ -108,7 +108,7 @@ def test_models_of_ones_own_keep_the_rules():
 
 def test_a_store_tells_models_of_ones_own_apart():
     problems = [og.Problem(data=Stripes(dim=12, count=c), **SIZES) for c in (300, 301, 300)]
-    first, other, again = (point_hash(Point({}, p, Compare())) for p in problems)
+    first, other, again = (key_of(Point({}, p, Compare())) for p in problems)
     assert first == again != other
 
 

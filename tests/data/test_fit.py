@@ -8,8 +8,8 @@ from onegrad.data.fit import fit_mixture
 from onegrad.data.mixture import Mixture
 from onegrad.errors import AssumptionError, SpecError
 from onegrad.problem import Problem
-from onegrad.runs.store import point_hash
 from onegrad.specs.experiment import Compare, Point
+from tests.keys import key_of
 
 rng = np.random.default_rng
 
@@ -86,7 +86,7 @@ def test_a_fit_is_a_problem_like_any_other():
     other = fit_mixture(x[:2000], 1.0 - 2.0 * c[:2000])
     compare = Compare(models=("network",))
     moved = problem.model_copy(update={"data": other.mixture})
-    assert point_hash(Point({}, problem, compare)) != point_hash(Point({}, moved, compare))
+    assert key_of(Point({}, problem, compare)) != key_of(Point({}, moved, compare))
 
 
 def test_refusals():

@@ -18,9 +18,9 @@ from onegrad.errors import SpecError
 from onegrad.network.trial import Draw
 from onegrad.problem import Problem
 from onegrad.randomness import Streams
-from onegrad.runs.store import point_hash
 from onegrad.specs.experiment import Experiment, Point, preset_groups
 from tests.images import needs_fashion_mnist
+from tests.keys import key_of
 
 rng = np.random.default_rng
 
@@ -220,9 +220,9 @@ def test_where_the_images_lie_does_not_change_a_stored_point(tmp_path):
         (tmp_path / name).write_bytes(b"")
     here = Experiment.read(tables).points[0]
     moved = {**tables, "data": {"model": "fashion-mnist", "path": str(tmp_path)}}
-    assert point_hash(here) == point_hash(Experiment.read(moved).points[0])
+    assert key_of(here) == key_of(Experiment.read(moved).points[0])
     other = {**tables, "data": {"model": "fashion-mnist", "classes": [0, 2]}}
-    assert point_hash(here) != point_hash(Experiment.read(other).points[0])
+    assert key_of(here) != key_of(Experiment.read(other).points[0])
 
 
 # --- Fashion-MNIST ----------------------------------------------------------------------

@@ -128,8 +128,8 @@ def test_a_stored_run_of_lists_that_advance_together(tmp_path):
     assert all(row["seeds"] == 2 for row in stored["rows"])
 
 
-def test_a_stored_run_with_companions_shows_what_the_run_said(tmp_path):
-    compare = {"models": ["network"], "seeds": 9, "companions": True}
+def test_a_stored_run_with_control_variates_shows_what_the_run_said(tmp_path):
+    compare = {"models": ["network"], "seeds": 9, "control_variates": True}
     results = run_experiment(Experiment.from_tables(MIXTURE | {"compare": compare}), tmp_path)
     stored = open_stored(tmp_path)
     (row,), (summary,) = stored["rows"], results.summaries()
@@ -350,7 +350,7 @@ def test_a_folder_without_a_run_is_explained(tmp_path):
     with pytest.raises(SpecError, match=r"holds no results\.sqlite"):
         open_stored(tmp_path)
     (tmp_path / "results.sqlite").write_bytes(b"not a data base at all" * 100)
-    with pytest.raises(OnegradError, match="cannot be read"):
+    with pytest.raises(OnegradError, match="cannot be used"):
         open_stored(tmp_path)
 
 

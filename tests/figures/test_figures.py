@@ -43,7 +43,13 @@ def error_of(point, model, seed):
 def made(**changes):
     experiment = Experiment.read(SPEC | changes)
     rows = [
-        Row(p.settings, model, seed, *[error_of(p.settings, model, seed) * f for f in (1, 0.5, 2)])
+        Row(
+            p.settings,
+            model,
+            seed,
+            *[error_of(p.settings, model, seed) * f for f in (1, 0.5, 2)],
+            number=p.number,
+        )
         for p in experiment.points
         for model in experiment.compare.models
         for seed in range(1 if model == "theory" else 4)
@@ -116,12 +122,12 @@ def test_every_kind_writes_png_pdf_and_its_numbers(kind, tmp_path):
 
 def test_curves_draw_the_models_asked_for_and_hide_what_advances_with_the_axis():
     together = {"data.dim": [30, 40, 50], "training.samples": [40, 50, 60]}
-    sweep = {"network.activation": ["relu", "tanh"], "together": together}
+    sweep = {"network.activation": ["relu", "tanh"], "zip": together}
     experiment = Experiment.read(
         SPEC | {"sweep": sweep, "figure": {"models": ["network", "theory"]}}
     )
     rows = [
-        Row(p.settings, model, seed, 1.0, 0.5, 2.0)
+        Row(p.settings, model, seed, 1.0, 0.5, 2.0, number=p.number)
         for p in experiment.points for model in MODELS for seed in range(2)
     ]  # fmt: skip
     figure = draw_curves(experiment, Results("made", rows))
@@ -145,7 +151,11 @@ def test_the_caption_states_sizes_ridge_and_seeds_as_they_are():
 
 def test_quick_is_said_on_the_figure_and_in_the_table():
     experiment = Experiment.read(SPEC, quick=True)
-    rows = [Row(p.settings, m, 0, 1.0, 1.0, 1.0) for p in experiment.points for m in MODELS]
+    rows = [
+        Row(p.settings, m, 0, 1.0, 1.0, 1.0, number=p.number)
+        for p in experiment.points
+        for m in MODELS
+    ]
     results = Results(experiment.name, rows)
     assert "quick" in draw_map(experiment, results).get_suptitle()
     assert "quick" in str(results_table(experiment, results).title)
@@ -155,8 +165,9 @@ def test_quick_is_said_on_the_figure_and_in_the_table():
 
 
 def pair(point, network, other, model="hermite"):
-    rows = [Row(point, "network", s, v, v) for s, v in enumerate(network)]
-    return rows + [Row(point, model, s, v, v) for s, v in enumerate(other)]
+    number = point.get("a.x", 0)
+    rows = [Row(point, "network", s, v, v, number=number) for s, v in enumerate(network)]
+    return rows + [Row(point, model, s, v, v, number=number) for s, v in enumerate(other)]
 
 
 def test_the_verdict_names_the_largest_deviation_and_the_surest():
@@ -184,8 +195,8 @@ def test_theories_are_measured_by_the_noise_of_the_network():
 
 def test_the_verdict_passes_over_what_failed_or_cannot_be_compared():
     rows = pair({"a.x": 1}, [1.0, 1.1], [2.0, 2.2])
-    rows.append(Row({"a.x": 2}, "hermite", 0, 5.0, 5.0))  # no network there
-    rows.append(Row({"a.x": 1}, "spiked", 0, status="failed", error="no"))
+    rows.append(Row({"a.x": 2}, "hermite", 0, 5.0, 5.0, number=2))  # no network there
+    rows.append(Row({"a.x": 1}, "spiked", 0, status="failed", error="no", number=1))
     found = verdicts(Results("made", rows))
     assert [(v.model, v.points) for v in found] == [("hermite", 1)] * 2
     only = verdicts(Results("made", pair({}, [1.0], [1.1])))

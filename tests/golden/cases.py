@@ -161,10 +161,10 @@ SIMULATED: dict[str, Spec] = {
     "torch-float32": {**_run(MIXTURE, ["network", "hermite"], network={"activation": "tanh"},
                              compare={"device": "torch", "dtype": "float32"}), "rtol": 1e-5},
     # --- many repetitions, many points ---
-    "companions": _run(MIXTURE, ["network", "hermite"], labels={"noise": 0.1},
-                       compare={"companions": True, "seeds": 10}),
-    "companions-isotropic": _run(ISOTROPIC, ["network", "random-features"],
-                                 compare={"companions": True, "seeds": 9}),
+    "control-variates": _run(MIXTURE, ["network", "hermite"], labels={"noise": 0.1},
+                       compare={"control_variates": True, "seeds": 10}),
+    "control-variates-isotropic": _run(ISOTROPIC, ["network", "random-features"],
+                                 compare={"control_variates": True, "seeds": 9}),
     "sweep-shared-draws": _run(
         MIXTURE, ["network", "hermite", "random-features"], scaling=BOTH, data={"spread": 6.0},
         training={"rate": 4.0}, compare={"degree": 2},
@@ -183,13 +183,13 @@ SIMULATED: dict[str, Spec] = {
     ),
     "seeds-auto-plain": _run(
         ISOTROPIC, ["network"], compare={"seeds": "auto", "precision": 0.08, "most_seeds": 20,
-                                         "companions": False},
+                                         "control_variates": False},
     ),
     "simulate": {"what": "simulate", "spec": changed(MIXTURE, compare={"models": None}),
                  "options": {"models": ["network", "gaussian"], "seeds": 2, "rng": 5}},
-    "simulate-companions": {
+    "simulate-control-variates": {
         "what": "simulate", "spec": changed(ISOTROPIC, compare={"models": None}),
-        "options": {"models": ["network", "hermite"], "seeds": 9, "companions": True,
+        "options": {"models": ["network", "hermite"], "seeds": 9, "control_variates": True,
                     "degree": 3, "risk": "exact"},
     },
     "simulate-fitted-mixture": {

@@ -28,7 +28,7 @@ def run_spec(tables: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, An
     import onegrad as og
 
     with tempfile.TemporaryDirectory() as out:
-        results = og.run(tables, out, workers=1)
+        results = og.run(tables, out, og.Local(1))
     return [vars(row) for row in results.rows], results.as_json()
 
 
@@ -50,18 +50,18 @@ def predict_problems(
     if single:
         try:
             answers: list[Any] = [og.predict(wanted[0], **options)]
-        except (og.AssumptionError, og.ConvergenceError) as refusal:
-            answers = [refusal]
+        except (og.AssumptionError, og.ConvergenceError):
+            answers = [None]
     else:
         answers = list(og.predict_curve(wanted, **options))
     said: list[dict[str, Any] | None] = []
     for answer in answers:
-        if isinstance(answer, Exception):
+        if answer is None or answer.status == "failed":
             said.append(None)
             continue
         found = {name: getattr(answer, name) for name in ERRORS}
         found["status"], found["error_estimate"] = answer.status, answer.error_estimate
-        for name in ("component_test", "component_train", "classification_error"):
+        for name in ("component_test", "component_train", "misclassification"):
             if getattr(answer, name) is not None:
                 found[name] = getattr(answer, name)
         if answer.solution is not None:
@@ -110,7 +110,7 @@ def activation_values(name: str) -> dict[str, Any]:
 def degree_of(tables: dict[str, Any]) -> dict[str, Any]:
     import onegrad as og
 
-    report = og.degree_report(og.Problem.from_spec(tables)).as_json()
+    report = og.degree(og.Problem.from_spec(tables)).as_json()
     report.pop("symbol")
     return report
 
@@ -118,10 +118,9 @@ def degree_of(tables: dict[str, Any]) -> dict[str, Any]:
 def spectrum_of(tables: dict[str, Any]) -> dict[str, Any]:
     """The measured spectrum of one draw, and the limiting one."""
     import onegrad as og
-    from onegrad.spectra import limiting_spectrum, spectrum_report
 
     problem = og.Problem.from_spec(tables)
-    report, limit = spectrum_report(problem, seed=2), limiting_spectrum(problem)
+    report, limit = og.spectrum(problem, 2), og.limiting_spectrum(problem)
     names = ("singular_values", "hermite_cosines", "power_cosines", "teacher_cosines", "edge")
     bulks = {"weights": limit.weight_bulk, "features": limit.feature_bulk}
     return {
@@ -198,6 +197,9 @@ def _of_rows(rows: list[dict[str, Any]], said: dict[str, Any]) -> Numbers:
         name = f"{_at(row['point'])}{row['model']} seed {row['seed']}"
         found[f"{name} status"] = _STATUS[row["status"]]
         found |= {f"{name} {error}": row[error] for error in ERRORS}
+        for which, control in zip(("teacher", "norm"), row["controls"], strict=False):
+            name = f"{_at(row['point'])}control {which} seed {row['seed']}"
+            found |= {f"{name} {error}": getattr(control, error) for error in ERRORS}
     dropped = ("point", "model", "seconds", "error")
     for row in said["rows"]:
         own = {key: value for key, value in row.items() if key not in dropped}

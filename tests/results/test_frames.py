@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from onegrad import load
+from onegrad import load_results
 from onegrad.errors import OnegradError, SpecError
 from onegrad.results.rows import Results, Row
+from onegrad.runs.engines import Local
 from onegrad.runs.run import run_experiment
 from onegrad.runs.store import Store
 from onegrad.specs.experiment import Experiment
@@ -37,9 +38,9 @@ def made(points, models=("network", "theory"), seeds=3):
         for j, model in enumerate(models):
             for seed in range(1 if model == "theory" else seeds):
                 value = 100.0 * i + 10 * j + seed
-                rows.append(Row(point, model, seed, value, value / 2, value / 4, 0.1))
+                rows.append(Row(point, model, seed, value, value / 2, value / 4, 0.1, number=i))
     random.Random(0).shuffle(rows)
-    return Results("made", rows)
+    return Results("made", tuple(rows))
 
 
 def test_every_number_stands_where_its_labels_say():
@@ -78,7 +79,7 @@ def test_a_grid_with_a_hole_and_failed_rows_loses_nothing():
     points = [{"a.x": x, "a.y": y} for x in (1, 2) for y in (1, 2)][:3]
     results = made(points, seeds=2)
     failed = Row(points[0], "hermite", 0, status="failed", error="no")
-    results.rows.append(failed)
+    results = Results(results.name, (*results.rows, failed))
     data = results.to_xarray()
     assert data.sizes["point"] == 3
     assert int(data.test_error.notnull().sum()) == len(results.rows) - 1
@@ -101,13 +102,13 @@ def test_no_sweep_has_model_and_seed_alone():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("run")
-    run_experiment(Experiment.read(SPEC), out, workers=1)
+    run_experiment(Experiment.read(SPEC), out, Local(1))
     return out
 
 
 def test_a_folder_is_loaded_without_its_spec(folder):
-    wanted = run_experiment(Experiment.read(SPEC), folder, workers=1)
-    loaded = load(folder)
+    wanted = run_experiment(Experiment.read(SPEC), folder, Local(1))
+    loaded = load_results(folder)
     assert loaded.to_xarray()["training.ridge"].values.tolist() == [1e-3, 1e-2, 1e-1]
 
     def numbers(results):
@@ -120,13 +121,13 @@ def test_a_folder_is_loaded_without_its_spec(folder):
 
 def test_what_is_no_folder_of_results_is_not_made_one(tmp_path):
     with pytest.raises(OnegradError, match="no folder of results"):
-        load(tmp_path / "nowhere")
+        load_results(tmp_path / "nowhere")
     assert not (tmp_path / "nowhere").exists()
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "nc"])
 def test_files_hold_every_row(folder, tmp_path, suffix):
-    results = load(folder)
+    results = load_results(folder)
     path = results.export(tmp_path / "deep" / f"rows.{suffix}")
     if suffix == "nc":
         with xr.open_dataset(path, engine="h5netcdf") as read:
@@ -147,7 +148,7 @@ def test_zipped_lists_and_texts_survive_netcdf(tmp_path):
 
 
 def test_csv_needs_no_extra_and_the_others_say_which(folder, tmp_path, monkeypatch):
-    results = load(folder)
+    results = load_results(folder)
     real = builtins.__import__
 
     def without(name, *rest, **more):
@@ -191,7 +192,7 @@ def test_a_hundred_thousand_stored_rows_load_in_time(tmp_path):
     )
     store.close()
     start = time.process_time()
-    data = load(tmp_path).to_xarray()
+    data = load_results(tmp_path).to_xarray()
     seconds = time.process_time() - start
     assert dict(data.sizes) == {"scaling.weighting": 25, "scaling.strength": 10, "model": 4,
                                 "seed": 100}  # fmt: skip

@@ -7,16 +7,17 @@ import time
 import numpy as np
 import pytest
 
+from onegrad.data.instance import Instance
 from onegrad.data.population import Population
 from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.gaussian.activation import Activation, get_activation, hermite_activation
 from onegrad.gaussian.pair_moments import expand, pair_moments
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.models import MODELS, SIMULATED
-from onegrad.models.exact_risk import describe, exact_risk
+from onegrad.models.base import exact_risk
 from onegrad.network.gram import Grams
 from onegrad.network.trial import Inputs, Trial
-from onegrad.problem import Instance, Problem
+from onegrad.problem import Problem
 from onegrad.randomness import Streams
 from onegrad.risk import pairs, series
 from onegrad.risk.exact import predictor_risk
@@ -189,7 +190,7 @@ def test_forgetting_the_remainder_of_the_polynomial_fails_the_comparison():
     trial = Trial(problem("isotropic"), Streams(11, 0), degree=1)
     fitted = MODELS["hermite"].fit(trial)
     mean, error = sampled(trial, {"hermite": fitted}, 20_000)["hermite"]
-    predictor = describe(trial, fitted)
+    predictor = fitted.predictor(trial)
     assert agrees(predictor_risk(trial, predictor), mean, error)
     without = dataclasses.replace(predictor, noise=0.0)
     assert not agrees(predictor_risk(trial, without), mean, error)

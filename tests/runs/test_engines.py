@@ -14,7 +14,16 @@ from threadpoolctl import threadpool_limits
 import onegrad as og
 from onegrad.compute import threads
 from onegrad.errors import SpecError
-from onegrad.runs.engines import EngineError, cluster, local, open_engine, work
+from onegrad.runs.engines import (
+    Dask,
+    EngineError,
+    Local,
+    cluster,
+    engine_of,
+    local,
+    open_engine,
+    work,
+)
 from onegrad.runs.run import run_experiment, simulate_experiment
 from onegrad.runs.schedule import Schedule
 from onegrad.simulation import run_group
@@ -53,14 +62,14 @@ def own_activation():
 @pytest.fixture
 def kept_futures(monkeypatch):
     """How many results a dask cluster still held when it was closed."""
-    kept, close = [], cluster.Cluster.close
+    kept, close = [], cluster.DaskEngine.close
 
     def closing(self):
         gc.collect()
         kept.append(len(self._client.futures))
         close(self)
 
-    monkeypatch.setattr(cluster.Cluster, "close", closing)
+    monkeypatch.setattr(cluster.DaskEngine, "close", closing)
     return kept
 
 
@@ -69,8 +78,8 @@ def test_same_bits_from_every_engine(tmp_path, own_activation, engine, kept_futu
     spec = experiment(
         sweep={"network.activation": ["relu", "bent"], "training.ridge": [1e-4, 1e-3, 1e-2]}
     )
-    here = run_experiment(spec, tmp_path / "here", workers=1)
-    there = run_experiment(spec, tmp_path / "there", engine=engine, workers=2)
+    here = run_experiment(spec, tmp_path / "here", Local(1))
+    there = run_experiment(spec, tmp_path / "there", engine_of(engine, 2))
     assert numbers(here) == numbers(there)
     assert {row.status for row in here.rows} == {"ok"}
     assert len(here.rows) == 6 * (2 * 3 + 1)
@@ -80,9 +89,9 @@ def test_same_bits_from_every_engine(tmp_path, own_activation, engine, kept_futu
 def test_workers_are_used_when_asked_for(tmp_path, monkeypatch):
     """Negative control of the test above: the work did leave this process."""
     monkeypatch.setattr(local, "work", None)
-    assert len(run_experiment(experiment(), tmp_path, workers=2).rows) == 6 * 7
+    assert len(run_experiment(experiment(), tmp_path, Local(2)).rows) == 6 * 7
     with pytest.raises(TypeError):
-        run_experiment(experiment(), tmp_path / "here", workers=1)
+        run_experiment(experiment(), tmp_path / "here", Local(1))
 
 
 def test_little_work_stays_in_this_process(tmp_path, monkeypatch):
@@ -104,13 +113,13 @@ def test_bookkeeping_is_cheap(tmp_path):
     for seed in range(200):
         run_group(spec.points, ["linear"], seed)
     middle = time.process_time()
-    run_experiment(spec, tmp_path, workers=1)
+    run_experiment(spec, tmp_path, Local(1))
     assert (time.process_time() - middle) - (middle - start) < 200 * 0.05 * 0.05
 
 
 def test_jobs_of_short_units_are_longer():
     """Sent together while many are left, one by one at the end; never before they were timed."""
-    engine = open_engine(experiment(), workers=1)
+    engine = open_engine(experiment(), Local(1))
     assert engine.job_size(1000) == 1
     engine._each = 0.01
     assert [engine.job_size(left) for left in (1000, 10, 6, 1)] == [5, 5, 3, 1]
@@ -135,8 +144,8 @@ def test_threads_follow_from_the_size_alone():
         for n in (40, 30_000)
     )
     with threadpool_limits(limits=2, user_api="blas"):
-        assert threads.threads_for(small.points[0].problem) == 1
-        assert threads.threads_for(large.points[0].problem) == 2
+        assert threads.threads_for(small.points[0].problem.operations) == 1
+        assert threads.threads_for(large.points[0].problem.operations) == 2
 
 
 @pytest.mark.slow
@@ -153,9 +162,9 @@ def test_a_large_problem_has_the_same_bits_wherever_it_runs(tmp_path, monkeypatc
     )
     with threadpool_limits(limits=2, user_api="blas"):
         assert Schedule(spec).next().threads == 2
-        here = run_experiment(spec, tmp_path / "here", workers=1)
-        more = run_experiment(spec, tmp_path / "more", workers=2)
-        dask = run_experiment(spec, tmp_path / "dask", engine="dask", workers=2)
+        here = run_experiment(spec, tmp_path / "here", Local(1))
+        more = run_experiment(spec, tmp_path / "more", Local(2))
+        dask = run_experiment(spec, tmp_path / "dask", Dask(Local(2)))
     assert numbers(here) == numbers(more) == numbers(dask)
     # negative control: the number of threads does show in the last bits
     one = [run_group(spec.points, spec.compare.models, seed, threads=1) for seed in range(2)]
@@ -179,9 +188,9 @@ def test_a_failure_is_tried_once_more_and_leaves_no_trace(tmp_path, monkeypatch)
             raise MemoryError("not now")
         return original(points, models, seed, *rest)
 
-    expected = numbers(run_experiment(experiment(), tmp_path / "good", workers=1))
+    expected = numbers(run_experiment(experiment(), tmp_path / "good", Local(1)))
     monkeypatch.setattr(work, "run_group", unreliable)
-    assert numbers(run_experiment(experiment(), tmp_path / "bad", workers=1)) == expected
+    assert numbers(run_experiment(experiment(), tmp_path / "bad", Local(1))) == expected
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -196,7 +205,7 @@ def test_what_fails_twice_is_recorded_and_the_run_goes_on(tmp_path, workers):
         sweep={"network.activation": ["relu", "broken"], "training.ridge": [1e-4, 1e-3, 1e-2]},
         compare={"models": ["network", "hermite", "linear", "random-features"], "seeds": 2},
     )
-    results = run_experiment(spec, tmp_path / "both", workers=workers)
+    results = run_experiment(spec, tmp_path / "both", Local(workers))
     assert len(results.rows) == 6 * 4 * 2
     failed = [row for row in results.rows if row.status != "ok"]
     assert {(row.point["network.activation"], row.model) for row in failed} == {
@@ -205,7 +214,7 @@ def test_what_fails_twice_is_recorded_and_the_run_goes_on(tmp_path, workers):
     assert {row.error for row in failed} == {"ZeroDivisionError: half way through"}
     alone = experiment(sweep={"training.ridge": [1e-4, 1e-3, 1e-2]}, compare=dict(spec.compare))
     good = [row for row in results.rows if row.point["network.activation"] == "relu"]
-    expected = run_experiment(alone, tmp_path / "alone", workers=1).rows
+    expected = run_experiment(alone, tmp_path / "alone", Local(1)).rows
     assert [r.test_error for r in good] == [r.test_error for r in expected]
 
 
@@ -223,7 +232,7 @@ def test_a_unit_that_kills_its_worker_is_found_and_recorded(tmp_path):
         sweep={"network.activation": ["relu", "deadly"]},
         compare={"models": ["network"], "seeds": 1},
     )
-    good, bad = run_experiment(spec, tmp_path, workers=2).rows
+    good, bad = run_experiment(spec, tmp_path, Local(2)).rows
     assert (good.status, bad.status) == ("ok", "failed")
     assert "died" in bad.error
 
@@ -231,15 +240,15 @@ def test_a_unit_that_kills_its_worker_is_found_and_recorded(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"engine": "dsak"}, ["engine", "dsak", "local, dask"]),
+        ({"name": "dsak"}, ["engine", "dsak", "local, dask"]),
         ({"workers": 0}, ["workers", "0", "from 1"]),
-        ({"engine": "local", "scheduler": "tcp://x:1"}, ["scheduler", "dask"]),
+        ({"name": "local", "scheduler": "tcp://x:1"}, ["scheduler", "dask"]),
         ({"scheduler": "tcp://x:1", "workers": 2}, ["workers", "2", "dask worker"]),
     ],
 )
 def test_bad_options_get_advice(options, words):
     with pytest.raises(SpecError) as caught:
-        open_engine(experiment(), **options)
+        engine_of(**options)
     for word in words:
         assert word in str(caught.value)
 
@@ -247,7 +256,7 @@ def test_bad_options_get_advice(options, words):
 def test_no_scheduler_gets_advice(monkeypatch):
     monkeypatch.setattr(cluster, "_CONNECT", 0.5)
     with pytest.raises(EngineError, match="dask scheduler"):
-        open_engine(experiment(), scheduler="tcp://127.0.0.1:9")
+        open_engine(experiment(), Dask("tcp://127.0.0.1:9"))
 
 
 def test_help_stays_light():

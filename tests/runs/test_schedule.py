@@ -6,9 +6,10 @@ import random
 import numpy as np
 import pytest
 
-from onegrad.control_variates import CONTROLS
+from onegrad.control_variates import Control
 from onegrad.errors import SpecError
 from onegrad.results.rows import Estimate, Row
+from onegrad.runs.engines import Local
 from onegrad.runs.run import run_experiment
 from onegrad.runs.schedule import FEWEST_SEEDS, Schedule, interim_analyses, next_count
 from onegrad.specs.experiment import Compare, Experiment
@@ -29,7 +30,7 @@ def experiment(**changes):
 
 
 def finished(schedule, unit, value=0.5):
-    rows = [(i, Row({}, m, unit.seed, value, value, value)) for i, m in unit.cells]
+    rows = [Row({}, m, unit.seed, value, value, value, number=i) for i, m in unit.cells]
     schedule.arrived(unit, rows)
 
 
@@ -49,8 +50,8 @@ def test_seed_by_seed_and_theory_early():
 def test_what_is_stored_is_not_given_out():
     schedule = Schedule(experiment())
     for number in range(4):
-        schedule.stored(number, [Row({}, "network", seed, 0.5) for seed in range(3)])
-    schedule.stored(0, [Row({}, "hermite", 1, 0.5), Row({}, "theory", 0, 0.5)])
+        schedule.stored(Row({}, "network", seed, 0.5, number=number) for seed in range(3))
+    schedule.stored([Row({}, "hermite", 1, 0.5), Row({}, "theory", 0, 0.5)])
     cells = set()
     while (unit := schedule.next()) is not None:
         cells |= {(unit.seed, *cell) for cell in unit.cells}
@@ -132,8 +133,8 @@ def test_controls_save_repetitions_and_keep_the_error_bars_right():
         control = errors(0.3, 5000, mean=0.0, seed=seed)
         rest = errors(0.1, 5000, mean=1.0, seed=10_000 + seed)
         values = {s: rest[s] + control[s] for s in control}
-        given = models(values) | {"companions": control, "teacher-norm": dict.fromkeys(control, 0)}
-        *_, count = interim_analyses(compare, given)
+        both = {s: (c, 0.0) for s, c in control.items()}
+        *_, count = interim_analyses(compare, models(values), both)
         mean, error = Estimate.of(
             [values[s] for s in range(count)], [[control[s] for s in range(count)]]
         )
@@ -161,16 +162,17 @@ def play(spec, seed):
         for i, model in sorted(unit.cells):
             noise = np.random.default_rng([i, unit.seed]).standard_normal()
             value = 1 + (0.1 + 0.1 * i) * noise
-            if model in CONTROLS:  # of mean zero, and of no help
-                value = np.random.default_rng([len(model), i, unit.seed]).standard_normal()
-            rows.append((i, Row({}, model, unit.seed, value)))
+            # control variates of mean zero, and of no help
+            c, d = np.random.default_rng([9, i, unit.seed]).standard_normal(2)
+            controls = (Control(c, c, c), Control(d, d, d))
+            rows.append(Row({}, model, unit.seed, value, controls=controls, number=i))
             asked.append((i, model, unit.seed, unit.points))
         schedule.arrived(unit, rows)
 
 
 def test_rounds_do_not_depend_on_who_came_first():
     spec = experiment(compare=AUTO)
-    assert spec.repeated == ("network", "hermite", *CONTROLS)
+    assert spec.controlled
     first, schedule = play(spec, 0)
     for seed in range(1, 6):
         assert play(spec, seed)[0] == first
@@ -178,33 +180,35 @@ def test_rounds_do_not_depend_on_who_came_first():
     assert counts[0] < counts[3]
     for i, count in counts.items():
         *_, replayed = interim_analyses(
-            spec.compare, {m: schedule.values[i, m] for m in spec.repeated}
+            spec.compare,
+            {m: schedule.values[i, m] for m in spec.compare.models},
+            schedule.controls[i],
         )
         assert replayed == count >= FEWEST_SEEDS
-    assert schedule.done == schedule.total == len(spec.repeated) * sum(counts.values())
+    assert schedule.done == schedule.total == len(spec.compare.models) * sum(counts.values())
 
 
 def test_read_back_the_same(tmp_path):
     """From a fresh run, a rerun, one with workers, and a store that has more than is asked for."""
     spec = experiment(compare=AUTO)
-    results = run_experiment(spec, tmp_path / "fresh", workers=1)
+    results = run_experiment(spec, tmp_path / "fresh", Local(1))
     seeds = {(str(r.point), r.model): r.seed + 1 for r in results.rows}
     assert len(set(seeds.values())) > 1
     for summary in results.summaries():
         estimate = summary.test_error
         assert estimate.standard_error <= 0.05 * estimate.mean
     rows = [(r.point, r.model, r.seed, r.test_error) for r in results.rows]
-    again = run_experiment(spec, tmp_path / "fresh", workers=1)
-    run_experiment(experiment(compare=AUTO | {"seeds": 60}), tmp_path / "more", workers=1)
-    more = run_experiment(spec, tmp_path / "more", workers=1)
-    workers = run_experiment(spec, tmp_path / "workers", workers=2)
+    again = run_experiment(spec, tmp_path / "fresh", Local(1))
+    run_experiment(experiment(compare=AUTO | {"seeds": 60}), tmp_path / "more", Local(1))
+    more = run_experiment(spec, tmp_path / "more", Local(1))
+    workers = run_experiment(spec, tmp_path / "workers", Local(2))
     for other in (again, more, workers):
         assert [(r.point, r.model, r.seed, r.test_error) for r in other.rows] == rows
 
 
 def test_at_most(tmp_path):
     spec = experiment(compare=AUTO | {"precision": 1e-6, "most_seeds": 11}, sweep={})
-    assert len(run_experiment(spec, tmp_path, workers=1).rows) == len(spec.repeated) * 11
+    assert len(run_experiment(spec, tmp_path, Local(1)).rows) == len(spec.compare.models) * 11
 
 
 @pytest.mark.parametrize("bad", [{"seeds": "many"}, {"precision": 0}, {"most_seeds": 0}])

@@ -3,15 +3,18 @@
 import contextlib
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
+from onegrad.models import MODELS
 from onegrad.results.rows import Row
 from onegrad.runs import store as storing
 from onegrad.runs.engines import work
 from onegrad.runs.run import run_experiment
-from onegrad.runs.store import Store, StoreError, point_hash
+from onegrad.runs.store import Store, StoreError
 from onegrad.specs.experiment import Experiment
+from tests.keys import key_of
 
 SPEC = {
     "name": "small",
@@ -76,7 +79,8 @@ def test_more_points_and_models_add_the_missing_ones(tmp_path, counted):
 def test_a_new_code_version_recomputes_that_model(tmp_path, counted, monkeypatch):
     run_experiment(experiment(), tmp_path)
     counted.clear()
-    monkeypatch.setitem(storing.MODEL_VERSIONS, "hermite", 2)
+    newer = replace(MODELS["hermite"], version=MODELS["hermite"].version + 1)
+    monkeypatch.setitem(MODELS, "hermite", newer)
     run_experiment(experiment(), tmp_path)
     assert {model for _, model, _ in counted} == {"hermite"}
 
@@ -94,11 +98,41 @@ def test_failed_rows_are_tried_again(tmp_path, counted):
 
 def test_the_hash_is_of_the_problem_alone():
     points = experiment().points
-    assert len({point_hash(p) for p in points}) == len(points)
+    assert len({key_of(p) for p in points}) == len(points)
     other = experiment(name="x", figure={"quantities": ["train_error"]}).points
-    assert [point_hash(p) for p in points] == [point_hash(p) for p in other]
+    assert [key_of(p) for p in points] == [key_of(p) for p in other]
     seeded = experiment(compare={"models": ["network"], "seeds": 3, "seed": 1}).points
-    assert point_hash(seeded[0]) != point_hash(points[0])
+    assert key_of(seeded[0]) != key_of(points[0])
+
+
+def test_a_key_has_what_the_model_depends_on_and_nothing_else():
+    first = experiment(compare={"models": ["network"]}).points[0]
+
+    def changed(model, **compare):
+        other = experiment(compare={"models": ["network"], **compare}).points[0]
+        return key_of(other, model) != key_of(first, model)
+
+    for model in ("network", "hermite", "kernel"):
+        assert not changed(model, accuracy=0.001) and not changed(model, seeds=7)
+        assert changed(model, risk="sampled") and changed(model, dtype="float32")
+    assert changed("theory", accuracy=0.001)
+    assert not changed("theory", risk="sampled") and not changed("theory", test_samples=6000)
+    assert changed("hermite", degree=2) and not changed("network", degree=2)
+    # the kernel's risk is always sampled, the others' may be
+    assert changed("kernel", test_samples=6000) and changed("network", test_samples=6000)
+    assert not changed("network", risk="auto")
+
+
+def test_another_test_set_is_another_number(tmp_path, counted):
+    """With risk = "auto", where the risk has to be sampled."""
+    spec = {"models": ["kernel", "theory"], "seeds": 1}
+    run_experiment(experiment(compare=spec | {"test_samples": 400}, sweep={}), tmp_path)
+    counted.clear()
+    again = spec | {"test_samples": 400, "accuracy": 0.1}
+    run_experiment(experiment(compare=again, sweep={}), tmp_path)
+    assert not counted
+    run_experiment(experiment(compare=spec | {"test_samples": 500}, sweep={}), tmp_path)
+    assert {model for _, model, _ in counted} == {"kernel"}
 
 
 @pytest.mark.parametrize("damage", ["garbage", "truncated", "foreign"])

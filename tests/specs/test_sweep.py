@@ -31,7 +31,7 @@ def message(changes=(), quick=False, **tables):
 
 
 def test_lists_advance_together_inside_a_grid():
-    sweep = {"network.activation": ["relu", "tanh"], "together": ZIP}
+    sweep = {"network.activation": ["relu", "tanh"], "zip": ZIP}
     experiment = read(sweep=sweep)
     settings = [tuple(point.settings.values()) for point in experiment.points]
     assert settings == [
@@ -42,25 +42,26 @@ def test_lists_advance_together_inside_a_grid():
     assert [p.problem.samples for p in experiment.points[:4]] == [75, 150, 300, 600]
     assert experiment.zipped == ("data.dim", "training.samples")
     nested = {"data": {"dim": [50, 100]}, "training": {"samples": [60, 70]}}
-    assert len(read(sweep={"together": nested}).points) == 2
+    assert len(read(sweep={"zip": nested}).points) == 2
 
 
 def test_a_value_may_come_again_in_a_list_that_advances_with_another():
     together = {"data.dim": [50, 50, 100], "training.samples": [60, 70, 70]}
-    assert len(read(sweep={"together": together}).points) == 3
+    assert len(read(sweep={"zip": together}).points) == 3
 
 
 @pytest.mark.parametrize(
     "sweep, words",
     [
-        ({"together": {"data.dim": [50, 100], "training.samples": [60, 70, 80]}},
+        ({"zip": {"data.dim": [50, 100], "training.samples": [60, 70, 80]}},
          ["sweep.zip", "data.dim: 2, training.samples: 3", "same number", "Cut them to 2"]),
-        ({"together": {"data.dim": [50, 50], "training.samples": [60, 60]}},
+        ({"zip": {"data.dim": [50, 50], "training.samples": [60, 60]}},
          ["sweep.zip", "each value once"]),
-        ({"together": {"data.dmi": [50, 100]}}, ["sweep.zip.data.dmi", "data.dim"]),
-        ({"together": {"data.dim": 50}}, ["sweep.zip.data.dim", "list"]),
-        ({"together": [1, 2]}, ["sweep.zip", "table"]),
-        ({"data.dim": [50], "together": ZIP}, ["sweep.data.dim", "together"]),
+        ({"zip": {"data.dmi": [50, 100]}}, ["sweep.zip.data.dmi", "data.dim"]),
+        ({"zip": {"data.dim": 50}}, ["sweep.zip.data.dim", "list"]),
+        ({"zip": [1, 2]}, ["sweep.zip", "table"]),
+        ({"together": ZIP}, ["sweep.together", "sweep.zip"]),
+        ({"data.dim": [50], "zip": ZIP}, ["sweep.data.dim", "sweep.zip"]),
         ({"width": [5, 6]}, ["sweep.width", 'Write "network.width"']),
     ],
 )  # fmt: skip
@@ -79,7 +80,7 @@ def test_an_error_in_a_swept_value_names_the_sweep():
     )
     assert message(sweep={"scaling.strength": [0.5, 1.5]}).startswith("sweep.scaling.strength")
     together = {"data.dim": [50, 100], "training.samples": [60, -1]}
-    assert "sweep.zip.training.samples = -1" in message(sweep={"together": together})
+    assert "sweep.zip.training.samples = -1" in message(sweep={"zip": together})
     assert "sweep.data.weights" in message(sweep={"data.weights": [[0.5, 0.5], [0.5, 0.7]]})
 
 
@@ -124,14 +125,14 @@ def test_a_key_set_by_hand_is_no_longer_swept():
 
 
 def test_set_in_lists_that_advance_together():
-    sweep = {"together": ZIP}
+    sweep = {"zip": ZIP}
     lists = ["sweep.zip.data.dim=[20, 30]", "sweep.zip.training.samples=[40, 50]"]
     assert [p.problem.dim for p in read(lists, sweep=sweep).points] == [20, 30]
     assert "sweep.zip.data.dim" in message(["data.dim=40"], sweep=sweep)
 
 
 def test_the_original_is_not_changed():
-    sweep = {"network.width_ratio": [0.5, 1], "together": ZIP}
+    sweep = {"network.width_ratio": [0.5, 1], "zip": ZIP}
     before = repr(SPEC), repr(sweep)
     read(["compare.seeds=2", "network.width=5", "training.ridge=1"], quick=True, sweep=sweep)
     assert (repr(SPEC), repr(sweep)) == before
@@ -193,7 +194,7 @@ def test_quick_makes_nothing_larger_and_set_has_the_last_word():
 
 
 def test_quick_keeps_lists_together_and_takes_the_smallest_sizes():
-    quick = read(quick=True, sweep={"together": ZIP | {"training.ridge": [1, 2, 3, 4]}})
+    quick = read(quick=True, sweep={"zip": ZIP | {"training.ridge": [1, 2, 3, 4]}})
     assert quick.sweep["data.dim"] == (50, 100, 200)
     assert quick.sweep["training.samples"] == (75, 150, 300)
     assert quick.sweep["training.ridge"] == (1, 2, 3)

@@ -19,15 +19,13 @@ from threadpoolctl import threadpool_limits
 from onegrad.bench import plain
 from onegrad.bench.precision import Curve, cost_alone, cost_together, relative_variance
 from onegrad.compute.array_pool import Pool
-from onegrad.control_variates import CONTROLS
-from onegrad.models.memory import peak_bytes
+from onegrad.memory import peak_bytes
 from onegrad.problem import Problem
 from onegrad.simulation import reuse_of, run_group
 from onegrad.specs.experiment import Compare, Point
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid")
 MODELS = ("network", "hermite")
-BOTH = (*MODELS, *CONTROLS)
 TARGET = 0.01  # standard error of the mean test error, relative
 TARGETS = {"1_percent": TARGET, "quarter_percent": TARGET / 4}
 
@@ -45,9 +43,10 @@ def bench_problem(dim: int, width: int, samples: int, activation: str) -> Proble
 
 
 def points(dim: int, width: int, samples: int, activations: Sequence[str]) -> list[Point]:
+    problems = {a: bench_problem(dim, width, samples, a) for a in activations}
     return [
-        Point({"network.activation": a}, bench_problem(dim, width, samples, a), Compare(seeds=1))
-        for a in activations
+        Point({"network.activation": a}, problem, Compare(seeds=1), number)
+        for number, (a, problem) in enumerate(problems.items())
     ]
 
 
@@ -77,8 +76,8 @@ def mean_clock(clocks: Sequence[Clock]) -> Clock:
 def per_seed(dim: int, ratio: float, seeds: int, plain_seeds: int) -> dict[str, Any]:
     """Three activations × (network, Hermite) at one k/m with n = m, on one thread each.
 
-    Ours, ours with companions (`compare.companions`) and the straightforward procedure take
-    turns, so that all meet the same machine. A standard error is bought with companions, as by
+    Ours, ours with control variates and the straightforward procedure take turns, so that all
+    meet the same machine. A standard error is bought with control variates, as by
     `seeds = "auto"`; the plain procedure spends on each curve what that curve needs. Its variance
     is that of the exact risk plus that of its test set, s²/(5m), measured on the test set itself.
     """
@@ -94,16 +93,18 @@ def per_seed(dim: int, ratio: float, seeds: int, plain_seeds: int) -> dict[str, 
     plain_clocks: dict[Curve, list[Clock]] = {}
     test_noise: dict[Curve, list[float]] = {}
     errors: dict[Curve, list[float]] = {}
+    controls: dict[Curve, list[list[float]]] = {}
     with threadpool_limits(limits=1, user_api="blas"):
-        run_group(points(60, 50, 60, ACTIVATIONS), BOTH, 0)  # what is computed only once
+        run_group(points(60, 50, 60, ACTIVATIONS), MODELS, 0, controlled=True)  # first use
         for turn in np.array_split(np.arange(seeds), plain_seeds):
             for seed in turn.tolist():
                 clocks.append(clock(partial(run, group, MODELS, seed))[0])
-                spent, rows = clock(partial(run, group, BOTH, seed))
+                spent, rows = clock(partial(run, group, MODELS, seed, controlled=True))
                 controlled.append(spent)
                 for row in rows:
                     key = (row.point["network.activation"], row.model)
                     errors.setdefault(key, []).append(row.test_error)
+                    controls.setdefault(key, []).append([c.test_error for c in row.controls])
             for a in ACTIVATIONS:
                 for model in MODELS:
                     spent, (_, tested) = clock(partial(plain.repetition, setting, a, model, rng))
@@ -116,18 +117,18 @@ def per_seed(dim: int, ratio: float, seeds: int, plain_seeds: int) -> dict[str, 
     noise = {key: float(np.mean(values)) for key, values in test_noise.items()}
     spread = {key: relative_variance(errors[key]) for key in theirs}
     left = {
-        (a, model): relative_variance(errors[a, model], [errors[a, name] for name in CONTROLS])
-        for a, model in theirs
+        key: relative_variance(errors[key], list(zip(*controls[key], strict=True)))
+        for key in theirs
     }
     total = sum(c.cpu for c in theirs.values())
     result = {
         "n": dim, "m": dim, "k": width, "seeds": seeds, "plain_seeds": plain_seeds,
         "ours_seconds": ours.seconds, "ours_cpu": ours.cpu,
-        "with_companions_cpu": mean_clock(controlled).cpu,
+        "controlled_cpu": mean_clock(controlled).cpu,
         "plain_seconds": sum(c.seconds for c in theirs.values()), "plain_cpu": total,
         "cpu_ratio": total / ours.cpu,
         "spread_percent": 100 * math.sqrt(max(spread.values())),
-        "with_companions_percent": 100 * math.sqrt(max(left.values())),
+        "controlled_percent": 100 * math.sqrt(max(left.values())),
         "test_noise_percent": 100 * math.sqrt(max(noise.values())),
     }  # fmt: skip
     plain_variance = {key: spread[key] + noise[key] for key in theirs}
@@ -143,13 +144,13 @@ def per_seed(dim: int, ratio: float, seeds: int, plain_seeds: int) -> dict[str, 
 
 
 def _measured(group: Sequence[Point], everything: float) -> Callable[[Sequence[str]], float]:
-    """CPU seconds of one seed with companions of some activations, measured on first use."""
+    """CPU seconds of one seed with control variates of some activations, measured on first use."""
     known = {len(group): everything}
 
     def cpu(activations: Sequence[str]) -> float:
         if len(activations) not in known:
             some = [p for p in group if p.settings["network.activation"] in activations]
-            run = partial(run_group, some, BOTH, pool=Pool())
+            run = partial(run_group, some, MODELS, pool=Pool(), controlled=True)
             spent = [clock(partial(run, seed))[0] for seed in (0, 1)]
             known[len(activations)] = mean_clock(spent).cpu
         return known[len(activations)]
@@ -163,8 +164,8 @@ def _difference(
     plain_cpu: dict[Curve, float],
     ours_cpu: float,
 ) -> dict[str, float]:
-    """The same for Hermite model minus network to 1 % of the network's error: no companions are
-    needed where common draws cancel."""
+    """The same for Hermite model minus network to 1 % of the network's error: no control
+    variates are needed where common draws cancel."""
     ours = plain_total = 0.0
     for a in ACTIVATIONS:
         gap = np.subtract(errors[a, "hermite"], errors[a, "network"])

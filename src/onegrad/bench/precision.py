@@ -36,9 +36,8 @@ def cost_together(
     activations
     """
     activations = list(dict.fromkeys(a for a, _ in variances))
-    fitted = len(CONTROLS)
     needed = {
-        a: max(seeds_for(v, target, fitted) for (other, _), v in variances.items() if other == a)
+        a: max(seeds_for(v, target, CONTROLS) for (other, _), v in variances.items() if other == a)
         for a in activations
     }
     total = begun = 0.0

@@ -99,8 +99,8 @@ def _per_seed(report: dict[str, Any]) -> Table:
         )  # fmt: skip
     table.caption = (
         "CPU seconds of a seed, and how many times less of them ours takes: for a seed, for a "
-        "standard error of all six mean test errors (with companions; on either side at least as "
-        'many seeds as "auto" takes), and for that of Hermite model minus network'
+        "standard error of all six mean test errors (with control variates; on either side at "
+        'least as many seeds as "auto" takes), and for that of Hermite model minus network'
     )
     return table
 

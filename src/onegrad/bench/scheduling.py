@@ -12,6 +12,7 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.gaussian.activation import Activation, register_activation
 from onegrad.runs.coordinator import Status
+from onegrad.runs.engines import engine_of
 from onegrad.runs.run import run_experiment
 from onegrad.simulation import run_group
 from onegrad.specs.experiment import Experiment
@@ -67,7 +68,7 @@ def overhead(units: int, engine: str, workers: int) -> dict[str, Any]:
             arrivals.append((time.perf_counter(), time.process_time(), status.computed))
 
     with tempfile.TemporaryDirectory() as folder:
-        run_experiment(spec, folder, note, engine, workers)
+        run_experiment(spec, folder, engine_of(engine, workers), note)
     start_at = next(a for a in arrivals if 3 * a[2] >= units)
     wall, cpu, count = np.subtract(arrivals[-1], start_at).tolist()
     record = {

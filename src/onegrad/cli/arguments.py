@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -40,8 +40,3 @@ FiniteSize = Annotated[
     bool,
     typer.Option("--finite-size", help="count the mean's degrees of freedom (docs/theory.md)"),
 ]
-
-
-def engine_of(engine: str | None, workers: int | None, scheduler: str | None) -> dict[str, Any]:
-    """Where to compute, as run_experiment and simulate_experiment take it."""
-    return {"engine": engine, "workers": workers, "scheduler": scheduler}

@@ -20,10 +20,8 @@ from onegrad.cli.arguments import (
     Set,
     Spec,
     Workers,
-    engine_of,
 )
 from onegrad.cli.output import (
-    default_folder,
     exit_if_all_failed,
     print_failed_rows,
     print_failures,
@@ -59,18 +57,19 @@ def run(
     """The main job: compute, store, print a table, draw a figure."""
     from onegrad.cli.progress import progress_line
     from onegrad.figures.draw import save_figure_of
-    from onegrad.runs.run import run_experiment
+    from onegrad.runs.engines import engine_of
+    from onegrad.runs.run import default_folder, run_experiment
     from onegrad.specs.experiment import Experiment
 
     experiment = Experiment.read(spec, changes or (), quick)
-    folder = out or default_folder(spec, quick)
+    folder = out or default_folder(spec, experiment.name, quick)
     if experiment.figure.draws_spectra:
         report_spectra(experiment, folder, as_json)
         return
     try:
         with progress_line(experiment) as progress:
             where = engine_of(engine, workers, scheduler)
-            results = run_experiment(experiment, folder, progress, **where)
+            results = run_experiment(experiment, folder, where, progress)
     except KeyboardInterrupt:
         print(
             f"onegrad: interrupted. {folder} keeps every row; run the same command again to go on.",
@@ -96,13 +95,14 @@ def simulate(
 ) -> None:
     """Monte Carlo alone: mean and standard error of every model, differences paired by seed."""
     from onegrad.cli.progress import progress_line
+    from onegrad.runs.engines import engine_of
     from onegrad.runs.run import simulate_experiment
     from onegrad.specs.experiment import Experiment
 
     experiment = Experiment.read(spec, changes or ())
     with progress_line(experiment) as progress:
         where = engine_of(engine, workers, scheduler)
-        results = simulate_experiment(experiment, progress, **where)
+        results = simulate_experiment(experiment, where, progress)
     show_results(experiment, results, as_json)
 
 
@@ -167,10 +167,11 @@ def spectrum(
     as_json: Json = False,
 ) -> None:
     """Singular values of weights and features: limiting bulk, spikes, alignments."""
+    from onegrad.runs.run import default_folder
     from onegrad.specs.experiment import Experiment
 
     experiment = Experiment.read(spec, changes or ())
-    report_spectra(experiment, out or default_folder(spec), as_json)
+    report_spectra(experiment, out or default_folder(spec, experiment.name), as_json)
 
 
 @app.command()

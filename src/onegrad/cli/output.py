@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from onegrad.specs.experiment import Experiment
 
 
-def default_folder(spec: str, quick: bool = False) -> Path:
-    return Path("results") / f"{Path(spec).stem}{'-quick' if quick else ''}"
-
-
 def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
     from onegrad.cli.tables import spectrum_text
     from onegrad.figures.histograms import save_spectra

@@ -53,7 +53,9 @@ def results_table(experiment: Experiment, results: Results) -> Table:
     simulated = [s for at in points.values() for s in at.values() if s.seeds]
     counts = sorted({s.seeds for s in simulated})
     seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "no"
-    corrected = ", corrected by companions" * (bool(counts) and all(s.corrected for s in simulated))
+    corrected = ", corrected by control variates" * (
+        bool(counts) and all(s.corrected for s in simulated)
+    )
     table.caption = (
         f"mean ± standard error over {seeds} seeds{corrected}; other models as difference "
         "to the network in percent (± its standard error, paired seed by seed)"

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from onegrad.control_variates import CONTROLS
 from onegrad.errors import SpecError
 from onegrad.explorer.controls import stored_axis
 from onegrad.explorer.work import finite
-from onegrad.results.rows import Results, Row
-from onegrad.runs.store import MODEL_VERSIONS, StoreError
+from onegrad.runs.load import load_points
 from onegrad.specs.experiment import sweepable_keys
 from onegrad.specs.sweep import ZIP
 
@@ -24,30 +20,26 @@ def open_stored(folder: Path) -> dict[str, Any]:
 
     A store keeps points, not sweeps: what differs between the points are the swept keys.
     """
-    path = folder / "results.sqlite"
-    if not path.is_file():
+    if not (folder / "results.sqlite").is_file():
         raise SpecError.of(
             "folder", str(folder), "holds no results.sqlite",
             "Give the --out folder of an `onegrad run`",
         )  # fmt: skip
-    specs, rows = _read(path)
-    if not rows:
+    loaded, points = load_points(folder)
+    if not loaded.rows:
         raise SpecError.of(
             "folder", str(folder), "has no rows yet", "Run `onegrad run` with this --out first"
         )
-    flat = {key: _flat(spec) for key, spec in specs.items()}
-    swept = _differing(list(flat.values()))
-    results = Results(_name(folder))
-    for key, row in rows:
-        point = {name: flat[key].get(name) for name in swept}
-        results.rows.append(Row(point, *row))
-    first = specs[rows[0][0]]
-    tables = {k: v for k, v in first.items() if k != "compute"}
-    models = list(dict.fromkeys(row[0] for _, row in rows if row[0] not in CONTROLS))
-    seeds = 1 + max(row[1] for _, row in rows)
-    tables["compare"] = {"models": models, "seeds": seeds, **first.get("compute", {})}
+    results = replace(loaded, name=_name(folder))
+    tables: dict[str, Any] = {}
+    for key, value in points[0].items():
+        table, _, name = key.partition(".")
+        tables.setdefault(table, {})[name] = value
+    models = list(dict.fromkeys(row.model for row in results.rows))
+    seeds = 1 + max(row.seed for row in results.rows)
+    tables["compare"] = {"models": models, "seeds": seeds, **tables["compare"]}
     known = sweepable_keys()  # two runs in one folder may differ in more
-    sweep = tables["sweep"] = _sweep(list(flat.values()), [key for key in swept if key in known])
+    sweep = tables["sweep"] = _sweep(points, [k for k in results.rows[0].point if k in known])
     lists = {**sweep.get(ZIP, {}), **{k: v for k, v in sweep.items() if k != ZIP}}
     axes = [stored_axis(key, values) for key, values in lists.items()]
     summaries = [summary.as_json() for summary in results.summaries()]
@@ -57,45 +49,6 @@ def open_stored(folder: Path) -> dict[str, Any]:
         "rows": finite(summaries),
         "axes": [axis for axis in axes if axis],
     }
-
-
-def _read(path: Path) -> tuple[dict[str, Any], list[tuple[str, tuple[Any, ...]]]]:
-    # without a journal nobody writes, and SQLite need not leave files of its own beside it
-    writing = path.with_name(path.name + "-wal").exists()
-    uri = f"file:{quote(str(path.resolve()))}?mode=ro{'' if writing else '&immutable=1'}"
-    try:
-        db = sqlite3.connect(uri, uri=True, timeout=10)
-        try:
-            specs = {k: json.loads(text) for k, text in db.execute("SELECT * FROM points")}
-            found = db.execute(
-                "SELECT point, model, seed, test_error, train_error, train_objective, seconds, "
-                "status, error, model_version FROM rows ORDER BY point, model, seed"
-            ).fetchall()
-        finally:
-            db.close()
-    except sqlite3.DatabaseError as error:
-        raise StoreError(f"{path} cannot be read as results of onegrad ({error})") from None
-    nan = float("nan")
-    rows = [
-        (key, (model, seed, *(nan if v is None else v for v in numbers), seconds, status, error))
-        for key, model, seed, *numbers, seconds, status, error, version in found
-        if version == MODEL_VERSIONS.get(model, 1)
-    ]
-    return specs, rows
-
-
-def _flat(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Dotted keys as in a spec, where the store's [compute] is part of [compare]."""
-    return {
-        f"{'compare' if name == 'compute' else name}.{key}": value
-        for name, table in spec.items()
-        for key, value in table.items()
-    }
-
-
-def _differing(points: list[dict[str, Any]]) -> list[str]:
-    keys = dict.fromkeys(key for point in points for key in point)
-    return [key for key in keys if len({json.dumps(p.get(key)) for p in points}) > 1]
 
 
 def _sweep(points: list[dict[str, Any]], swept: list[str]) -> dict[str, Any]:

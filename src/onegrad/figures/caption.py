@@ -22,7 +22,7 @@ def _seeds(results: Results) -> str:
         return "no simulation"
     low, high = min(counts), max(counts)
     text = f"{low} seed{'s' * (low > 1)}" if low == high else f"{low} to {high} seeds"
-    return text + " with companions" * all(s.corrected for s in simulated)
+    return text + " with control variates" * all(s.corrected for s in simulated)
 
 
 def _sizes(experiment: Experiment) -> list[str]:

@@ -89,9 +89,9 @@ def _differences(
     quantity = experiment.figure.quantities[0]
     found = []
     for point in experiment.points:
-        base = groups.get((repr(point.settings), experiment.figure.reference), [])
+        base = groups.get((point.number, experiment.figure.reference), [])
         for model in _models(experiment):
-            rows = groups.get((repr(point.settings), model), [])
+            rows = groups.get((point.number, model), [])
             difference = relative_difference(rows, base, quantity)
             found.append((point.settings, model, difference))
     return found
@@ -117,8 +117,8 @@ def _panels(experiment: Experiment, results: Results, number: Any) -> dict[tuple
             shape = (len(lines), len(columns))
             blank = _Cells(np.full(shape, np.nan), np.full(shape, np.nan))
             cells = panels.setdefault((model, name), blank)
-            rows = groups.get((repr(point.settings), model), [])
-            base = groups.get((repr(point.settings), experiment.figure.reference), [])
+            rows = groups.get((point.number, model), [])
+            base = groups.get((point.number, experiment.figure.reference), [])
             at = (lines.index(point.settings[up]), columns.index(point.settings[across]))
             if rows:
                 cells.values[at], cells.errors[at] = number(rows, base)

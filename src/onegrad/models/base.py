@@ -12,15 +12,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from onegrad.compute.backend import Array, namespace
+import numpy as np
+
+from onegrad.compute.backend import Array, host, namespace
 from onegrad.network.readout import Readout, RidgeSolver
 from onegrad.network.trial import Inputs, Trial
+from onegrad.problem import Problem
+from onegrad.risk.component import Neurons
+from onegrad.risk.exact import ExactRisk, Predictor, predictor_risk
 
 
 class Fitted(Protocol):
     """A trained model. `predict` gives the mean prediction for each sample, and the variance
     that the model's own fresh noise adds to it (the remainder of a Gaussian equivalent).
-    `at_ridge` is the same model with another λ_eff, at the cost of the solution alone."""
+    `at_ridge` is the same model with another λ_eff, at the cost of the solution alone.
+    `predictor` is f as functions of projections of x, for its exact risk; an AssumptionError where
+    that is not known."""
 
     @property
     def readout(self) -> Readout: ...
@@ -28,6 +35,8 @@ class Fitted(Protocol):
     def at_ridge(self, ridge: float) -> Fitted: ...
 
     def predict(self, inputs: Inputs) -> tuple[Array, Array | float]: ...
+
+    def predictor(self, trial: Trial) -> Predictor: ...
 
 
 Fit = Callable[[Trial], Fitted]
@@ -54,6 +63,13 @@ class Model:
     cites : keys of references.bib
     version : of its numbers: raise it when they change, and stored rows are computed again
     polynomial : whether its numbers depend on `compare.degree`
+    sampled : whether its risk always needs a test set
+    products : with which weights it multiplies the inputs
+    initial : whether it asks for the initial weights or the step's samples once the step is made
+    noise : whether it draws m × k numbers of its own
+    double : whether it works in double precision whatever is asked for
+    memory : numbers that it holds while it is fitted, where that is more than features and Gram
+        matrix
     """
 
     name: str
@@ -64,6 +80,12 @@ class Model:
     cites: tuple[str, ...] = ()
     version: int = 1
     polynomial: bool = False
+    sampled: bool = False
+    products: Literal["trained", "initial", "none"] = "trained"
+    initial: bool = False
+    noise: bool = False
+    double: bool = False
+    memory: Callable[[Problem], int] | None = None
 
 
 class FeatureMap(Protocol):
@@ -73,6 +95,10 @@ class FeatureMap(Protocol):
     """
 
     def moments(self, inputs: Inputs) -> tuple[Array, Array | float]: ...
+
+    def predictor(self, trial: Trial, a: Array) -> Predictor:
+        """aᵀφ(x) as functions of projections of x, the features' own noise included."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -93,6 +119,19 @@ class LinearInFeatures:
         a = namespace(mean).astype(self.readout.coefficients, mean.dtype, copy=False)
         extra = variance * float(a @ a) if isinstance(variance, float) else variance @ a**2
         return mean @ a, extra
+
+    def predictor(self, trial: Trial) -> Predictor:
+        return self.features.predictor(trial, host(self.readout.coefficients))
+
+
+def exact_risk(trial: Trial, fitted: Fitted, dtype: np.dtype | None = None) -> ExactRisk:
+    """E(y − f(x))² of a fitted model of this trial, without a test set (`predictor_risk`).
+
+    For isotropic data and mixtures, every activation and label, and every model but the kernel.
+    Raises AssumptionError where it does not apply and ConvergenceError where it is not accurate
+    to 0.1 %: sample the risk then.
+    """
+    return predictor_risk(trial, fitted.predictor(trial), dtype)
 
 
 def fit_features(trial: Trial, features: FeatureMap, noise: str | None = None) -> Fitted:
@@ -124,3 +163,6 @@ class NetworkFeatures:
     def moments(self, inputs: Inputs) -> tuple[Array, float]:
         product, out = inputs.workspace(self.weights)
         return self.trial.problem.activation.into(product, out), 0.0
+
+    def predictor(self, trial: Trial, a: Array) -> Predictor:
+        return Predictor(Neurons(trial.problem.activation, self.weights, a))

@@ -15,6 +15,9 @@ from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.chebyshev import chebyshev_basis, chebyshev_nodes, chebyshev_transform
 from onegrad.models.base import Fitted, Mark, Model, fit_features
 from onegrad.network.trial import Inputs, Trial
+from onegrad.problem import Problem
+from onegrad.risk.component import Neurons
+from onegrad.risk.exact import Predictor
 
 _TABLE = 4096  # shifts in the table of a smoothed activation; linear in between, error < 1e-5
 _SCALES = 7  # Chebyshev nodes in the scale b, which varies little between neurons
@@ -69,6 +72,23 @@ class ConditionalFeatures:
         eps = float(namespace(variance).finfo(variance.dtype).eps)
         variance[variance < 32 * eps * slope] = 0
         return rest, variance
+
+    def predictor(self, trial: Trial, a: Array) -> Predictor:
+        """Its noise has exactly the variance that its mean lacks of σ's."""
+        _check_slope(self.activation, float(np.median(host(self.scales))))
+        return Predictor(Neurons(self.activation, self.weights, a, basis=host(self.basis)))
+
+
+def _check_slope(activation: Activation, scale: float) -> None:
+    """The conditional model takes E σ' from the derivative as given; the series takes E σZ."""
+    given = scale * float(activation.smoothed(0.0, scale).slope)
+    true = float(activation.projections(1, scale)[1])
+    if abs(given - true) > 1e-6 * (1 + abs(true)):
+        raise AssumptionError(
+            f"the derivative of {activation.name} is not that of its values: E σ'(bZ)·b is "
+            f"{given:.4g}, E σ(bZ)Z is {true:.4g}. A function with jumps has no conditional "
+            "Gaussian model of exact risk; use a sampled test set"
+        )
 
 
 def fit_conditional_gaussian(trial: Trial) -> Fitted:
@@ -141,10 +161,18 @@ def _taken(curves: Array, index: np.ndarray) -> Array:
     return xp.reshape(flat, index.shape)
 
 
+def _memory(problem: Problem) -> int:
+    return max(problem.width * problem.dim, 6 * problem.samples * problem.width)
+
+
 MODEL = Model(
     "conditional-gaussian",
     "Gaussian features given the component and the projections on a few directions",
     Mark("^", size=8.5),
     fit=fit_conditional_gaussian,
     cites=("demir2025",),
+    initial=True,
+    noise=True,
+    double=True,
+    memory=_memory,
 )

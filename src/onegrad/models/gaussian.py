@@ -20,4 +20,7 @@ MODEL = Model(
     Mark("v"),
     fit=fit_gaussian,
     cites=("hu2023", "mei2022"),
+    products="initial",
+    initial=True,
+    noise=True,
 )

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from onegrad.compute.backend import Array, pieces
-from onegrad.gaussian.activation import Activation
+from onegrad.gaussian.activation import Activation, hermite_activation
 from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
 from onegrad.models.base import Fitted, Mark, Model, fit_features
 from onegrad.network.trial import Inputs, Trial
+from onegrad.risk.component import Neurons
+from onegrad.risk.exact import Predictor
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,11 @@ class HermiteFeatures:
             hermite_series(self.coefficients, product[rows], out[rows], self.scale)
         return out, self.remainder**2
 
+    def predictor(self, trial: Trial, a: Array) -> Predictor:
+        polynomial = hermite_activation(*(float(c) for c in self.coefficients))
+        neurons = Neurons(polynomial, self.weights, a, self.scale)
+        return Predictor(neurons, noise=self.remainder**2 * float(a @ a))
+
 
 @lru_cache(maxsize=256)
 def _expansion(activation: Activation, degree: int, scale: float) -> tuple[Array, float]:
@@ -62,4 +69,5 @@ MODEL = Model(
     fit=fit_hermite,
     cites=("demir2025",),
     polynomial=True,
+    noise=True,
 )

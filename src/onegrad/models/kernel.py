@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from onegrad.compute.backend import Array, host, namespace
+from onegrad.errors import AssumptionError
 from onegrad.gaussian.pair_moments import pair_moments
 from onegrad.models.base import Fitted, Mark, Model
 from onegrad.network.readout import Readout, fit_dual
 from onegrad.network.trial import Inputs, Trial
+from onegrad.risk.exact import Predictor
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,12 @@ class KernelModel:
     def predict(self, inputs: Inputs) -> tuple[Array, float]:
         gram = _kernel(self.trial, inputs.batch.x, self.trial.train.batch.x)
         return gram @ self.readout.coefficients, 0.0
+
+    def predictor(self, trial: Trial) -> Predictor:
+        raise AssumptionError(
+            "the exact risk is known for models that are linear in their features; for the kernel "
+            "model use a test set"
+        )
 
 
 def _kernel(trial: Trial, left: Array, right: Array) -> Array:
@@ -66,4 +74,7 @@ MODEL = Model(
     Mark("*", size=9.0),
     fit=fit_kernel,
     cites=("cho2009", "williams1998"),
+    sampled=True,
+    products="none",
+    memory=lambda problem: 5 * problem.samples**2,
 )

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from onegrad.compute.backend import Array, namespace
+from onegrad.gaussian.pair_moments import IDENTITY
 from onegrad.models.base import Fitted, LinearInFeatures, Mark, Model
 from onegrad.network.readout import Spectrum
 from onegrad.network.trial import Inputs, Trial
+from onegrad.risk.component import Single
+from onegrad.risk.exact import Predictor
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,9 @@ class LinearFeatures:
         xp = namespace(x)
         x = xp.astype(x, xp.float64, copy=False)
         return xp.concat([xp.ones_like(x[:, :1]), x], axis=1), 0.0
+
+    def predictor(self, trial: Trial, a: Array) -> Predictor:
+        return Predictor(singles=(Single(IDENTITY, a[1:], 1.0),), constant=float(a[0]))
 
 
 def fit_linear(trial: Trial) -> Fitted:
@@ -42,4 +48,5 @@ MODEL = Model(
     "baseline: ridge on (1, x) with its own best ridge",
     Mark("+", filled=True),
     fit=fit_linear,
+    products="none",
 )

@@ -17,4 +17,6 @@ MODEL = Model(
     Mark("x", filled=True, size=6.0),
     fit=fit_random_features,
     cites=("mei2022",),
+    products="initial",
+    initial=True,
 )

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onegrad.compute.backend import Array
+from onegrad.compute.backend import Array, host
 from onegrad.errors import AssumptionError
+from onegrad.gaussian.activation import hermite_activation
+from onegrad.gaussian.polynomials import power_to_hermite
 from onegrad.models.base import Fitted, Mark, Model, fit_features
 from onegrad.network.trial import Inputs, Trial
+from onegrad.risk.component import Neurons, Single
+from onegrad.risk.exact import Predictor
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,14 @@ class SpikedFeatures:
             features += (float(factor) * projection**j)[:, None] * trial.readout**j
         return features, 0.0
 
+    def predictor(self, trial: Trial, a: Array) -> Predictor:
+        j = np.arange(len(self.factors))
+        powers = self.factors * (host(trial.readout)[:, None] ** j).T.dot(a)
+        powers[0] = 0.0
+        learned = hermite_activation(*(powers @ power_to_hermite(len(powers) - 1)).tolist())
+        single = Single(learned, host(self.learned), 1.0)
+        return Predictor(Neurons(trial.problem.activation, trial.weights, a), (single,))
+
 
 def fit_spiked(trial: Trial) -> Fitted:
     """For isotropic data only: with spikes of its own the data have other learned directions."""
@@ -58,4 +70,6 @@ MODEL = Model(
     fit=fit_spiked,
     cites=("moniri2024", "ba2022"),
     polynomial=True,
+    products="initial",
+    initial=True,
 )

@@ -35,12 +35,14 @@ class Reuse:
     products : other models on the products with the trained weights
     initial : the initial weights and the samples of the step, once the step is made
     features : those of a model that was fitted, for other ridges
+    controls : control variates are computed beside the models
     """
 
     layers: bool = True
     products: bool = True
     initial: bool = True
     features: bool = True
+    controls: bool = False
 
 
 class Draw:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onegrad.control_variates import CONTROL_COLUMNS, control_columns
 from onegrad.errors import OnegradError, SpecError
 from onegrad.results.rows import QUANTITIES, Results
 
@@ -27,6 +28,9 @@ def columns(results: Results) -> dict[str, list[Any]]:
     table = {key: labels([row.point.get(key) for row in results.rows]) for key in keys}
     for name in ("model", "seed", *_NUMBERS, "status", "error"):
         table[name] = [getattr(row, name) for row in results.rows]
+    if any(row.controls for row in results.rows):
+        for name in CONTROL_COLUMNS:
+            table[name] = [control_columns(row.controls)[name] for row in results.rows]
     return table
 
 
@@ -77,18 +81,9 @@ def _length(coords: dict[str, Any], dim: str) -> int:
 
 def _points(results: Results) -> tuple[list[dict[str, Any]], np.ndarray]:
     """The distinct points, and which of them each row belongs to."""
-    known: dict[str, int] = {}
-    seen: dict[int, int] = {}  # rows of one point share their settings: spare the repr
-    points: list[dict[str, Any]] = []
-    position = np.empty(len(results.rows), dtype=int)
-    for i, row in enumerate(results.rows):
-        at = seen.get(id(row.point))
-        if at is None:
-            at = seen[id(row.point)] = known.setdefault(repr(row.point), len(points))
-            if at == len(points):
-                points.append(row.point)
-        position[i] = at
-    return points, position
+    points = {row.number: row.point for row in results.rows}
+    at = {number: i for i, number in enumerate(points)}
+    return list(points.values()), np.array([at[row.number] for row in results.rows], dtype=int)
 
 
 def _dimensions(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onegrad.control_variates import CONTROLS
+from onegrad.control_variates import Controls
 from onegrad.models import THEORIES
 from onegrad.results.estimates import Estimate, usable
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 class Row:
     """The errors of one model on one repetition of one point.
 
-    controls : the rows of control variates of the same repetition, where there are any
+    controls : control variates of the repetition, where they were asked for
+    number : of the point in its experiment
     """
 
     point: dict[str, Any]
@@ -32,7 +34,8 @@ class Row:
     seconds: float = 0.0
     status: str = "ok"
     error: str = ""
-    controls: tuple[Row, ...] = ()
+    controls: Controls = ()
+    number: int = 0
 
 
 QUANTITIES = ("test_error", "train_error", "train_objective")
@@ -50,7 +53,7 @@ class Summary:
     test_difference: Estimate  # to the network, relative to it, paired seed by seed
     train_difference: Estimate
     seeds: int
-    corrected: bool  # by companions
+    corrected: bool  # by control variates
     seconds: float
     status: str
     error: str
@@ -75,39 +78,29 @@ def number_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-@dataclass
+@dataclass(frozen=True)
 class Results:
-    """All rows of an experiment, in the order in which they were computed."""
+    """All rows of an experiment, point by point."""
 
     name: str
-    rows: list[Row] = field(default_factory=list)
+    rows: tuple[Row, ...] = ()
 
-    def groups(self) -> dict[tuple[str, str], list[Row]]:
-        """The rows of each (point, model), points by their `repr`; each with its controls."""
-        controls: dict[tuple[str, int], tuple[Row, ...]] = {}
+    def groups(self) -> dict[tuple[int, str], list[Row]]:
+        """The rows of each (number of the point, model)."""
+        groups: dict[tuple[int, str], list[Row]] = {}
         for row in self.rows:
-            if row.model in CONTROLS and row.status == "ok":
-                key = repr(row.point), row.seed
-                controls[key] = (*controls.get(key, ()), row)
-        groups: dict[tuple[str, str], list[Row]] = {}
-        for row in self.rows:
-            if row.model not in CONTROLS:
-                name = repr(row.point)
-                own = controls.get((name, row.seed), ()) if controls else ()
-                if own and row.model not in THEORIES:
-                    row = replace(row, controls=own)
-                groups.setdefault((name, row.model), []).append(row)
+            groups.setdefault((row.number, row.model), []).append(row)
         return groups
 
     def summaries(self) -> list[Summary]:
         groups = self.groups()
         return [self._summary(rows, groups) for rows in groups.values()]
 
-    def _summary(self, rows: list[Row], groups: dict[tuple[str, str], list[Row]]) -> Summary:
+    def _summary(self, rows: list[Row], groups: dict[tuple[int, str], list[Row]]) -> Summary:
         point, model = rows[0].point, rows[0].model
         good = _good(rows)
         failed = [row for row in rows if row.status != "ok"]
-        network = groups.get((repr(point), "network"), [])
+        network = groups.get((rows[0].number, "network"), [])
         estimates = {q: estimate(good, q) for q in QUANTITIES}
         return Summary(
             point,
@@ -151,7 +144,7 @@ class Results:
         return export(self, path)
 
 
-def relative_difference(rows: list[Row], reference: list[Row], quantity: str) -> Estimate:
+def relative_difference(rows: Sequence[Row], reference: Sequence[Row], quantity: str) -> Estimate:
     """Mean of (model − reference) relative to the reference, paired seed by seed where both have
     seeds; theories have none, and only the other side's noise counts."""
     rows, reference = _good(rows), _good(reference)
@@ -166,11 +159,11 @@ def relative_difference(rows: list[Row], reference: list[Row], quantity: str) ->
     return Estimate(value / base - 1, math.hypot(noise, base_noise) / base)
 
 
-def _good(rows: list[Row]) -> list[Row]:
+def _good(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row.status == "ok"]
 
 
-def estimate(rows: list[Row], quantity: str) -> Estimate:
+def estimate(rows: Sequence[Row], quantity: str) -> Estimate:
     """The mean of a model's good rows, corrected by the controls that all of them have."""
     rows = _good(rows)
     values = [getattr(row, quantity) for row in rows]
@@ -179,17 +172,15 @@ def estimate(rows: list[Row], quantity: str) -> Estimate:
     return Estimate.of(values, controls_of(rows, quantity))
 
 
-def controls_of(rows: list[Row], quantity: str) -> list[list[float]]:
-    """Of every control that all rows have: its values beside theirs."""
-    found = [
-        {c.model: getattr(c, quantity) for c in row.controls if math.isfinite(getattr(c, quantity))}
-        for row in rows
-    ]
-    common = [name for name in CONTROLS if found and all(name in own for own in found)]
-    return [[own[name] for own in found] for name in common]
+def controls_of(rows: Sequence[Row], quantity: str) -> list[list[float]]:
+    """Of every control variate that all rows have: its values beside theirs."""
+    if not all(row.controls for row in rows):
+        return []
+    values = zip(*([getattr(c, quantity) for c in row.controls] for row in rows), strict=True)
+    return [list(column) for column in values if all(map(math.isfinite, column))]
 
 
-def paired_difference(rows: list[Row], reference: list[Row], quantity: str) -> Estimate:
+def paired_difference(rows: Sequence[Row], reference: Sequence[Row], quantity: str) -> Estimate:
     """Mean of (model − reference) over common seeds, relative to the reference's mean; both are
     corrected by the controls that all rows have, as their means are."""
     others = {row.seed: row for row in _good(reference)}

@@ -10,7 +10,7 @@ where α runs over the label (b = 1) and the neurons (b = −a_i), ĉ_rα = E f_
 and variance of its projection w_αᵀx in component c, g = Σ_α b_α ĉ_1α/√q_α · w_α, and ρ_αβ are the
 correlations. Every line but the last is exact at O(kn) cost; the last one is in
 `pairs`. Means other than zero only shift the coefficients. Which model has which predictor
-is told in `equivalents.exact_risk`.
+is told by its `FeatureMap.predictor`.
 """
 
 from __future__ import annotations

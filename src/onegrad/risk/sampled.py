@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from onegrad.compute.backend import namespace
-from onegrad.models.base import Fitted
+from onegrad.compute.backend import Array, namespace
 from onegrad.network.trial import Inputs, Trial
 
 Key = TypeVar("Key", bound=Hashable)
 
 
-def sampled_risk(trial: Trial, models: Mapping[Key, Fitted], count: int) -> dict[Key, float]:
+class Predicts(Protocol):
+    """Mean prediction of each sample, and the variance of the model's own noise there."""
+
+    def predict(self, inputs: Inputs) -> tuple[Array, Array | float]: ...
+
+
+def sampled_risk(trial: Trial, models: Mapping[Key, Predicts], count: int) -> dict[Key, float]:
     """E(y − f(x))² of each model over the same `count` test samples.
 
     The noise of labels and of equivalent models is added exactly instead of sampled. Cost:

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass, replace
 
-from onegrad.results.rows import Estimate, Row
+from onegrad.results.estimates import Estimate
+from onegrad.results.rows import Row
 from onegrad.runs.engines import Engine
 from onegrad.runs.engines.work import Done, Failure, Outcome
 from onegrad.runs.schedule import Schedule, Unit
 from onegrad.runs.store import Store
+from onegrad.simulation import failed_row
 from onegrad.specs.experiment import Experiment, Point
 
 _SUSPECT = 2  # losses after which a unit has to go alone, so that it can be told from the others
@@ -60,11 +62,10 @@ class Coordinator:
         self._again: deque[Unit] = deque()
         self._suspects: deque[Unit] = deque()
         self._computed = self._failed = 0
-        models = (*experiment.repeated, *experiment.compare.theories)
         most = experiment.compare.largest_count
-        for number, point in enumerate(self._points):
-            rows = store.rows(point, models, most)
-            self._schedule.stored(number, [row for row in rows if row.status == "ok"])
+        for point in self._points:
+            rows = store.rows(point, experiment.compare.models, most)
+            self._schedule.stored(row for row in rows if row.status == "ok")
 
     def run(self) -> None:
         self._tell([])
@@ -104,7 +105,7 @@ class Coordinator:
         return units
 
     def _take_in(self, done: set[Future[Done]]) -> None:
-        new: list[tuple[Unit, list[tuple[int, Row]]]] = []
+        new: list[tuple[Unit, list[Row]]] = []
         broken = False
         while done:
             future = done.pop()
@@ -138,44 +139,41 @@ class Coordinator:
         self._suspects.extend(replace(part, losses=_SUSPECT) for part in parts)
         return []
 
-    def _failure(self, unit: Unit, failure: Failure) -> list[tuple[int, Row]]:
+    def _failure(self, unit: Unit, failure: Failure) -> list[Row]:
         if unit.retry:
             return _failed_rows(self._points, unit, failure.error)
         self._again.extend(self._schedule.parts(unit))
         return []
 
-    def _keep(self, new: list[tuple[Unit, list[tuple[int, Row]]]]) -> None:
-        pairs = [
-            (i, replace(row, point=self._points[i].settings)) for _, rows in new for i, row in rows
+    def _keep(self, new: list[tuple[Unit, list[Row]]]) -> None:
+        arrived = [
+            replace(row, point=self._points[row.number].settings) for _, rows in new for row in rows
         ]
-        if not pairs:
+        if not arrived:
             return
-        self._store.add((self._points[i], row) for i, row in pairs)
+        self._store.add((self._points[row.number], row) for row in arrived)
         for unit, rows in new:
             self._schedule.arrived(unit, rows)
-        self._computed += len(pairs)
-        self._failed += sum(row.status != "ok" for _, row in pairs)
-        self._tell(pairs)
+        self._computed += len(arrived)
+        self._failed += sum(row.status != "ok" for row in arrived)
+        self._tell(arrived)
 
-    def _tell(self, pairs: list[tuple[int, Row]]) -> None:
+    def _tell(self, rows: list[Row]) -> None:
         if self._progress is None:
             return
-        last = pairs[-1][0] if pairs else None
+        last = rows[-1].number if rows else None
         self._progress(
             Status(
                 self._schedule.done,
                 self._schedule.total,
                 self._computed,
                 self._failed,
-                [row for _, row in pairs],
+                rows,
                 None if last is None else self._points[last],
                 None if last is None else self._schedule.estimate(last),
             )
         )
 
 
-def _failed_rows(points: tuple[Point, ...], unit: Unit, error: str) -> list[tuple[int, Row]]:
-    return [
-        (i, Row(points[i].settings, model, unit.seed, status="failed", error=error))
-        for i, model in sorted(unit.cells)
-    ]
+def _failed_rows(points: tuple[Point, ...], unit: Unit, error: str) -> list[Row]:
+    return [failed_row(points[i], model, unit.seed, error) for i, model in sorted(unit.cells)]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from onegrad.errors import OnegradError
-from onegrad.results.rows import Results, Row
-from onegrad.runs.store import Store
+from onegrad.results.rows import Results
+from onegrad.runs.store import Store, Stored
+
+Flat = dict[str, Any]  # dotted keys of a spec
 
 
 def load_results(folder: str | Path) -> Results:
@@ -19,49 +23,72 @@ def load_results(folder: str | Path) -> Results:
     Points are told apart by the keys in which they differ; a key that was swept over a single value
     is not among them.
     """
+    return load_points(folder)[0]
+
+
+def load_points(folder: str | Path) -> tuple[Results, list[Flat]]:
+    """The same with the whole spec of every point, by its number."""
     folder = Path(folder)
     if not (folder / "results.sqlite").is_file():
-        near = sorted(str(p.parent) for p in Path().glob("results/*/results.sqlite"))
+        near = sorted(str(p.parent) for p in Path().glob("results/**/results.sqlite"))
         advice = f"Those below here: {', '.join(near)}" if near else "There is none below here"
         raise OnegradError(
             f"{folder} has no results.sqlite: it is no folder of results. {advice}; "
             "onegrad run makes one."
         )
-    store = Store(folder)
+    store = Store(folder, read_only=True)
     try:
-        specs, rows = store.everything()
+        specs, stored = store.everything()
     finally:
         store.close()
-    settings = _settings(specs)
-    order = {point: i for i, point in enumerate(sorted(settings, key=lambda p: _rank(settings[p])))}
-    results = Results(folder.resolve().name)
-    for point, model, seed, *numbers, status, error in sorted(rows, key=lambda r: order[r[0]]):
-        test, train, objective, seconds = (math.nan if v is None else v for v in numbers)
-        row = Row(settings[point], model, seed, test, train, objective, seconds, status, error)
-        results.rows.append(row)
-    return results
-
-
-def _rank(settings: Mapping[str, Any]) -> list[tuple[float, str]]:
-    """Numbers in their order, then everything else by its text."""
-    return [
-        (v, "") if isinstance(v, int | float) else (math.inf, json.dumps(v))
-        for v in settings.values()
+    places = _places({point: _flat(spec) for point, spec in specs.items()}, stored)
+    every = [spec for found in places.values() for spec in found]
+    keys = dict.fromkeys(key for spec in every for key in spec)
+    varied = [key for key in keys if len({json.dumps(spec.get(key)) for spec in every}) > 1]
+    every.sort(key=lambda spec: [_rank(spec.get(key)) for key in varied])
+    points = {json.dumps(spec): spec for spec in every}
+    number = {text: i for i, text in enumerate(points)}
+    settings = [{key: spec.get(key) for key in varied} for spec in points.values()]
+    numbers = {at: [number[json.dumps(spec)] for spec in own] for at, own in places.items()}
+    rows = [
+        replace(one.row, point=settings[i], number=i)
+        for one in stored
+        for i in numbers[one.point, one.compute]
     ]
+    rows.sort(key=lambda row: row.number)
+    return Results(folder.resolve().name, tuple(rows)), list(points.values())
 
 
-def _settings(specs: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Of every point the keys that are not the same at all points."""
-    flat = {point: _flat(spec) for point, spec in specs.items()}
-    keys = dict.fromkeys(key for spec in flat.values() for key in spec)
-    varied = [key for key in keys if len({json.dumps(spec.get(key)) for spec in flat.values()}) > 1]
-    return {point: {key: spec.get(key) for key in varied} for point, spec in flat.items()}
+def _places(
+    specs: Mapping[str, Flat], stored: Sequence[Stored]
+) -> dict[tuple[str, str], list[Flat]]:
+    """The points at which rows of each (point, compute) stand, as specs.
+
+    A key of [compare] that some models depend on is part of the points if it has several values; a
+    row that does not depend on it stands at each of them.
+    """
+    places = dict.fromkeys((one.point, one.compute) for one in stored)
+    own = {compute: _flat({"compare": json.loads(compute)}) for _, compute in places}
+    values: dict[str, dict[str, Any]] = {}
+    for flat in own.values():
+        for key, value in flat.items():
+            values.setdefault(key, {})[json.dumps(value)] = value
+    varied = {key: list(found.values()) for key, found in values.items() if len(found) > 1}
+    found = {}
+    for point, compute in places:
+        choices = [[own[compute][k]] if k in own[compute] else every for k, every in varied.items()]
+        found[point, compute] = [
+            specs[point] | dict(zip(varied, choice, strict=True))
+            for choice in itertools.product(*choices)
+        ]
+    return found
 
 
-def _flat(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Dotted keys as in a spec file; how a point is computed is set in [compare]."""
-    return {
-        f"{'compare' if table == 'compute' else table}.{key}": value
-        for table, keys in spec.items()
-        for key, value in keys.items()
-    }
+def _rank(value: Any) -> tuple[float, str]:
+    """Numbers in their order, then everything else by its text."""
+    return (value, "") if isinstance(value, int | float) else (math.inf, json.dumps(value))
+
+
+def _flat(spec: Mapping[str, Any]) -> Flat:
+    """Dotted keys as in a spec file."""
+    return {f"{table}.{key}": value for table, keys in spec.items() for key, value in keys.items()}

@@ -5,16 +5,18 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from onegrad.compute.threads import threads_for
 from onegrad.control_variates import CONTROLS
-from onegrad.results.rows import Estimate, Row
+from onegrad.results.estimates import Estimate
+from onegrad.results.rows import Row
 from onegrad.simulation import by_layer, group_points
 from onegrad.specs.experiment import Compare, Experiment
 
 Errors = Mapping[str, Mapping[int, float]]  # test errors of each model by seed
+Variates = Mapping[int, Sequence[float]]  # control variates of the test error by seed
 
 FEWEST_SEEDS = 8  # of `seeds = "auto"`: a standard error of fewer is too uncertain to stop by
 
@@ -29,6 +31,7 @@ class Unit:
         last bits of a product depend on it
     retry : it failed once
     losses : how often the worker that had it died
+    controlled : whether rows get control variates
     """
 
     seed: int
@@ -38,6 +41,7 @@ class Unit:
     threads: int = 1
     retry: bool = False
     losses: int = 0
+    controlled: bool = False
 
 
 @dataclass
@@ -65,18 +69,18 @@ class Schedule:
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
         self.compare = experiment.compare
-        self.repeated = experiment.repeated
+        self.models = experiment.compare.simulated
         self.values: dict[tuple[int, str], dict[int, float]] = {}
+        self.controls: dict[int, dict[int, tuple[float, ...]]] = {}
         self.total = 0
         self.done = 0
-        self._usual = max(1, len(self.repeated))
-        number = {id(point): i for i, point in enumerate(experiment.points)}
+        self._usual = max(1, len(self.models))
         self._groups: list[_Group] = []
         self._ready: list[tuple[int, int]] = []  # (next seed, group)
-        models = self.repeated
+        models = self.models
         for members in group_points(experiment.points) if models else []:
-            numbers = [number[id(point)] for point in members]
-            first = first_count(self.compare, self.repeated)
+            numbers = [point.number for point in members]
+            first = first_count(self.compare, experiment.controlled)
             group = _Group(dict.fromkeys(numbers, 0), dict.fromkeys(numbers, first))
             group.members = numbers
             self.total += first * len(numbers) * len(models)
@@ -88,10 +92,24 @@ class Schedule:
         )
         self.total += len(self._theories)
 
-    def stored(self, number: int, rows: Iterable[Row]) -> None:
-        """Good rows of a point that are there already; to be told before the first unit."""
+    def stored(self, rows: Iterable[Row]) -> None:
+        """Good rows that are there already; to be told before the first unit."""
         for row in rows:
-            self.values.setdefault((number, row.model), {})[row.seed] = row.test_error
+            self._take(row)
+
+    def _take(self, row: Row) -> None:
+        value = row.test_error if row.status == "ok" else math.nan
+        self.values.setdefault((row.number, row.model), {})[row.seed] = value
+        if row.controls:
+            values = tuple(control.test_error for control in row.controls)
+            self.controls.setdefault(row.number, {})[row.seed] = values
+
+    def _missing(self, number: int, model: str, seed: int) -> bool:
+        """Whether a row is to be computed: the first model's brings the control variates."""
+        if seed not in self.values.get((number, model), {}):
+            return True
+        wanted = self.experiment.controlled and model == self.models[0]
+        return wanted and seed not in self.controls.get(number, {})
 
     @property
     def units_left(self) -> int:
@@ -118,11 +136,9 @@ class Schedule:
         return Unit(0, (number,), (name,), frozenset([(number, name)]))
 
     def _repetition(self, index: int, seed: int) -> Unit | None:
-        group, models = self._groups[index], self.repeated
+        group, models = self._groups[index], self.models
         asked = [i for i, n in group.wanted.items() if group.begun[i] <= seed < n]
-        missing = frozenset(
-            (i, m) for i in asked for m in models if seed not in self.values.get((i, m), {})
-        )
+        missing = frozenset((i, m) for i in asked for m in models if self._missing(i, m, seed))
         self.done += len(asked) * len(models) - len(missing)
         group.cursor = seed + 1
         if group.cursor < max(group.wanted.values()):
@@ -134,14 +150,14 @@ class Schedule:
         points = tuple(i for i in asked if any((i, m) in missing for m in models))
         wanted = tuple(m for m in models if any((i, m) in missing for i in points))
         threads = threads_for(self.experiment.points[points[0]].problem.operations)
-        return Unit(seed, points, wanted, missing, threads)
+        controlled = self.experiment.controlled
+        return Unit(seed, points, wanted, missing, threads, controlled=controlled)
 
-    def arrived(self, unit: Unit, rows: Iterable[tuple[int, Row]]) -> None:
+    def arrived(self, unit: Unit, rows: Iterable[Row]) -> None:
         """All rows of a unit are in."""
         self.done += len(unit.cells)
-        for number, row in rows:
-            value = row.test_error if row.status == "ok" else math.nan
-            self.values.setdefault((number, row.model), {})[row.seed] = value
+        for row in rows:
+            self._take(row)
         if unit.models[0] not in self.compare.theories:
             index = self._home[unit.points[0]]
             self._groups[index].under_way -= 1
@@ -154,11 +170,11 @@ class Schedule:
             return
         begun, wanted = group.wanted, {}
         for i, count in begun.items():
-            errors = {m: self.values.get((i, m), {}) for m in self.repeated}
-            more = next_count(self.compare, count, errors)
+            errors = {m: self.values.get((i, m), {}) for m in self.models}
+            more = next_count(self.compare, count, errors, self.controls.get(i, {}))
             if more > count:
                 wanted[i] = more
-                self.total += (more - count) * len(self.repeated)
+                self.total += (more - count) * len(self.models)
         group.begun, group.wanted = {i: begun[i] for i in wanted}, wanted
         if wanted:
             heapq.heappush(self._ready, (min(group.begun.values()), index))
@@ -171,49 +187,44 @@ class Schedule:
         """
         if unit.models[0] in self.compare.theories:
             return [replace(unit, retry=True)]
-        number = {id(self.experiment.points[i]): i for i in unit.points}
         parts = []
         for layer in by_layer([self.experiment.points[i] for i in unit.points]).values():
             for model in unit.models:
-                points = tuple(number[id(point)] for point in layer)
+                points = tuple(point.number for point in layer)
                 cells = frozenset((i, model) for i in points) & unit.cells
                 if cells:
-                    parts.append(Unit(unit.seed, points, (model,), cells, unit.threads, True))
+                    part = replace(unit, points=points, models=(model,), cells=cells)
+                    parts.append(replace(part, retry=True, losses=0))
         self._groups[self._home[unit.points[0]]].under_way += len(parts) - 1
         return parts
 
     def estimate(self, number: int) -> Estimate:
         """Of a point's first model so far: mean test error and its standard error."""
         first = self.values.get((number, self.compare.models[0]), {})
-        controls = [self.values.get((number, name), {}) for name in CONTROLS]
-        return _estimate(first, controls)
+        return _estimate(first, self.controls.get(number, {}))
 
 
-def first_count(compare: Compare, repeated: Iterable[str]) -> int:
-    """How many repetitions a point gets before anyone looks at it: one more for each control,
-    whose factor is fitted."""
+def first_count(compare: Compare, controlled: bool) -> int:
+    """How many repetitions a point gets before its first interim analysis: one more for each
+    control variate, whose factor is fitted."""
     if compare.seeds != "auto":
         return compare.seeds
-    controls = sum(name in CONTROLS for name in repeated)
-    return min(FEWEST_SEEDS + controls, compare.most_seeds)
+    return min(FEWEST_SEEDS + CONTROLS * controlled, compare.most_seeds)
 
 
-def next_count(compare: Compare, count: int, errors: Errors) -> int:
+def next_count(compare: Compare, count: int, errors: Errors, controls: Variates = {}) -> int:  # noqa: B006
     """How many repetitions a point needs that has `count`; `count` itself if they are enough.
 
     They are enough when the standard error of every model's mean test error is below
     `compare.precision` of it. Otherwise as many as the present spread asks for, but at most twice
     and at least 9/8 of what there is: few interim analyses, so that stopping by luck stays rare.
 
-    errors : of each model (and control) by seed; NaN where it failed, which does not count
+    errors : of each model by seed; NaN where it failed, which does not count
     """
     if compare.seeds != "auto":
         return count
     worst = 0.0
-    controls = [errors.get(name, {}) for name in CONTROLS]
-    for model, values in errors.items():
-        if model in CONTROLS:
-            continue
+    for values in errors.values():
         mean, error = _estimate({s: values.get(s, math.nan) for s in range(count)}, controls)
         if math.isfinite(error) and error > 0:
             worst = max(worst, error / (compare.precision * abs(mean)) if mean else math.inf)
@@ -223,24 +234,29 @@ def next_count(compare: Compare, count: int, errors: Errors) -> int:
     return min(compare.most_seeds, max(math.ceil(asked), count + max(1, count // 8)))
 
 
-def _estimate(values: Mapping[int, float], controls: Iterable[Mapping[int, float]]) -> Estimate:
+def _estimate(values: Mapping[int, float], controls: Variates) -> Estimate:
     """As `results.estimate` has it for the rows of these seeds."""
     good = [seed for seed, value in values.items() if math.isfinite(value)]
-    complete = [c for c in controls if all(math.isfinite(c.get(s, math.nan)) for s in good)]
-    return Estimate.of([values[s] for s in good], [[c[s] for s in good] for c in complete])
+    if not all(seed in controls for seed in good):
+        return Estimate.of([values[s] for s in good])
+    columns = zip(*(controls[s] for s in good), strict=True)
+    return Estimate.of([values[s] for s in good], [list(column) for column in columns])
 
 
-def interim_analyses(compare: Compare, errors: Errors) -> Iterator[int]:
-    """The numbers of repetitions at which a point was looked at, up to the one it stopped at.
+def interim_analyses(
+    compare: Compare, errors: Errors, controls: Variates | None = None
+) -> Iterator[int]:
+    """The numbers of repetitions at its interim analyses, up to the one it stopped at.
 
-    Ends early, at the first round that is not complete.
+    controls : None where control variates were not asked for. Ends early, at the first round that
+    is not complete.
     """
-    count = first_count(compare, errors)
+    count = first_count(compare, controls is not None)
     while True:
         yield count
         if not all(s in values for values in errors.values() for s in range(count)):
             return
-        more = next_count(compare, count, errors)
+        more = next_count(compare, count, errors, controls or {})
         if more == count:
             return
         count = more

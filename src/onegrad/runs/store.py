@@ -8,14 +8,17 @@ import math
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from onegrad import __version__
+from onegrad.control_variates import CONTROL_COLUMNS, control_columns, controls_from
 from onegrad.errors import OnegradError
-from onegrad.results.rows import Row
+from onegrad.models import MODELS
+from onegrad.results.rows import QUANTITIES, Row
 from onegrad.specs.experiment import Point
 
 _APPLICATION = 0x6F6E6567  # "oneg": tells our files from other SQLite files
@@ -23,22 +26,23 @@ _TRIES = 100
 _SMALLEST_ROOM = 1 << 17  # bytes below which SQLite's "I/O error" is a full disk
 _SCHEMA = """
 CREATE TABLE rows (
-    point TEXT NOT NULL,            -- hash of the problem and of how it is computed
+    point TEXT NOT NULL,            -- hash of the problem and of the root seed
     model TEXT NOT NULL,
+    compute TEXT NOT NULL,          -- how this model was computed, JSON
     seed INTEGER NOT NULL,
     model_version INTEGER NOT NULL, -- of the model's code: rows of an older one do not count
     test_error REAL, train_error REAL, train_objective REAL,
+    control_test REAL, control_train REAL, control_objective REAL, control_norm REAL,
     seconds REAL NOT NULL,
     status TEXT NOT NULL,
     error TEXT NOT NULL,
     package_version TEXT NOT NULL,
-    PRIMARY KEY (point, model, seed, model_version)
+    PRIMARY KEY (point, model, compute, seed, model_version)
 ) WITHOUT ROWID;
 CREATE TABLE points (point TEXT PRIMARY KEY, spec TEXT NOT NULL) WITHOUT ROWID;
 """
-
-# Raise a model's number when its code changes its numbers: its rows are computed again.
-MODEL_VERSIONS: dict[str, int] = {}
+_LAYOUT = 2  # user_version: of the tables above
+_VALUES = (*QUANTITIES, *CONTROL_COLUMNS, "seconds", "status", "error")
 
 
 class StoreError(OnegradError):
@@ -46,31 +50,65 @@ class StoreError(OnegradError):
 
 
 def point_spec(point: Point) -> dict[str, Any]:
-    """Everything that the numbers of a point depend on, and nothing else (no name, no figure)."""
+    """What the numbers of every model depend on, and nothing else (no name, no figure)."""
     problem = point.problem
     spec: dict[str, Any] = problem.model_dump(mode="json", exclude={"data"}, exclude_none=True)
     spec["data"] = problem.data.fingerprint()
-    compare = point.compare
-    spec["compute"] = {"seed": compare.seed, "degree": compare.degree, "risk": compare.risk}
-    if compare.risk == "sampled":
-        spec["compute"]["test_samples"] = point.test_samples
-    if compare.dtype != "float64":  # the device changes no number beyond rounding
-        spec["compute"]["dtype"] = compare.dtype
-    if compare.accuracy != 0.01:
-        spec["compute"]["accuracy"] = compare.accuracy
+    spec["compare"] = {"seed": point.compare.seed}
     return spec
 
 
-def spec_text(point: Point) -> str:
-    return json.dumps(point_spec(point), sort_keys=True, ensure_ascii=True)
+def compute_spec(point: Point, model: str) -> dict[str, Any]:
+    """What the numbers of this model depend on beside: keys of [compare].
+
+    Where the risk is exact if it can be, a test set counts as soon as its size is given: whether
+    it was needed is known only afterwards.
+    """
+    compare, record = point.compare, MODELS[model]
+    if record.theory is not None:
+        return {"accuracy": compare.accuracy}
+    spec: dict[str, Any] = {"risk": compare.risk}
+    sampled = compare.risk == "sampled" or record.sampled or not point.problem.data.known
+    if compare.risk != "exact" and (sampled or compare.test_samples is not None):
+        spec["test_samples"] = point.test_samples
+    if record.polynomial:
+        spec["degree"] = compare.degree
+    if compare.dtype != "float64":  # the device changes no number beyond rounding
+        spec["dtype"] = compare.dtype
+    return spec
 
 
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
+def _text(spec: Mapping[str, Any]) -> str:
+    return json.dumps(spec, sort_keys=True, ensure_ascii=True)
 
 
-def point_hash(point: Point) -> str:
-    return _hash(spec_text(point))
+class Key(NamedTuple):
+    """What finds the rows of a model at a point."""
+
+    point: str
+    model: str
+    compute: str
+    version: int
+
+
+class Stored(NamedTuple):
+    """A row as the store has it: hash of its point, JSON of how it was computed, numbers."""
+
+    point: str
+    compute: str
+    row: Row
+
+
+def _row(
+    settings: dict[str, Any], number: int, model: str, seed: int, values: Sequence[Any]
+) -> Row:
+    """From the columns _VALUES."""
+    test, train, objective, *controls, seconds, status, error = values
+    test, train, objective = (math.nan if v is None else v for v in (test, train, objective))
+    return Row(
+        settings, model, seed, test, train, objective, seconds, status, error,
+        controls_from(controls), number,
+    )  # fmt: skip
 
 
 class Store:
@@ -81,21 +119,44 @@ class Store:
     replaced.
     """
 
-    def __init__(self, folder: str | Path | None) -> None:
+    def __init__(self, folder: str | Path | None, read_only: bool = False) -> None:
         self.path = Path(":memory:") if folder is None else Path(folder) / "results.sqlite"
-        self._known: dict[int, tuple[Point, str, str]] = {}
-        if folder is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._specs: dict[int, tuple[Point, str, str]] = {}
         with self._advice():
+            if read_only:
+                self._db = self._opened_for_reading()
+                return
+            if folder is not None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
             self._open()
+
+    def _opened_for_reading(self) -> sqlite3.Connection:
+        # without a journal nobody writes, and SQLite need not leave files of its own beside it
+        writing = self.path.with_name(self.path.name + "-wal").exists()
+        name = quote(str(self.path.resolve()))
+        uri = f"file:{name}?mode=ro{'' if writing else '&immutable=1'}"
+        self._db = sqlite3.connect(uri, uri=True, timeout=10)
+        self._check_owner()
+        return self._db
+
+    def _check_owner(self) -> None:
+        owner = self._db.execute("PRAGMA application_id").fetchone()[0]
+        layout = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if owner != _APPLICATION:
+            raise StoreError(f"{self.path} is an SQLite file of another program. {self._way_out()}")
+        if layout != _LAYOUT:
+            age = "an older" if layout < _LAYOUT else "a newer"
+            raise StoreError(
+                f"{self.path} was written by {age} version of onegrad. Use another --out folder, "
+                "or move it away: its rows are computed again"
+            )
 
     def _open(self) -> None:
         # in this order: a second run that is just making the tables sets the owner with them
         fresh = not self._db.execute("SELECT 1 FROM sqlite_master").fetchone()
-        owner = self._db.execute("PRAGMA application_id").fetchone()[0]
-        if not fresh and owner != _APPLICATION:
-            raise StoreError(f"{self.path} is an SQLite file of another program. {self._way_out()}")
+        if not fresh:
+            self._check_owner()
         if not fresh and self._db.execute("PRAGMA quick_check").fetchone()[0] != "ok":
             raise StoreError(f"{self.path} is damaged. {self._way_out()}")
         self._keep_a_journal()
@@ -106,6 +167,7 @@ class Store:
                 for statement in _SCHEMA.split(";\n"):
                     self._db.execute(statement)
                 self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
+                self._db.execute(f"PRAGMA user_version = {_LAYOUT}")
             self._db.execute("COMMIT")
 
     def _keep_a_journal(self) -> None:
@@ -128,7 +190,8 @@ class Store:
         self._db.close()
 
     def add(self, rows: Iterable[tuple[Point, Row]]) -> None:
-        """Store rows in one transaction; a row that is there already stays, unless it failed."""
+        """Store rows in one transaction; a good row that is there already stays, unless the new
+        one has the control variates that it lacks."""
         with self._advice():
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -141,58 +204,63 @@ class Store:
                 raise
 
     def _insert(self, point: Point, row: Row) -> None:
-        key, spec = self._identity(point)
-        self._db.execute("INSERT OR IGNORE INTO points VALUES (?, ?)", (key, spec))
+        key = self.key(point, row.model)
         self._db.execute(
-            "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-            "test_error = excluded.test_error, train_error = excluded.train_error, "
-            "train_objective = excluded.train_objective, seconds = excluded.seconds, "
-            "status = excluded.status, error = excluded.error, "
-            "package_version = excluded.package_version WHERE rows.status != 'ok'",
-            (key, row.model, row.seed, MODEL_VERSIONS.get(row.model, 1), row.test_error,
-             row.train_error, row.train_objective, row.seconds, row.status, row.error, __version__),
-        )  # fmt: skip
+            "INSERT OR IGNORE INTO points VALUES (?, ?)", (key.point, self._spec(point)[1])
+        )
+        controls = control_columns(row.controls).values()
+        values = (*(getattr(row, name) for name in QUANTITIES), *controls, row.seconds, row.status)
+        columns = (*_VALUES, "package_version")
+        self._db.execute(
+            f"INSERT INTO rows (point, model, compute, model_version, seed, {', '.join(columns)}) "
+            f"VALUES (?, ?, ?, ?, ?, {', '.join('?' * len(columns))}) ON CONFLICT DO UPDATE SET "
+            + ", ".join(f"{name} = excluded.{name}" for name in columns)
+            + " WHERE rows.status != 'ok' OR (excluded.status = 'ok' AND rows.control_test IS NULL "
+            "AND excluded.control_test IS NOT NULL)",
+            (*key, row.seed, *values, row.error, __version__),
+        )
 
-    def _identity(self, point: Point) -> tuple[str, str]:
-        """Hash and spec of a point, worked out once: it may have a data set to go through."""
-        if id(point) not in self._known:
-            text = spec_text(point)
-            self._known[id(point)] = (point, _hash(text), text)
-        return self._known[id(point)][1:]
+    def _spec(self, point: Point) -> tuple[str, str]:
+        """Hash and text of a point's spec, worked out once: it may have data to go through."""
+        known = self._specs.get(point.number)
+        if known is None or known[0] is not point:
+            text = _text(point_spec(point))
+            known = point, hashlib.sha256(text.encode()).hexdigest()[:24], text
+            self._specs[point.number] = known
+        return known[1:]
+
+    def key(self, point: Point, model: str) -> Key:
+        """Under which the rows of a model at a point are stored."""
+        compute = _text(compute_spec(point, model))
+        return Key(self._spec(point)[0], model, compute, MODELS[model].version)
 
     def rows(self, point: Point, models: Iterable[str], seeds: int) -> list[Row]:
         """What is stored of a point, in the order of models and seeds."""
-        key, _ = self._identity(point)
         found = []
         with self._advice():
             for model in models:
-                for values in self._db.execute(
-                    "SELECT seed, test_error, train_error, train_objective, seconds, status, error "
-                    "FROM rows WHERE point = ? AND model = ? AND model_version = ? AND seed < ? "
-                    "ORDER BY seed",
-                    (key, model, MODEL_VERSIONS.get(model, 1), seeds),
+                for seed, *values in self._db.execute(
+                    f"SELECT seed, {', '.join(_VALUES)} FROM rows WHERE point = ? AND model = ? "
+                    "AND compute = ? AND model_version = ? AND seed < ? ORDER BY seed",
+                    (*self.key(point, model), seeds),
                 ):
-                    seed, test, train, objective, seconds, status, error = values
-                    test, train, objective = (
-                        math.nan if v is None else v for v in (test, train, objective)
-                    )
-                    found.append(
-                        Row(point.settings, model, seed, test, train, objective, seconds, status,
-                            error)
-                    )  # fmt: skip
+                    found.append(_row(point.settings, point.number, model, seed, values))
         return found
 
-    def everything(self) -> tuple[dict[str, dict[str, Any]], list[tuple[Any, ...]]]:
-        """The spec of every point by its hash, and all rows of today's model versions:
-        (point, model, seed, test_error, train_error, train_objective, seconds, status, error)."""
+    def everything(self) -> tuple[dict[str, dict[str, Any]], list[Stored]]:
+        """The spec of every point by its hash, and all rows of today's model versions."""
         with self._advice():
             specs = self._db.execute("SELECT point, spec FROM points").fetchall()
-            rows = self._db.execute(
-                "SELECT point, model, seed, test_error, train_error, train_objective, seconds, "
-                "status, error, model_version FROM rows ORDER BY point, model, seed"
+            found = self._db.execute(
+                f"SELECT point, model, compute, model_version, seed, {', '.join(_VALUES)} "
+                "FROM rows ORDER BY point, model, compute, seed"
             ).fetchall()
-        current = [row[:-1] for row in rows if row[-1] == MODEL_VERSIONS.get(row[1], 1)]
-        return {point: json.loads(spec) for point, spec in specs}, current
+        rows = [
+            Stored(point, compute, _row({}, 0, model, seed, values))
+            for point, model, compute, version, seed, *values in found
+            if model in MODELS and version == MODELS[model].version
+        ]
+        return {point: json.loads(spec) for point, spec in specs}, rows
 
     @contextmanager
     def _advice(self) -> Iterator[None]:

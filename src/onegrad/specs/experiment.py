@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, StrictBool
 
 from onegrad.compute.backend import check_device
-from onegrad.control_variates import CONTROLS, random_labels
+from onegrad.control_variates import random_labels
 from onegrad.data.arrays import File
 from onegrad.data.digits import Digits
 from onegrad.data.fashion_mnist import FashionMnist
@@ -53,6 +53,7 @@ class Compare(Section):
     """Which models, how many repetitions, from which seed."""
 
     table: ClassVar[str] = "compare"
+    renamed: ClassVar[dict[str, str]] = {"companions": "control_variates"}
     models: Annotated[
         tuple[Annotated[str, AfterValidator(_known_model)], ...], AfterValidator(_no_repeats)
     ] = Field(
@@ -70,10 +71,10 @@ class Compare(Section):
     most_seeds: Count = Field(
         default=1000, description='of seeds = "auto": repetitions at most', examples=[1000]
     )
-    companions: StrictBool | Literal["auto"] = Field(
-        default="auto", description="correct the mean errors by companions, other teachers on the "
-        'same inputs (docs/companions.md): fewer seeds for the same error bar; auto: where '
-        'seeds = "auto"', examples=["auto"],
+    control_variates: StrictBool | Literal["auto"] = Field(
+        default="auto", description="correct the mean errors by control variates, other teachers "
+        'on the same inputs (docs/control-variates.md): fewer seeds for the same error bar; auto: '
+        'where seeds = "auto"', examples=["auto"],
     )  # fmt: skip
     accuracy: Annotated[Real, Field(gt=0, lt=1)] = Field(
         default=0.01, examples=[0.01],
@@ -136,6 +137,7 @@ class Point:
     settings: dict[str, Any]
     problem: Problem
     compare: Compare
+    number: int = 0  # among the points of its experiment
 
     def __post_init__(self) -> None:
         left, asked = self.problem.rows_left, self.compare.test_samples
@@ -145,9 +147,9 @@ class Point:
                 f"must be at most {left}: what step and readout leave of these data",
                 f"For example {left}, or leave it out to use what there is",
             )  # fmt: skip
-        if self.compare.companions is True and not random_labels(self.problem):
+        if self.compare.control_variates is True and not random_labels(self.problem):
             raise SpecError.of(
-                "compare.companions", True,
+                "compare.control_variates", True,
                 "needs labels that are drawn anew in each repetition: a random teacher or label "
                 "noise, on isotropic or mixture data",
                 'Use "auto", or leave it out',
@@ -175,15 +177,13 @@ class Experiment:
     zipped: tuple[str, ...] = ()  # swept keys whose lists advance together
 
     @property
-    def repeated(self) -> tuple[str, ...]:
-        """Of what a repetition has rows: the simulated models, and the controls of their means."""
-        compare = self.compare
-        if not compare.simulated:
-            return ()
-        wanted = compare.companions
+    def controlled(self) -> bool:
+        """Whether control variates are computed beside the simulated models."""
+        wanted = self.compare.control_variates
         if wanted == "auto":
-            wanted = compare.seeds == "auto" and all(random_labels(p.problem) for p in self.points)
-        return (*compare.simulated, *(CONTROLS if wanted else ()))
+            random = all(random_labels(p.problem) for p in self.points)
+            wanted = self.compare.seeds == "auto" and random
+        return bool(wanted and self.compare.simulated)
 
     @classmethod
     def read(
@@ -234,9 +234,9 @@ def _tables(spec: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
 def _points(tables: Mapping[str, Any], axes: Sequence[Axis]) -> tuple[Point, ...]:
     plan = list(settings_of(axes))
     points = []
-    for settings in plan:
+    for number, settings in enumerate(plan):
         try:
-            points.append(_point(tables, settings))
+            points.append(replace(_point(tables, settings), number=number))
         except SpecError as error:
             everywhere = True
             if settings is not plan[-1]:  # is it the sweep, or would it be wrong anyway?

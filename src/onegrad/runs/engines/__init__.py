@@ -2,51 +2,80 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from onegrad.compute.backend import get_backend
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.runs.engines.base import Engine, EngineError
-from onegrad.runs.engines.local import Local
+from onegrad.runs.engines.local import LocalEngine
 from onegrad.specs.experiment import Experiment
 
-__all__ = ["ENGINES", "Engine", "EngineError", "open_engine"]
+__all__ = ["Dask", "Engine", "EngineError", "Local", "engine_of", "open_engine"]
 
-ENGINES = ("local", "dask")
+_NAMES = ("local", "dask")
 
 
-def open_engine(
-    experiment: Experiment,
-    engine: str | None = None,
-    workers: int | None = None,
-    scheduler: str | None = None,
-) -> Engine:
-    """An engine for the points of an experiment; the numbers do not depend on which.
-
-    engine : "local" (this machine), "dask", or None: dask if a scheduler is given
-    workers : processes on this machine; as many as it has cores by default. With "local" the work
-        stays in this process if there is little of it, or if a number of 1 is given
-    scheduler : address of a dask scheduler; without it "dask" starts a cluster on this machine
-    """
-    engine = engine or ("dask" if scheduler else "local")
-    if engine not in ENGINES:
-        raise SpecError.of(
-            "engine", engine, f"must be one of {', '.join(ENGINES)}", did_you_mean(engine, ENGINES)
-        )
+def _check_workers(workers: int | None) -> None:
     if workers is not None and not 1 <= workers <= 10_000:
         raise SpecError.of("workers", workers, "must be a whole number from 1 to 10,000")
-    if scheduler is not None and engine != "dask":
+
+
+@dataclass(frozen=True)
+class Local:
+    """This machine: as many worker processes as it has cores, or as are asked for.
+
+    The work stays in this process if there is little of it, or if `workers` is 1.
+    """
+
+    workers: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_workers(self.workers)
+
+
+@dataclass(frozen=True)
+class Dask:
+    """The workers of a dask scheduler at `address` (tcp://host:8786).
+
+    Without an address a cluster of `workers` processes is started on this machine.
+    """
+
+    address: str | None = None
+    workers: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_workers(self.workers)
+        if self.address is not None and self.workers is not None:
+            raise SpecError.of(
+                "workers", self.workers, "cannot be chosen for a scheduler that runs already",
+                "Start as many workers there as you need: dask worker ADDRESS --nthreads 1",
+            )  # fmt: skip
+
+
+def engine_of(
+    name: str | None = None, workers: int | None = None, scheduler: str | None = None
+) -> Local | Dask:
+    """The engine that a command's options name: dask if a scheduler is given, else local."""
+    name = name or ("dask" if scheduler else "local")
+    if name not in _NAMES:
+        raise SpecError.of(
+            "engine", name, f"must be one of {', '.join(_NAMES)}", did_you_mean(name, _NAMES)
+        )
+    if scheduler is not None and name != "dask":
         raise SpecError.of(
             "scheduler", scheduler, 'belongs to engine = "dask"', "Leave one of the two out"
         )
-    if scheduler is not None and workers is not None:
-        raise SpecError.of(
-            "workers", workers, "cannot be chosen for a scheduler that runs already",
-            "Start as many workers there as you need: dask worker ADDRESS --nthreads 1",
-        )  # fmt: skip
-    if scheduler is None and experiment.compare.simulated:
+    return Local(workers) if name == "local" else Dask(scheduler, workers)
+
+
+def open_engine(experiment: Experiment, engine: Local | Dask) -> Engine:
+    """Ready to work on the points of an experiment; the numbers do not depend on which it is."""
+    remote = isinstance(engine, Dask) and engine.address is not None
+    if not remote and experiment.compare.simulated:
         for device in {point.compare.device for point in experiment.points}:
             get_backend(device)  # a device that is missing is refused before anything starts
-    if engine == "local":
-        return Local(experiment, workers)
-    from onegrad.runs.engines.cluster import Cluster
+    if isinstance(engine, Local):
+        return LocalEngine(experiment, engine.workers)
+    from onegrad.runs.engines.cluster import DaskEngine
 
-    return Cluster(experiment, workers, scheduler)
+    return DaskEngine(experiment, engine.address, engine.workers)

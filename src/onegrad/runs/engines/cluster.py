@@ -24,7 +24,7 @@ _FAREWELL = 2.0
 _TALKATIVE = ("distributed", "distributed.client", "tornado.application")  # of what we handle
 
 
-class Cluster(Engine):
+class DaskEngine(Engine):
     """The workers of a dask scheduler, or of a cluster that is started here and ends with us.
 
     The points travel once, as a task whose result dask can make again where it is lost. A unit
@@ -33,7 +33,9 @@ class Cluster(Engine):
 
     job_seconds = 0.3
 
-    def __init__(self, experiment: Experiment, workers: int | None, scheduler: str | None) -> None:
+    def __init__(
+        self, experiment: Experiment, scheduler: str | None = None, workers: int | None = None
+    ) -> None:
         super().__init__()
         try:
             import distributed

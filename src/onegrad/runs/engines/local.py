@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 
 from onegrad.compute.threads import cores, threads_for
-from onegrad.models.memory import available_bytes, peak_bytes
+from onegrad.memory import available_bytes, peak_bytes
 from onegrad.runs.engines.base import Engine, Here
 from onegrad.runs.engines.work import Done, ctrl_c_waits, pack, start_worker, work, work_on_started
 from onegrad.runs.schedule import Unit
@@ -22,7 +22,7 @@ _ONE_THREAD = dict.fromkeys(
 )
 
 
-class Local(Engine):
+class LocalEngine(Engine):
     """Small problems in loky's worker processes, one BLAS thread each; large ones here.
 
     A problem that is large enough for several threads is computed in this process on all of them,
@@ -92,12 +92,13 @@ class Local(Engine):
 
 def fitting_workers(experiment: Experiment) -> int:
     """How many repetitions at once fit into the memory that is left, at least one."""
-    models = experiment.repeated
+    models = experiment.compare.simulated
     most = 0
     for group in group_points(experiment.points) if models else []:
         if threads_for(group[0].problem.operations) == 1:
             layers = by_layer(group).values()
-            reuse = reuse_of(models, len(layers), max(len(members) for members in layers))
+            ridges = max(len(members) for members in layers)
+            reuse = reuse_of(models, len(layers), ridges, experiment.controlled)
             dtype = experiment.compare.dtype
             most = max(most, peak_bytes(group[0].problem, models, reuse, dtype))
     available = available_bytes()

@@ -29,7 +29,7 @@ class Failure:
     error: str
 
 
-Outcome = list[tuple[int, Row]] | Failure
+Outcome = list[Row] | Failure
 
 
 @dataclass(frozen=True)
@@ -54,23 +54,20 @@ def work(points: Sequence[Point], units: Sequence[Unit], pool: Pool | None = Non
 
 
 def _outcome(points: Sequence[Point], unit: Unit, pool: Pool) -> Outcome:
-    """The rows that are wanted of a unit, each with the number of its point."""
+    """The rows that are wanted of a unit."""
     try:
         return _rows(points, unit, pool)
     except Exception as error:
         return Failure(f"{type(error).__name__}: {error}")
 
 
-def _rows(points: Sequence[Point], unit: Unit, pool: Pool) -> list[tuple[int, Row]]:
-    if unit.models[0] in THEORIES:
-        number, name = unit.points[0], unit.models[0]
-        with blas_threads(unit.threads):
-            return [(number, theory_row(points[number], name))]
-    number_of = {id(points[i].settings): i for i in unit.points}
+def _rows(points: Sequence[Point], unit: Unit, pool: Pool) -> list[Row]:
     members = [points[i] for i in unit.points]
-    rows = run_group(members, unit.models, unit.seed, unit.threads, pool)
-    pairs = [(number_of[id(row.point)], row) for row in rows]
-    return [(i, row) for i, row in pairs if (i, row.model) in unit.cells]
+    if unit.models[0] in THEORIES:
+        with blas_threads(unit.threads):
+            return [theory_row(members[0], unit.models[0])]
+    rows = run_group(members, unit.models, unit.seed, unit.threads, pool, unit.controlled)
+    return [row for row in rows if (row.number, row.model) in unit.cells]
 
 
 # --- worker processes of our own ------------------------------------------------------------

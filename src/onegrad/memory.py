@@ -8,16 +8,12 @@ from pathlib import Path
 
 from onegrad.compute.array_pool import LARGEST
 from onegrad.compute.backend import NUMPY, Backend
-from onegrad.control_variates import CONTROLS
 from onegrad.errors import SpecError
+from onegrad.models import MODELS
 from onegrad.network.trial import KEEP, Reuse
 from onegrad.problem import Problem
 
 _SMALL = 1 << 27  # bytes that are never worth a look at the machine
-_NOISY = ("hermite", "conditional-gaussian", "gaussian")  # models with noise of their own
-# on products with the initial weights
-_INITIAL = frozenset(("random-features", "gaussian", "spiked", *CONTROLS))
-_DOUBLE = frozenset(("conditional-gaussian", *CONTROLS))  # in double precision whatever is asked
 _GRAMS = 1 << 30  # what network.risk.gram keeps at most
 
 
@@ -40,23 +36,22 @@ def peak_bytes(
     3.2
     """
     reuse = reuse or Reuse()
+    asked = [MODELS[name] for name in models]
     n, k, m, s = problem.dim, problem.width, problem.samples, problem.step_samples
     side = min(m, k)
     step = s * n + 2 * k * n + s * k
     kept = m * n + k * n + (m * k if reuse.products else 0)
-    if reuse.products and not _INITIAL.isdisjoint(models):
+    if reuse.products and (reuse.controls or any(m.products == "initial" for m in asked)):
         kept += m * k
     if reuse.layers or reuse.initial:
         kept += k * n + s * n
     if reuse.layers:
         kept += s * k
-        kept += sum(name in _NOISY for name in models) * m * k * (8 * m * k <= KEEP)
+        kept += sum(model.noise for model in asked) * m * k * (8 * m * k <= KEEP)
         step += m * n + s * k
     fit = kept + m * k + side * side
-    if "conditional-gaussian" in models:
-        fit = max(fit, kept + k * n, kept + 6 * m * k)
-    if "kernel" in models:
-        fit = max(fit, kept + 5 * m * m)
+    own = [kept + model.memory(problem) for model in asked if model.memory is not None]
+    fit = max(fit, *own, 0)
     if reuse.features:
         # the features stay, and the eigendecomposition stands beside the Gram matrix
         fit = max(fit, kept + 2 * m * k + 4 * side * side)
@@ -65,7 +60,7 @@ def peak_bytes(
         risk = kept + 2 * 2048 * (n + k)
     largest = max(m * n, k * n, m * k, s * n, s * k)
     idle = 2 * largest if 8 * largest <= LARGEST else 0  # in the pool, measured
-    half = dtype == "float32" and _DOUBLE.isdisjoint(models)
+    half = dtype == "float32" and not reuse.controls and not any(m.double for m in asked)
     return (4 if half else 8) * (max(step, fit, risk) + idle)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import onegrad as og
+from onegrad import memory
 from onegrad.errors import SpecError
-from onegrad.models import memory
 from onegrad.network.trial import Draw, Reuse, Trial
 from onegrad.randomness import Streams
 from onegrad.simulation import reuse_of, run_group
