@@ -101,3 +101,15 @@ def test_links_between_pages_exist():
     for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", read(path)):
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def test_the_walk_through_names_what_exists():
+    text = read(ROOT / "CONTRIBUTING.md")
+    names = set(re.findall(r"`([\w/.-]+\.(?:py|toml|md)|[\w/]+/)`", text))
+    assert len(names) > 20
+    for name in names:
+        places = (ROOT / name, ROOT / "src" / "onegrad" / name)
+        assert any(place.exists() for place in places), f"CONTRIBUTING.md names {name}"
+    code = "\n".join(map(read, SOURCES))
+    for name in set(re.findall(r"`([A-Z]\w+|[a-z_]+_[a-z_]+)`", text)):
+        assert re.search(rf"\b{name}\b", code), f"CONTRIBUTING.md names {name}"

@@ -28,6 +28,17 @@ class _Cells:
     errors: np.ndarray
 
 
+@dataclass(frozen=True)
+class _Scale:
+    """How a cell's number is coloured and written; `dots`: whether uncertain ones get a dot."""
+
+    norm: Any
+    colours: str
+    label: str
+    written: Any
+    dots: bool = False
+
+
 def save_map(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
     """The first of figure.quantities, a row of panels per model."""
     return save_figure(draw_map(experiment, results), folder, *quantity_rows(experiment, results))
@@ -44,7 +55,7 @@ def draw_map(experiment: Experiment, results: Results) -> Figure:
     log = positive.size == finite.size and finite.size and finite.max() / finite.min() > 8
     norm = (LogNorm if log else Normalize)(*_range(finite))
     text = caption(experiment, results)
-    return _draw(experiment, panels, norm, "cividis", label(quantity), text, _short)
+    return _draw(experiment, panels, _Scale(norm, "cividis", label(quantity), _short), text)
 
 
 def save_difference_map(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
@@ -77,9 +88,9 @@ def draw_difference_map(experiment: Experiment, results: Results) -> Figure:
     finite = np.abs(_finite(panels))
     most = float(finite.max()) if finite.size else 1.0
     norm = SymLogNorm(5.0, vmin=-most, vmax=most) if most > 50 else Normalize(-most, most)
-    scale = f"{label(quantity)}: percent above {reference}"
+    name = f"{label(quantity)}: percent above {reference}"
     text = caption(experiment, results, "·: within two standard errors of zero")
-    return _draw(experiment, panels, norm, "RdBu_r", scale, text, _percent, dots=True)
+    return _draw(experiment, panels, _Scale(norm, "RdBu_r", name, _percent, dots=True), text)
 
 
 def _differences(
@@ -153,12 +164,8 @@ def _percent(value: float) -> str:
 def _draw(
     experiment: Experiment,
     panels: dict[tuple[str, str], _Cells],
-    norm: Any,
-    colours: str,
-    scale: str,
+    scale: _Scale,
     text: str,
-    written: Any,
-    dots: bool = False,
 ) -> Figure:
     import matplotlib
     from matplotlib.colors import LogNorm, SymLogNorm
@@ -180,18 +187,20 @@ def _draw(
             for j, name in enumerate(names):
                 panel, cells = grid[i, j], panels[model, name]
                 image = panel.imshow(
-                    cells.values, origin="lower", aspect="auto", cmap=colours, norm=norm
+                    cells.values, origin="lower", aspect="auto", cmap=scale.colours, norm=scale.norm
                 )
                 panel.set_xticks(range(len(columns)), [tick(v) for v in columns])
                 panel.set_yticks(range(len(lines)), [tick(v) for v in lines])
                 panel.tick_params(length=0)
                 panel.set_title(", ".join(filter(None, (name, model))), fontsize=9.5)
                 if cells.values.size <= _MOST_WRITTEN:
-                    _write(panel, cells, image, written, dots)
+                    _write(panel, cells, image, scale)
         assert image is not None
-        bar = figure.colorbar(image, ax=grid, label=scale, shrink=0.8 if len(models) > 1 else 1.0)
-        if isinstance(norm, LogNorm | SymLogNorm):
-            ticks = _round_ticks(norm)
+        bar = figure.colorbar(
+            image, ax=grid, label=scale.label, shrink=0.8 if len(models) > 1 else 1.0
+        )
+        if isinstance(scale.norm, LogNorm | SymLogNorm):
+            ticks = _round_ticks(scale.norm)
             bar.set_ticks(ticks, labels=[f"{t:g}" for t in ticks], minor=False)
             bar.minorticks_off()
         for panel in grid[-1]:
@@ -216,15 +225,15 @@ def _brief(key: str) -> str:
     return label(key).partition("  ")[0]
 
 
-def _write(panel: Any, cells: _Cells, image: Any, written: Any, dots: bool) -> None:
+def _write(panel: Any, cells: _Cells, image: Any, scale: _Scale) -> None:
     for (i, j), value in np.ndenumerate(cells.values):
         if not math.isfinite(value):
             panel.text(j, i, "×", ha="center", va="center", color="#888888")
             continue
         red, green, blue, _ = image.cmap(image.norm(value))
         dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
-        unsure = dots and abs(value) <= 2 * cells.errors[i, j]
-        text = written(value) + ("·" if unsure else "")
+        unsure = scale.dots and abs(value) <= 2 * cells.errors[i, j]
+        text = scale.written(value) + ("·" if unsure else "")
         panel.text(
             j, i, text, ha="center", va="center", fontsize=6.5, color="white" if dark else "black"
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from onegrad.models import MODELS
 from onegrad.results.rows import QUANTITIES, Results
 from onegrad.specs.experiment import Experiment
 
@@ -17,21 +18,15 @@ if TYPE_CHECKING:
 # Okabe & Ito's palette, without its yellow (too pale on white)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 
-# model -> marker, filled?, size, shift along the axis in points (so that marks do not hide)
+# As the models' records say: markers of what is simulated, lines of theories.
 MARKS: dict[str, dict[str, Any]] = {
-    "network": {"marker": "o", "fill": True, "size": 5.0},
-    "hermite": {"marker": "s", "fill": False, "size": 8.0},
-    "conditional-gaussian": {"marker": "^", "fill": False, "size": 8.5},
-    "spiked": {"marker": "D", "fill": False, "size": 7.0},
-    "gaussian": {"marker": "v", "fill": False, "size": 8.0},
-    "random-features": {"marker": "x", "fill": True, "size": 6.0},
-    "linear": {"marker": "+", "fill": True, "size": 8.0},
-    "kernel": {"marker": "*", "fill": False, "size": 9.0},
+    name: {"marker": m.mark.marker, "fill": m.mark.filled, "size": m.mark.size}
+    for name, m in MODELS.items()
+    if m.mark.marker
 }
-
-LINES: dict[str, Literal["-", "--", ":"]] = {
-    "theory": "-", "theory-limit": "--", "surrogate": ":",
-}  # fmt: skip
+LINES: dict[str, Literal["", "-", "--", ":"]] = {
+    name: m.mark.line for name, m in MODELS.items() if m.mark.line
+}
 
 LABELS = {
     "network.width": "neurons k",

@@ -5,16 +5,9 @@ from __future__ import annotations
 import re
 from importlib import resources
 
+from onegrad.models import MODELS
 from onegrad.specs.experiment import Experiment
 
-_BY_MODEL = {
-    "hermite": ("demir2025",),
-    "conditional-gaussian": ("demir2025",),
-    "spiked": ("moniri2024", "ba2022"),
-    "gaussian": ("hu2023", "mei2022"),
-    "random-features": ("mei2022",),
-    "kernel": ("cho2009", "williams1998"),
-}
 _BY_THEORY = {"mixture": ("cui2024", "hu2023"), "isotropic": ("adlam2020", "mei2022")}
 _BY_DATA = {"fashion-mnist": ("xiao2017",)}
 _BY_CONVENTION = {"mixture": ("demir2025",), "isotropic": ("moniri2024", "ba2022")}
@@ -38,5 +31,5 @@ def cited(experiment: Experiment) -> list[str]:
         if experiment.compare.theories:
             keys |= dict.fromkeys(_BY_THEORY[convention])
     for model in experiment.compare.models:
-        keys |= dict.fromkeys(_BY_MODEL.get(model, ()))
+        keys |= dict.fromkeys(MODELS[model].cites)
     return list(keys)
