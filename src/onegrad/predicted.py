@@ -156,7 +156,7 @@ def of_solution(solution: Solution, theory: Theory, seed: int) -> Prediction:
         ),
         solution.status,
         solution.error_estimate,
-        misclassification=solution.classification_error,
+        misclassification=solution.misclassification,
         solution=solution,
     )
 

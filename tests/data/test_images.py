@@ -118,8 +118,7 @@ def test_scales():
     assert problem.spread == 64 and problem.rate == 1 and problem.bulk_scale == 1
     noise = digits(data={"bulk": "noise"})
     assert noise.bulk_scale == pytest.approx(np.sqrt(0.5))
-    with pytest.raises(og.AssumptionError, match=r"compare\.degree"):
-        _ = problem.degree
+    assert problem.degree == 4  # β = 1: the cap of the rule
 
 
 # --- disjoint, balanced, reproducible ---------------------------------------------------

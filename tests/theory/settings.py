@@ -128,6 +128,6 @@ def simulated_and_predicted(
         ratio_estimate = 1.0 if problem.links is None else power / result.train_power
         measured.append([result.train_error * ratio_estimate, result.test_error, result.wrong_sign])
         predicted.append(
-            [solution.train_error, solution.test_error, solution.classification_error or np.nan]
+            [solution.train_error, solution.test_error, solution.misclassification or np.nan]
         )
     return np.array(measured), np.array(predicted)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onegrad.errors import AssumptionError, ConvergenceError, SpecError
+from onegrad.errors import AssumptionError, SpecError
 from onegrad.prediction import predict
 from onegrad.problem import Problem
 from onegrad.theory import resolution
@@ -173,5 +173,5 @@ def test_many_directions_use_quasi_monte_carlo() -> None:
 def test_failures_say_what_to_do() -> None:
     with pytest.raises(SpecError, match="ridge"):
         mixture(ridge=0.0)
-    with pytest.raises(ConvergenceError, match="between"):
+    with pytest.raises(SpecError, match="accuracy"):
         conditional(mixture(), accuracy=0.0)

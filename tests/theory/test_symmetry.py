@@ -172,8 +172,8 @@ def test_groups_agree_with_direction_by_direction(changes: dict[str, Any]) -> No
     assert two.nodes < one.nodes
     assert two.test_error == pytest.approx(one.test_error, rel=0.005)
     assert two.train_error == pytest.approx(one.train_error, rel=0.005)
-    if one.classification_error is not None:
-        assert two.classification_error == pytest.approx(one.classification_error, rel=0.005)
+    if one.misclassification is not None:
+        assert two.misclassification == pytest.approx(one.misclassification, rel=0.005)
 
 
 @pytest.mark.parametrize("wrong", ["nothing", "radius", "angle"])

@@ -47,7 +47,7 @@ class Solution:
 
     test_error, train_error : mean squared errors; train_objective adds λ_eff‖a‖²
     component_test, component_train : (C,) the same within each component (NaN for weight 0)
-    classification_error : of sign(f) for labels ±1, else None
+    misclassification : of sign(f) for labels ±1, else None
     degrees_left : m − df₂, the samples beyond those that the readout uses up. The theory is an
         expansion in its inverse: at k ≈ m with next to no ridge it is of order one, and one
         training set differs from the next by a large factor
@@ -65,7 +65,7 @@ class Solution:
     train_objective: float
     component_test: Array
     component_train: Array
-    classification_error: float | None
+    misclassification: float | None
     degrees_left: float
     iterations: int
     residual: float
@@ -223,7 +223,7 @@ def _solution(resolved: _Resolved, point: FixedPoint, result: NodeErrors) -> Sol
     )  # fmt: skip
     if not problem.labels_binary:
         return solution
-    return replace(solution, classification_error=_wrong_sign(solution, resolved.level))
+    return replace(solution, misclassification=_wrong_sign(solution, resolved.level))
 
 
 def errors_at(solution: Solution, where: Nodes) -> tuple[Array, Array]:
