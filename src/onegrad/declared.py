@@ -25,6 +25,7 @@ def _number(value: object) -> object:
     return value
 
 
+_MOST_TEXT = 10_000_000  # characters of a spec file
 Real = Annotated[float, BeforeValidator(_number)]
 Whole = Annotated[int, BeforeValidator(_number)]
 Count = Annotated[int, BeforeValidator(_number), Field(ge=1, le=10_000_000)]
@@ -63,24 +64,37 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     """The contents of a spec file, or a SpecError that says why it cannot be read."""
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_MOST_TEXT)
     except FileNotFoundError:
         here = [p.name for p in path.parent.glob("*.toml")] if path.parent.is_dir() else []
         raise SpecError.of(
             "spec", str(path), "no such file", did_you_mean(path.name, here)
             or "Give the path of a TOML file",
         ) from None  # fmt: skip
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the path
         raise SpecError.of(
             "spec", str(path), f"cannot be read ({error})", "Give a readable TOML file in UTF-8"
         ) from None
+    if len(text) == _MOST_TEXT:
+        raise SpecError.of(
+            "spec", str(path), f"has {_MOST_TEXT:,} characters and more", "Give a spec file"
+        )
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return parse_toml(text)
+    except ValueError as error:
         raise SpecError.of(
             "spec", str(path), f"is not valid TOML: {error}",
             'Texts need quotes, lists need [ ], and tables are named like [data]',
         ) from None  # fmt: skip
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """TOML, or a ValueError that says what is wrong; also where Python's own limits are met."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("brackets are nested too deeply") from None
 
 
 # --- from pydantic's errors to advice ---------------------------------------------------
@@ -127,7 +141,12 @@ def _explain(item: dict[str, Any], root: type[Section]) -> Problematic:
         return Problematic(
             f"{key}.model", given, f"must be one of {options}", did_you_mean(given, words)
         )
-    return Problematic(key, value, allowed(field) or item["msg"], _suggest(value, field))
+    what = allowed(field) or item["msg"]
+    if kind in ("too_long", "too_short"):
+        limits = item.get("ctx", {})
+        least, most = limits.get("min_length"), limits.get("max_length")
+        what += f", at {'most' if least is None else 'least'} {most if least is None else least}"
+    return Problematic(key, value, what, _suggest(value, field))
 
 
 def _locate(root: type[Section], loc: tuple[str | int, ...]) -> tuple[FieldInfo | None, str]:

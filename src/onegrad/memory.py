@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from onegrad.compute.array_pool import LARGEST
+from onegrad.compute.available import available_bytes
 from onegrad.compute.backend import NUMPY, Backend
 from onegrad.errors import SpecError
 from onegrad.models import MODELS
@@ -62,20 +61,6 @@ def peak_bytes(
     idle = 2 * largest if 8 * largest <= LARGEST else 0  # in the pool, measured
     half = dtype == "float32" and not reuse.controls and not any(m.double for m in asked)
     return (4 if half else 8) * (max(step, fit, risk) + idle)
-
-
-def available_bytes() -> int | None:
-    """Memory that this machine can still give, or None where it does not tell."""
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024 * int(line.split()[1])
-    except (OSError, ValueError):
-        pass
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
 
 
 def check_memory(

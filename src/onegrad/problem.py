@@ -78,7 +78,28 @@ class Problem(Section):
                 f"the test; the data have {self.data.rows}",
                 f"For example {max(1, (self.data.rows or 0) // 3)}",
             )  # fmt: skip
+        self._check_scales()
         return self
+
+    def _check_scales(self) -> None:
+        """Refuse scales that are no numbers: every error would be NaN, or exactly that of zero."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scales = {
+                "learning rate η": self.rate,
+                "spread θ": self.spread,
+                "mean trace of the covariances": self.mean_trace,
+                "effective ridge": self.effective_ridge,
+            }
+        for name, value in scales.items():
+            positive = value > 0 or name in ("learning rate η", "spread θ")
+            if not (np.isfinite(value) and positive):
+                of_data = name.startswith("mean trace")
+                raise SpecError.of(
+                    "data" if of_data else "scaling", value,
+                    f"the {name} must be a finite number above 0",
+                    "Inputs must not all be constant or as large as 1e150: rescale them" if of_data
+                    else "Take less extreme sizes or exponents",
+                )  # fmt: skip
 
     # --- sizes and scales ---------------------------------------------------------------
 

@@ -9,12 +9,12 @@ from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 from onegrad.data.base import DataModel
 from onegrad.declared import Count, Real, Section
 from onegrad.errors import SpecError
-from onegrad.gaussian.activation import Activation, get_activation
+from onegrad.gaussian.activation import Activation, get_activation, written
 
 NamedActivation = Annotated[
     Activation,
     BeforeValidator(lambda value: get_activation(value, "network.activation")),
-    PlainSerializer(lambda activation: activation.name),
+    PlainSerializer(written),
 ]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -22,6 +24,9 @@ Set = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="change a key of the spec; repeatable"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object instead of a table")]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="start without a question, however long it takes")
+]
 Method = Annotated[
     str,
     typer.Option(
@@ -40,3 +45,19 @@ FiniteSize = Annotated[
     bool,
     typer.Option("--finite-size", help="count the mean's degrees of freedom (docs/theory.md)"),
 ]
+
+_LONG = 2 * 3600.0  # seconds above which a terminal is asked
+
+
+def agreement(yes: bool) -> Callable[[Any], None]:
+    """Says what a long run costs before it starts; asks in a terminal, unless --yes was given."""
+
+    def agree(cost: Any) -> None:
+        if not cost.worth_saying:
+            return
+        print(f"onegrad: {cost}.", file=sys.stderr)
+        asked = sys.stdin.isatty() and sys.stderr.isatty() and not yes
+        if asked and (cost.seconds > _LONG or not cost.fits):
+            typer.confirm("Start?", abort=True, err=True)
+
+    return agree

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,6 +21,8 @@ from onegrad.cli.arguments import (
     Set,
     Spec,
     Workers,
+    Yes,
+    agreement,
 )
 from onegrad.cli.output import (
     exit_if_all_failed,
@@ -31,6 +34,7 @@ from onegrad.cli.output import (
     report_spectra,
     show_results,
 )
+from onegrad.cli.stopping import listen, stoppable
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -52,6 +56,7 @@ def run(
     engine: Engine = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """The main job: compute, store, print a table, draw a figure."""
@@ -66,16 +71,10 @@ def run(
     if experiment.figure.draws_spectra:
         report_spectra(experiment, folder, as_json)
         return
-    try:
-        with progress_line(experiment) as progress:
-            where = engine_of(engine, workers, scheduler)
-            results = run_experiment(experiment, folder, where, progress)
-    except KeyboardInterrupt:
-        print(
-            f"onegrad: interrupted. {folder} keeps every row; run the same command again to go on.",
-            file=sys.stderr,
-        )
-        raise typer.Exit(130) from None
+    kept = f"{folder} keeps every row; run the same command again to go on."
+    with stoppable(kept), progress_line(experiment) as progress:
+        where = engine_of(engine, workers, scheduler)
+        results = run_experiment(experiment, folder, where, progress, agreement(yes))
     written = save_figure_of(experiment, results, folder)
     print_failed_rows(results, folder)
     show_results(experiment, results, as_json)
@@ -91,6 +90,7 @@ def simulate(
     engine: Engine = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Monte Carlo alone: mean and standard error of every model, differences paired by seed."""
@@ -100,9 +100,9 @@ def simulate(
     from onegrad.specs.experiment import Experiment
 
     experiment = Experiment.read(spec, changes or ())
-    with progress_line(experiment) as progress:
+    with stoppable("Nothing is kept: `onegrad run` stores."), progress_line(experiment) as progress:
         where = engine_of(engine, workers, scheduler)
-        results = simulate_experiment(experiment, where, progress)
+        results = simulate_experiment(experiment, where, progress, agreement(yes))
     show_results(experiment, results, as_json)
 
 
@@ -256,6 +256,8 @@ def main() -> None:
     """Entry point: errors of ours are advice on one page, not a traceback."""
     from onegrad.errors import OnegradError
 
+    listen()
+    warnings.showwarning = _one_line
     try:
         app()
     except OnegradError as error:
@@ -266,6 +268,11 @@ def main() -> None:
             sys.exit(0)
         print(f"onegrad: {error.strerror or error}: {error.filename or ''}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         print("onegrad: interrupted", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(128 + getattr(stop, "number", 2))
+
+
+def _one_line(message: Warning | str, category: type[Warning], *where: Any) -> None:
+    """A warning for somebody at a terminal: what it says, not from which line of which file."""
+    print(f"onegrad: {message}", file=sys.stderr)

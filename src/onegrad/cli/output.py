@@ -61,9 +61,10 @@ def print_verdict(results: Results) -> None:
 def print_table(table: Table) -> None:
     from rich.console import Console
 
-    console = Console()
+    plain: dict[str, Any] = {"markup": False, "emoji": False}  # names are not markup
+    console = Console(**plain)
     if not console.is_terminal:  # a pipe or a file has no width to fit into
-        console = Console(width=160)
+        console = Console(width=160, **plain)
     console.print(table)
 
 

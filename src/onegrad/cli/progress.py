@@ -22,19 +22,24 @@ def progress_line(experiment: Experiment) -> Iterator[Progress | None]:
         yield None
         return
     columns = (
-        TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[now]}", style="dim"),
+        TextColumn("{task.description}", markup=False), BarColumn(bar_width=20),
+        MofNCompleteColumn(), TextColumn("{task.fields[rate]}", markup=False),
+        TextColumn("{task.fields[now]}", style="dim", markup=False),
     )  # fmt: skip
     start = time.monotonic()
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(experiment.name[:30], total=None, rate="rows", now="")
+    bar = Bar(*columns, console=console, transient=True)
+    task = bar.add_task(experiment.name[:30], total=None, rate="rows", now="")
 
-        def show(status: Status) -> None:
-            rate = rate_and_rest(status, time.monotonic() - start)
-            now = bar.tasks[0].fields["now"] if status.point is None else where(experiment, status)
-            bar.update(task, completed=status.done, total=status.total, rate=rate, now=now)
+    def show(status: Status) -> None:
+        bar.start()  # with the first news: before it, a question may be asked
+        rate = rate_and_rest(status, time.monotonic() - start)
+        now = bar.tasks[0].fields["now"] if status.point is None else where(experiment, status)
+        bar.update(task, completed=status.done, total=status.total, rate=rate, now=now)
 
+    try:
         yield show
+    finally:
+        bar.stop()
 
 
 def rate_and_rest(status: Status, seconds: float) -> str:

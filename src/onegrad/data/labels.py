@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field, PlainSerializer
+from pydantic import BeforeValidator, Field, PlainSerializer, SerializationInfo
 
 from onegrad.compute.backend import Array
 from onegrad.data.population import Population
 from onegrad.declared import Real, Section
 from onegrad.errors import AssumptionError, SpecError
-from onegrad.gaussian.activation import Activation, get_activation
+from onegrad.gaussian.activation import Activation, get_activation, written
 
 
 def _link(value: Any) -> Any:
@@ -25,8 +25,10 @@ def _link(value: Any) -> Any:
     return get_activation(value, "labels.link")
 
 
-def _name(link: Activation | tuple[Activation, ...]) -> str | list[str]:
-    return [part.name for part in link] if isinstance(link, tuple) else link.name
+def _name(link: Activation | tuple[Activation, ...], info: SerializationInfo) -> str | list[str]:
+    return (
+        [written(part, info) for part in link] if isinstance(link, tuple) else written(link, info)
+    )
 
 
 Link = Annotated[

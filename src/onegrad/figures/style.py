@@ -102,7 +102,7 @@ def curve_name(experiment: Experiment, point: dict[str, Any], axes: Sequence[str
     if hidden & set(experiment.zipped):
         hidden |= set(experiment.zipped)
     others = [
-        v if isinstance(v, str) else f"{k.rpartition('.')[2]} = {tick(v)}"
+        plain(v) if isinstance(v, str) else f"{k.rpartition('.')[2]} = {tick(v)}"
         for k, v in point.items()
         if k not in hidden
     ]
@@ -119,8 +119,15 @@ def tick(value: Any) -> str:
 def head(figure: Figure, title: str, caption: str) -> None:
     """Title above and caption below, broken into lines that fit the figure's width."""
     width = figure.get_figwidth()
-    figure.suptitle(textwrap.fill(title, int(width * 10)))  # letters to the inch, by size
+    figure.suptitle(textwrap.fill(plain(title), int(width * 10)))  # letters to the inch, by size
     figure.supxlabel(textwrap.fill(caption, int(width * 16)), fontsize=8, color="#444444")
+
+
+def plain(text: str) -> str:
+    """Somebody's own name for a figure: a $ in it is a letter, not the beginning of mathematics,
+    and a name that begins with _ is not hidden from the legend."""
+    text = text.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
 
 
 def label(key: str) -> str:

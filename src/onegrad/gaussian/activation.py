@@ -12,15 +12,20 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from onegrad.compute.backend import Array, host, like, namespace, pieces
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.gaussian import elementwise
+from onegrad.gaussian.content import content_digest
 from onegrad.gaussian.polynomials import hermite_series, orthonormal_hermite, sqrt_factorial
 from onegrad.gaussian.quadrature import gaussian_mean
+
+if TYPE_CHECKING:
+    from pydantic import SerializationInfo
 
 Function = Callable[[Array], Array]
 
@@ -62,6 +67,21 @@ class Activation:
     moments: Callable[[Array, Array], tuple[Array, Array, Array]] | None = None
     slope_of_value: Function | None = None
     portable: bool = False
+
+    @cached_property
+    def identity(self) -> str:
+        """What tells its numbers from those of any other activation, whatever their names: the name
+        where that says all (built in, or Hermite coefficients), else with a digest of the content.
+        """
+        if _BUILT_IN.get(self.name) == self:
+            return self.name
+        if isinstance(self.function, HermitePolynomial):
+            series = hermite_activation(*self.function.coefficients)
+            if series == self:
+                return self.name
+        functions = (self.function, self.derivative, self.moments, self.slope_of_value)
+        settings = (self.breakpoints, self.offset)
+        return f"{self.name} #{content_digest(functions, settings)}"
 
     def _of(self, function: Function, x: Any) -> Any:
         if self.portable or namespace(x) is np:
@@ -199,9 +219,15 @@ class HermitePolynomial:
 def hermite_activation(*coefficients: float) -> Activation:
     """Σ_j coefficients[j]·H_j as an activation or link; named `hermite(c0, c1, …)` in specs."""
     slopes = tuple(j * c for j, c in enumerate(coefficients))[1:] or (0.0,)
-    name = "hermite(" + ", ".join(f"{c:.12g}" for c in coefficients) + ")"
+    name = "hermite(" + ", ".join(_shown(c) for c in coefficients) + ")"
     value, slope = HermitePolynomial(tuple(coefficients)), HermitePolynomial(slopes)
     return Activation(name, value, slope, portable=True)
+
+
+def _shown(value: float) -> str:
+    """As short as it can be and still the same number."""
+    text = f"{value:.12g}"
+    return text if float(text) == value else repr(float(value))
 
 
 def register_activation(activation: Activation) -> Activation:
@@ -213,6 +239,11 @@ def register_activation(activation: Activation) -> Activation:
         )  # fmt: skip
     _registry[activation.name] = activation
     return activation
+
+
+def written(activation: Activation, info: SerializationInfo) -> str:
+    """In a dump of settings: its name, or its `identity` where the dump is to be a key."""
+    return activation.identity if (info.context or {}).get("identity") else activation.name
 
 
 def names() -> list[str]:

@@ -70,4 +70,5 @@ MODEL = Model(
     cites=("demir2025",),
     polynomial=True,
     noise=True,
+    version=2,  # since 0.1: the degree rule
 )

@@ -72,4 +72,5 @@ MODEL = Model(
     polynomial=True,
     products="initial",
     initial=True,
+    version=2,  # since 0.1: the degree rule
 )

@@ -7,4 +7,5 @@ MODEL = Model(
     "the isotropic closed form in the limit of large samples",
     Mark(line="--"),
     theory="isotropic-limit",
+    version=2,  # since 0.1: the degree rule
 )

@@ -39,6 +39,7 @@ class Row:
 
 
 QUANTITIES = ("test_error", "train_error", "train_objective")
+STORED = QUANTITIES  # numbers of a row that have a column in the store
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 from onegrad.errors import SpecError
 from onegrad.results.rows import Results
 from onegrad.runs.coordinator import Coordinator, Progress
+from onegrad.runs.cost import Agree
 from onegrad.runs.engines import Dask, Local, open_engine
 from onegrad.runs.schedule import interim_analyses
 from onegrad.runs.store import Store
@@ -23,20 +24,28 @@ def run_experiment(
     out: str | Path,
     engine: Local | Dask = Local(),
     progress: Progress | None = None,
+    agree: Agree | None = None,
 ) -> Results:
     """Compute the rows that `out`/results.sqlite does not have yet; write results.json beside it.
 
     Rows that failed are tried again. What was computed before an interruption is never lost and
-    never repeated; more seeds or points add to what is there.
+    never repeated; more seeds or points add to what is there. Runs on the same folder at the same
+    time share the work. `agree` is told the cost before anything starts.
     """
-    results = _computed(experiment, Store(out), engine, progress)
+    store = Store(out)
+    results = _computed(experiment, store, engine, progress, agree)
+    if store.read_only:
+        return results
     text = json.dumps(results.as_json(), indent=1, ensure_ascii=False)
     (Path(out) / "results.json").write_text(text + "\n", encoding="utf-8")
     return results
 
 
 def simulate_experiment(
-    experiment: Experiment, engine: Local | Dask = Local(), progress: Progress | None = None
+    experiment: Experiment,
+    engine: Local | Dask = Local(),
+    progress: Progress | None = None,
+    agree: Agree | None = None,
 ) -> Results:
     """All points and seeds of a spec, the theories left out; nothing is stored."""
     compare = experiment.compare
@@ -46,15 +55,22 @@ def simulate_experiment(
             "Add the network, or use `onegrad predict`",
         )  # fmt: skip
     alone = replace(experiment, compare=compare.model_copy(update={"models": compare.simulated}))
-    return _computed(alone, Store(None), engine, progress)
+    return _computed(alone, Store(None), engine, progress, agree)
 
 
 def _computed(
-    experiment: Experiment, store: Store, engine: Local | Dask, progress: Progress | None
+    experiment: Experiment,
+    store: Store,
+    engine: Local | Dask,
+    progress: Progress | None,
+    agree: Agree | None,
 ) -> Results:
     try:
         with open_engine(experiment, engine) as opened:
-            Coordinator(experiment, store, opened, progress).run()
+            coordinator = Coordinator(experiment, store, opened, progress)
+            if agree is not None:
+                agree(coordinator.cost())
+            coordinator.run()
         return stored_results(experiment, store)
     finally:
         store.close()

@@ -28,6 +28,7 @@ from onegrad.specs.sweep import Axis, in_sweep, read_axes, settings_of
 
 MODEL_NAMES = tuple(MODELS)
 _FEWEST_TESTS = 5000
+_LONGEST_NAME = 300
 _OURS = ("quickstart", "three-components", "finite-size")  # presets of no paper's figure
 
 
@@ -203,8 +204,11 @@ class Experiment:
     def from_tables(cls, tables: Mapping[str, Any]) -> Experiment:
         _check_tables(tables)
         name = tables.get("name", "experiment")
-        if not isinstance(name, str):
-            raise SpecError.of("name", name, "must be a text", 'For example "impact of width"')
+        if not isinstance(name, str) or len(name) > _LONGEST_NAME or not name.isprintable():
+            raise SpecError.of(
+                "name", name, f"must be a text of one line, at most {_LONGEST_NAME} characters",
+                'For example "impact of width"',
+            )  # fmt: skip
         compare = Compare(**_table(tables, "compare"))
         axes = read_axes(_table(tables, "sweep"), sweepable_keys())
         figure = FigureOptions(**_table(tables, "figure"))

@@ -7,8 +7,9 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 
+from onegrad.compute.available import available_bytes
 from onegrad.compute.threads import cores, threads_for
-from onegrad.memory import available_bytes, peak_bytes
+from onegrad.memory import peak_bytes
 from onegrad.runs.engines.base import Engine, Here
 from onegrad.runs.engines.work import Done, ctrl_c_waits, pack, start_worker, work, work_on_started
 from onegrad.runs.schedule import Unit
@@ -41,6 +42,10 @@ class LocalEngine(Engine):
         self._size = 0
 
     @property
+    def workers(self) -> int:
+        return self._workers or min(cores(), fitting_workers(self._experiment))
+
+    @property
     def slots(self) -> int:
         return 1 if self._pool is None else 3 * self._size
 
@@ -69,7 +74,7 @@ class LocalEngine(Engine):
     def _start(self) -> Executor:
         from loky import ProcessPoolExecutor
 
-        self._size = self._workers or min(cores(), fitting_workers(self._experiment))
+        self._size = self.workers
         packed = pack(self._experiment.points)
         pool: Executor = ProcessPoolExecutor(
             self._size, initializer=start_worker, initargs=(packed, os.getpid()), env=_ONE_THREAD

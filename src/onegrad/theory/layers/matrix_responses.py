@@ -19,6 +19,7 @@ from onegrad.theory.layers.matrix import ConditionedLayer, FeatureBlock
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 
 _ITERATIONS = 100
+_SMALLEST = 1e-12  # response that counts as none
 
 
 class Quadratics:
@@ -126,13 +127,14 @@ def _solve_responses(
 ) -> tuple[Array, Array]:
     """χ_s = tr(Q_sM)/m with M = (λ + Σ ω_sQ_s/(1+χ_s))⁻¹, and M, by Anderson acceleration."""
     weight, k = 1.0 / len(q), q.width
-    z = np.full(len(q), np.log(max(chi, 1e-12)))
+    z = np.full(len(q), np.log(max(chi, _SMALLEST)))
     acceleration = Acceleration()
     for _ in range(_ITERATIONS):
         system = q.total(weight / (1 + np.exp(z)))
         system.flat[:: k + 1] += ridge
         inverse = cho_solve(cho_factor(system, overwrite_a=True), np.eye(k), overwrite_b=True)
-        change = np.log(q.traces(inverse) / samples) - z
+        # a node at which every ReLU is silent has no response at all
+        change = np.log(np.maximum(q.traces(inverse) / samples, _SMALLEST)) - z
         residual = float(np.abs(change).mean())
         if residual < tolerance:
             return np.exp(z + change), inverse
