@@ -60,7 +60,7 @@ class Campaign:
         self.folder, self.turn = folder, 0
         self.spec = folder / "spec.toml"
         self.spec.write_text(SPEC.format(seeds=seeds), encoding="utf-8")
-        og.run(self.spec, folder / "quiet", workers=1)
+        og.run(self.spec, folder / "quiet", og.Local(1))
         self.quiet = content(folder / "quiet")
         self.counts: Counter[str] = Counter()
         self.flipped: list[tuple[str, int]] = []
@@ -152,7 +152,7 @@ class Campaign:
             return child
         code = 1
         try:
-            og.run(self.spec, self.out, workers=1)
+            og.run(self.spec, self.out, og.Local(1))
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -201,7 +201,7 @@ class Campaign:
         """The last store is brought to its end undisturbed."""
         if self.flipped:
             self._report_here()
-        og.run(self.spec, self.out, workers=1)
+        og.run(self.spec, self.out, og.Local(1))
         assert self.finished()
 
     @property

@@ -36,7 +36,11 @@ class Run:
 
     def __init__(self, spec, out, command=False, **options):
         self.out = out
-        program = ["-c", f"import onegrad as og; og.run({str(spec)!r}, {str(out)!r}, **{options})"]
+        where = f"og.Local({options.get('workers')})"
+        if "scheduler" in options or options.get("engine") == "dask":
+            where = f"og.Dask({options.get('scheduler')!r})"
+        code = f"import onegrad as og; og.run({str(spec)!r}, {str(out)!r}, {where})"
+        program = ["-c", code]
         if command:
             program = ["-m", "onegrad", "run", str(spec), "--out", str(out)]
             program += [word for k, v in options.items() for word in (f"--{k}", str(v))]

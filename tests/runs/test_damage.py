@@ -10,7 +10,6 @@ import warnings
 import pytest
 
 from onegrad.explorer.stored import open_stored
-from onegrad.results.rows import STORED
 from onegrad.runs import database
 from onegrad.runs.load import load_results
 from onegrad.runs.run import run_experiment
@@ -103,31 +102,33 @@ def test_a_newer_file_is_left_alone(folder):
     assert (folder / "results.sqlite").read_bytes() == before
 
 
-def as_version_0_1(folder):
-    """The file as the first version made it: no checksums, no claims, no user_version."""
+def without_checksums(folder):
+    """The file as format 2 had it, before checksums and claims."""
     with contextlib.closing(sqlite3.connect(folder / "results.sqlite")) as db:
-        later = [name for name in STORED if name not in ("test_error", "train_error",
-                                                         "train_objective")]  # fmt: skip
-        for name in ("checksum", *later):
-            db.execute(f"ALTER TABLE rows DROP COLUMN {name}")
+        db.execute("ALTER TABLE rows DROP COLUMN checksum")
         db.execute("DROP TABLE claims")
         db.execute("DROP TABLE runs")
-        db.execute("PRAGMA user_version = 0")
+        db.execute("PRAGMA user_version = 2")
         db.commit()
 
 
-def test_a_file_of_the_first_version_is_read_and_migrated(folder, whole):
-    as_version_0_1(folder)
-    before = content(folder)
-    assert len(load_results(folder).rows) == ROWS  # only read: nothing changes
-    assert len(open_stored(folder)["rows"]) == ROWS / 4
-    with contextlib.closing(sqlite3.connect(folder / "results.sqlite")) as db:
-        assert db.execute("PRAGMA user_version").fetchone()[0] == 0
+def test_an_older_file_is_migrated(folder, whole):
+    without_checksums(folder)
+    with pytest.raises(StoreError, match="Run it once more"):
+        load_results(folder)  # only read, it cannot be
     run_experiment(Experiment.read(SPEC), folder)
-    assert content(folder) == before == content(whole)
+    assert content(folder) == content(whole)
+    assert len(load_results(folder).rows) == ROWS
     change(folder, "UPDATE rows SET test_error = 0.5 WHERE seed = 0 AND model = 'linear'")
     with pytest.warns(StoreWarning):
         Store(folder).close()
+
+
+def test_a_file_of_the_first_version_is_refused_with_advice(folder):
+    change(folder, "PRAGMA user_version = 0")
+    for use in (Store, load_results, open_stored):
+        with pytest.raises(StoreError, match="older version of onegrad.*--out"):
+            use(folder)
 
 
 @pytest.fixture

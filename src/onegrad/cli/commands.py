@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
 from pathlib import Path
@@ -257,7 +258,7 @@ def main() -> None:
     from onegrad.errors import OnegradError
 
     listen()
-    warnings.showwarning = _one_line
+    warnings.showwarning = functools.partial(_one_line, warnings.showwarning)
     try:
         app()
     except OnegradError as error:
@@ -273,6 +274,9 @@ def main() -> None:
         sys.exit(128 + getattr(stop, "number", 2))
 
 
-def _one_line(message: Warning | str, category: type[Warning], *where: Any) -> None:
-    """A warning for somebody at a terminal: what it says, not from which line of which file."""
-    print(f"onegrad: {message}", file=sys.stderr)
+def _one_line(usual: Any, message: Any, category: Any, *where: Any, **more: Any) -> None:
+    """A warning of ours for somebody at a terminal: what it says, not from which line it comes."""
+    if category.__module__.startswith("onegrad."):
+        print(f"onegrad: {message}", file=sys.stderr)
+    else:
+        usual(message, category, *where, **more)

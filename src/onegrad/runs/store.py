@@ -146,10 +146,10 @@ class Store:
             self._db.executemany("INSERT INTO points VALUES (?, ?)", whole)
         self._forgotten = {row["point"] for row in good} - {key for key, _ in whole}
         shown = "; ".join(damage[:_NAMED]) + ("; …" if len(damage) > _NAMED else "")
-        one = len(damage) == 1
+        does, was = ("entry does", "was") if len(damage) == 1 else ("entries do", "were")
         warnings.warn(
-            f"{self.path} was damaged on disk: {len(damage)} {'entry does' if one else 'entries do'}"
-            f" not match the checksum and {'was' if one else 'were'} left out ({shown})",
+            f"{self.path} was damaged on disk: {len(damage)} {does} not match the checksum and "
+            f"{was} left out ({shown})",
             StoreWarning, stacklevel=2,
         )  # fmt: skip
 
@@ -215,9 +215,7 @@ class Store:
         if not self._claims.take(wanted):
             return None
         stored = [row for cell in cells if (row := self._stored(*cell)) is not None]
-        if len(stored) < len(cells) or not all(
-            row.status == "ok" and enough(row) for row in stored
-        ):
+        if len([row for row in stored if row.status == "ok" and enough(row)]) < len(cells):
             return []
         self._claims.release(wanted)
         return stored
@@ -275,13 +273,15 @@ class Store:
         rows = []
         for row in found:
             whole = _is_whole(row)
-            if whole and (
-                row["model"] not in MODELS or row["model_version"] != version_of(row["model"])
-            ):
+            if whole and not _is_current(row["model"], row["model_version"]):
                 continue
             specs.setdefault(row["point"], {"compare": {"damaged": row["point"]}})
             rows.append(Stored(row["point"], row["compute"] if whole else "{}", _row({}, 0, row)))
         return specs, rows
+
+
+def _is_current(model: str, version: int) -> bool:
+    return model.partition(":")[0] in MODELS and version == version_of(model)
 
 
 _OF_KEY = "point = ? AND model = ? AND compute = ? AND model_version = ?"
@@ -297,7 +297,9 @@ def _row(settings: dict[str, Any], number: int, record: sqlite3.Row) -> Row:
     if not _is_whole(record):
         text = str(record["model"])
         return Row(settings, text, seed, status="damaged", error=_DAMAGED, number=number)
-    named = {name: math.nan if record[name] is None else record[name] for name in STORED}
+    named: dict[str, Any] = {
+        name: math.nan if record[name] is None else record[name] for name in STORED
+    }
     named |= {name: record[name] for name in ("seconds", "status", "error")}
     controls = controls_from([record[name] for name in CONTROL_COLUMNS])
     return Row(settings, record["model"], seed, **named, controls=controls, number=number)
