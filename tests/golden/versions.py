@@ -37,7 +37,7 @@ def owner(key: str) -> str | None:
     if CASES[case]["what"] in ("predict", "curve"):
         return _BY_METHOD.get(CASES[case]["options"].get("method", "auto"), "theory")
     row = _ROW.fullmatch(name)
-    return None if row is None or name.startswith(("mean ", "control ")) else row[1]
+    return row[1] if row is not None and row[1].partition(":")[0] in MODELS else None
 
 
 def digests(golden: Numbers) -> dict[str, dict[str, str]]:

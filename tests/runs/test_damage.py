@@ -127,7 +127,7 @@ def test_an_older_file_is_migrated(folder, whole):
 def test_a_file_of_the_first_version_is_refused_with_advice(folder):
     change(folder, "PRAGMA user_version = 0")
     for use in (Store, load_results, open_stored):
-        with pytest.raises(StoreError, match="older version of onegrad.*--out"):
+        with pytest.raises(StoreError, match=r"older version of onegrad.*--out"):
             use(folder)
 
 
