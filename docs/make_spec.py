@@ -75,8 +75,13 @@ problems stay in the coordinator's process with `local`, one repetition after th
 
 Only the coordinator writes to `results.sqlite`. Work whose process was killed is done again; what
 raises an error is tried once more, then stored as failed with its error, and the run goes on.
-Failed rows are tried again by the next run. Two runs on one folder harm nothing, but they do not
-share the work: what both have begun is computed twice and stored once.
+Failed rows are tried again by the next run. Runs on one folder share the work: each says in the
+file which rows it has begun and that it is alive. What a killed run on this machine had begun is
+taken over at once, that of another machine after a minute of silence.
+
+Every row carries a checksum, which is verified whenever it is read. A row that does not match is
+named in a warning and computed again; in an export its status is `damaged`. Ctrl-C, TERM and HUP
+end a run in the same way, and the same command goes on with it.
 
 ## `--json`
 

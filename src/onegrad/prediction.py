@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from onegrad.drawn_layers import drawn_neurons
-from onegrad.errors import AssumptionError, Failure, OnegradError
+from onegrad.errors import AssumptionError, ConvergenceError, Failure, OnegradError
 from onegrad.models import MODELS
 from onegrad.predicted import Prediction, of_closed_form, of_failure, of_real_data, of_solution
 from onegrad.problem import Problem
@@ -147,7 +147,13 @@ def _of_real_data(problem: Problem, theory: Theory, seed: int) -> Prediction:
     """Images, arrays and files: the semi-parametric theory, or that of a fitted mixture."""
     if theory.finite_size or theory.overlaps == "typical":
         raise AssumptionError("real data have no finite-size option and no typical overlaps")
-    return of_real_data(predict_real(problem, theory, seed))
+    try:
+        return of_real_data(predict_real(problem, theory, seed))
+    except OnegradError:
+        raise
+    except (np.linalg.LinAlgError, ValueError, ArithmeticError) as error:
+        # somebody's own rows may be degenerate in ways that nobody has thought of
+        raise ConvergenceError(f"the numerics of the theory fail on these data ({error})") from None
 
 
 def _conditional(
