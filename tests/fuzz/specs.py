@@ -96,6 +96,7 @@ VALUES = (
     '"\\u202e"', "[true, false]", '{a = 1}', "4.9e-324", '"hermite(' + ", ".join("1" * 40) + ')"',
     '"/dev/zero"', '"/"', '"cuda:99"', "10000000", "99999",
 )  # fmt: skip
+PLAUSIBLE = ("0.5", "1", "3", "50", "0.9", '"tanh"', '"relu"', "[0.3, 0.7]", "[1, 2]", '"auto"')
 KEYS = (
     "dim", "weights", "rank", "ranks", "strengths", "alignment", "mean", "directions", "spread",
     "path", "label", "link", "noise", "values", "model", "width", "width_ratio", "activation",
@@ -120,7 +121,8 @@ def mutated(seed: int, number: int) -> tuple[str, list[str], bool]:
         at = rng.randrange(len(lines))
         kind = rng.randrange(8)
         if kind <= 2 and "=" in lines[at]:
-            lines[at] = f"{lines[at].partition('=')[0]}= {rng.choice(VALUES)}"
+            value = rng.choice(VALUES if rng.random() < 0.6 else PLAUSIBLE)
+            lines[at] = f"{lines[at].partition('=')[0]}= {value}"
         elif kind == 3:
             lines.insert(at, f"{rng.choice(KEYS)} = {rng.choice(VALUES)}")
         elif kind == 4:
