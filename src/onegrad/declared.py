@@ -185,7 +185,9 @@ def allowed(field: FieldInfo | None) -> str:
     pieces = ["true, false"] if bool in _members(field.annotation) else []
     if numeric or ranges:
         whole = int in _members(field.annotation) and float not in _members(field.annotation)
-        pieces.append(f"a {'whole ' if whole else ''}number {ranges}".strip())
+        number = f"a {'whole ' if whole else ''}number {ranges}".strip()
+        lists = any(get_origin(t) is tuple for t in _members(field.annotation))
+        pieces.append(f"{number}, or a list of such" if lists else number)
     if options:
         pieces.append("one of " + ", ".join(f'"{o}"' for o in options))
     if not pieces and field.description:

@@ -70,11 +70,11 @@ class Problem(Section):
     @model_validator(mode="after")
     def _consistent(self) -> Problem:
         self.data.check_labels(self.labels)
-        self.scaling.check(self.network.convention, self.training.rate, self.data)
+        self.scaling.check(self.network.convention, self.training, self.data)
         if self.rows_left is not None and self.rows_left <= 0:
             raise SpecError.of(
                 "training.samples", self.samples,
-                f"step ({self.step_samples}) and readout ({self.samples}) must leave rows for "
+                f"step ({self.step_rows}) and readout ({self.samples}) must leave rows for "
                 f"the test; the data have {self.data.rows}",
                 f"For example {max(1, (self.data.rows or 0) // 3)}",
             )  # fmt: skip
@@ -107,7 +107,12 @@ class Problem(Section):
     def rows_left(self) -> int | None:
         """Samples for the test where the data are finite; None where they are drawn at will."""
         rows = self.data.rows
-        return None if rows is None else rows - self.samples - self.step_samples
+        return None if rows is None else rows - self.samples - self.step_rows
+
+    @property
+    def step_rows(self) -> int:
+        """Samples that the steps use up together."""
+        return self.step_samples * (self.training.steps if self.training.batch == "fresh" else 1)
 
     @property
     def dim(self) -> int:
@@ -126,7 +131,7 @@ class Problem(Section):
 
     @property
     def step_samples(self) -> int:
-        """m̃: samples of the gradient step."""
+        """m̃: samples of a gradient step."""
         return self.training.step_samples or self.training.samples
 
     @property
@@ -139,13 +144,30 @@ class Problem(Section):
 
     @property
     def rate(self) -> float:
-        """η."""
+        """η of the first step."""
+        return self.rates[0]
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """η of every step."""
+        steps, scaling = self.training.steps, self.scaling
         if self.training.rate is not None:
-            return self.training.rate
-        if self.scaling.exponent is not None:
-            return float((self.scaling.constant or 1.0) * self.samples**self.scaling.exponent)
-        assert self.scaling.strength is not None and self.scaling.weighting is not None
-        return float(self.dim ** (self.scaling.strength * self.scaling.weighting))
+            return _each(self.training.rate, steps)
+        if scaling.exponent is not None:
+            constant = scaling.constant or 1.0
+            return tuple(float(constant * self.samples**x) for x in _each(scaling.exponent, steps))
+        assert scaling.strength is not None and scaling.weighting is not None
+        return (float(self.dim ** (scaling.strength * scaling.weighting)),) * steps
+
+    @property
+    def trained(self) -> bool:
+        """Whether any step moves the first layer."""
+        return any(self.rates)
+
+    @property
+    def one_step(self) -> bool:
+        """One step of gradient descent, what the theory of one step is about."""
+        return self.training.steps == 1 and self.training.optimiser == "gd"
 
     @property
     def spread(self) -> float:
@@ -212,11 +234,13 @@ class Problem(Section):
         """β of the degree rule, η·‖Σ‖ ≍ n^β; None where no rule is known.
 
         2·exponent in the isotropic convention; βα where the data have no spikes, because then the
-        learning rate alone counts. None if η was set by hand, and for spiked data in the isotropic
-        convention.
+        learning rate alone counts. None if η was set by hand, for spiked data in the isotropic
+        convention, and for more than one step of gradient descent.
         """
+        if not self.one_step:
+            return None
         if self.scaling.exponent is not None:
-            return None if self.data.structured else 2 * self.scaling.exponent
+            return None if self.data.structured else 2 * _each(self.scaling.exponent, 1)[0]
         if self.scaling.strength is None or self.data.structured:
             return self.scaling.strength
         assert self.scaling.weighting is not None
@@ -296,6 +320,11 @@ class Problem(Section):
         return replace(nodes, y=y, label_noise=self.label_noise**2)
 
 
+def _each(value: float | tuple[float, ...], steps: int) -> tuple[float, ...]:
+    """One value for each step."""
+    return value if isinstance(value, tuple) else (value,) * steps
+
+
 def degree_rule(strength: float | None) -> int:
     """Degree of the polynomial model: the least that is enough, but at most 4.
 
@@ -307,8 +336,9 @@ def degree_rule(strength: float | None) -> int:
     """
     if strength is None:
         raise AssumptionError(
-            "no degree rule applies: η or θ was set by hand, or spiked data meet the isotropic "
-            "convention. Give [scaling] strength and weighting instead, or set compare.degree"
+            "no degree rule applies: η or θ was set by hand, spiked data meet the isotropic "
+            "convention, or there is more than one step of gradient descent. Give [scaling] "
+            "strength and weighting for one step, or set compare.degree"
         )
     needed = needed_degree(strength)
     return MOST_DEGREE if needed is None else min(needed, MOST_DEGREE)

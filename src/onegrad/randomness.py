@@ -26,6 +26,7 @@ PURPOSES = (
     "split",
     "control-teachers",
     "control-instances",
+    "later-step-data",
 )
 
 

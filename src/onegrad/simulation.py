@@ -91,7 +91,9 @@ def by_layer(points: Sequence[Point]) -> dict[str, list[Point]]:
     layers: dict[str, list[Point]] = {}
     for point in points:
         p = point.problem
-        key = repr((p.network.activation, p.rate, p.training.gradient, point.degree))
+        t = p.training
+        how = (t.gradient, t.optimiser, t.batch, t.damping)
+        key = repr((p.network.activation, p.rates, how, point.degree))
         layers.setdefault(key, []).append(point)
     return layers
 

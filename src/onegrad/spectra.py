@@ -162,6 +162,11 @@ def spectrum(problem: Problem, seed: int = 0) -> SpectrumReport:
 
 
 def _setting(problem: Problem) -> IsotropicSetting:
+    if not problem.one_step:
+        raise AssumptionError(
+            "the limiting spectrum and its spikes are those of one step of gradient descent: use "
+            'training.steps = 1 and optimiser = "gd"'
+        )
     setting = IsotropicSetting.of(problem)
     if problem.rate <= 0:
         raise AssumptionError(

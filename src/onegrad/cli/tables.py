@@ -159,8 +159,9 @@ def degree_text(point: Point, report: DegreeReport) -> str:
     lines.append(f"η = {problem.rate:.4g}, θ = {problem.spread:.4g} ({sizes})")
     if report.degree is None:
         lines.append(
-            "No degree by the rule: η or θ was set by hand, or spiked data meet the isotropic "
-            "convention. Choose one by the table below."
+            "No degree by the rule: η or θ was set by hand, spiked data meet the isotropic "
+            "convention, or there is more than one step of gradient descent. Choose one by the "
+            "table below."
         )
     else:
         lines += _degree_reason(report)
