@@ -12,9 +12,8 @@ ROOT = Path(onegrad.__file__).parent
 ROOMS = [
     "errors", "compute", "gaussian", "declared", "randomness", "data", "settings", "problem",
     "network", "risk", "models", "memory", "theory", "control_variates", "specs", "results",
-    "simulation",
-    "drawn_layers", "real_data", "predicted", "prediction", "degrees", "spectra", "runs", "figures",
-    "bench",
+    "simulation", "drawn_layers", "real_data", "predicted", "readouts", "prediction", "degrees",
+    "spectra", "runs", "figures", "bench",
     "estimators", "report", "explorer", "cli", "__main__",
 ]  # fmt: skip
 STRANGERS = [("theory", "network"), ("theory", "models"), ("theory", "risk"), ("network", "theory")]

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from onegrad.problem import Problem as Problem
     from onegrad.problem import Scaling as Scaling
     from onegrad.problem import Training as Training
+    from onegrad.readouts import predict_readout as predict_readout
     from onegrad.results.estimates import Estimate as Estimate
     from onegrad.results.rows import Results as Results
     from onegrad.results.rows import Row as Row

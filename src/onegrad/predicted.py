@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, Failure
 from onegrad.real_data import RealPrediction
+from onegrad.theory.any_layer import LayerErrors
 from onegrad.theory.isotropic.closed_form import IsotropicPrediction
 from onegrad.theory.learned import LearnedFunction, learned_function
 from onegrad.theory.options import Theory
@@ -29,6 +33,8 @@ class Prediction:
         moves it) or "failed"
     error_estimate : of the numerics, relative; NaN for a draft
     error : why there are no numbers, and what to do about it; empty unless the status is "failed"
+    test_error_se, train_error_se : standard errors over first layers that were drawn; 0 where
+        nothing is
     misclassification : P(sign f(x) ≠ y) where labels are ±1 and the theory knows it, else None
     solution : fixed point, nodes and neurons of the conditional theory, where that was used
     """
@@ -42,6 +48,8 @@ class Prediction:
     error_estimate: float = 0.0
     error: str = ""
     misclassification: float | None = None
+    test_error_se: float = 0.0
+    train_error_se: float = 0.0
     solution: Solution | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -100,6 +108,8 @@ class Prediction:
             "component_test": self.component_test,
             "component_train": self.component_train,
             "misclassification": self.misclassification,
+            "test_error_se": self.test_error_se or None,
+            "train_error_se": self.train_error_se or None,
         }
         if by_projection and self.solution is not None:
             nodes = self.by_projection()
@@ -129,6 +139,34 @@ def of_real_data(result: RealPrediction) -> Prediction:
     found = result.result
     status = "ok" if found.settled else "not settled"
     return Prediction(*found.errors, result.name, result.assumptions, status, found.error_estimate)
+
+
+def of_layers(found: Sequence[LayerErrors], theory: Theory, source: str) -> Prediction:
+    """The mean over first layers, with what rule, size and draws leave open.
+
+    source : where the layers come from
+    """
+    values = np.array([one.errors for one in found])
+    mean, draws = values.mean(axis=0), len(found)
+    se = values.std(axis=0, ddof=1) / math.sqrt(draws) if draws > 1 else np.zeros(3)
+    scatter = float(np.max(se[:2] / np.maximum(mean[:2], 1e-300)))
+    size = float(np.mean([one.by_size for one in found]))
+    by_nodes = max(one.by_nodes for one in found)
+    layers = (
+        f"One first layer, {source}" if draws == 1 else f"Mean over {draws} first layers, {source}"
+    )
+    rules = "one coarse rule" if theory.draft else "two rules compared"
+    return Prediction(
+        float(mean[0]), float(mean[1]), float(mean[2]), "matrix theory of the first layer",
+        (
+            f"{layers}, {source}; weights are taken as they are, k and m large. {_FINITE_SIZE}",
+            f"Features Gaussian given their projections on {found[0].directions} directions, "
+            f"{found[0].nodes} nodes, {rules}.",
+        ),
+        "draft" if theory.draft else "ok",
+        math.hypot(by_nodes, scatter, size),
+        test_error_se=float(se[0]), train_error_se=float(se[1]),
+    )  # fmt: skip
 
 
 def of_solution(solution: Solution, theory: Theory, seed: int) -> Prediction:

@@ -15,12 +15,14 @@ from onegrad.models import MODELS
 from onegrad.predicted import Prediction, of_closed_form, of_failure, of_real_data, of_solution
 from onegrad.problem import Problem
 from onegrad.randomness import Seed, root_seed
+from onegrad.readouts import predict_layers
 from onegrad.real_data import is_real, predict_real
 from onegrad.results.rows import Results, Row
 from onegrad.specs.experiment import Experiment, Point
 from onegrad.theory.conditional import predict_mixtures
 from onegrad.theory.geometry import geometry_of
 from onegrad.theory.isotropic.closed_form import predict_isotropic
+from onegrad.theory.layers.recursion import recursion_holds
 from onegrad.theory.options import Theory
 from onegrad.theory.resolution import Task
 
@@ -114,7 +116,10 @@ def _answers(problems: Sequence[Problem], theory: Theory, seed: int) -> list[Pre
     rest = [i for i, answer in enumerate(answers) if answer is None]
     together = _conditional([problems[i] for i in rest], theory, seed)
     for i, answer in zip(rest, together, strict=True):
-        auto = theory.method == "auto" and problems[i].data.isotropic
+        auto, several = theory.method == "auto", problems[i].training.steps > 1
+        if auto and several and isinstance(answer, Failure):
+            answer = _layers(problems[i], theory, seed)
+        auto = auto and problems[i].data.isotropic and not several
         answers[i] = _with_closed_form(problems[i], answer, theory) if auto else answer
     return [answer for answer in answers if answer is not None]
 
@@ -124,6 +129,16 @@ def _alone(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure 
     try:
         if is_real(problem, theory.method):
             return _of_real_data(problem, theory, seed)
+        several = problem.trained and not problem.one_step
+        by_types = several and recursion_holds(problem)
+        if theory.method == "layer" or (theory.method == "auto" and several and not by_types):
+            return predict_layers(problem, theory, seed)
+        if several and not (by_types and theory.method in ("auto", "conditional")):
+            raise AssumptionError(
+                f"the {theory.method} theory does not reach so far (training.optimiser = "
+                f'"{problem.training.optimiser}", {problem.training.steps} steps, '
+                f'batch = "{problem.training.batch}"); use method = "layer"'
+            )
         if theory.method == "hybrid" and theory.overlaps == "typical":
             raise AssumptionError(
                 'the hybrid theory draws a first step and takes its overlaps: use overlaps = "auto"'
@@ -139,6 +154,13 @@ def _alone(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure 
         return _closed_form(
             problem, "limit" if theory.method == "isotropic-limit" else "finite-step"
         )
+    except OnegradError as error:
+        return Failure(error)
+
+
+def _layers(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure:
+    try:
+        return predict_layers(problem, theory, seed)
     except OnegradError as error:
         return Failure(error)
 

@@ -100,7 +100,7 @@ class Training(Section):
         examples=["gd"],
     )  # fmt: skip
     damping: Annotated[Real, Field(gt=0, le=1e6)] | None = Field(
-        default=None, description=f"of kfac: δ added to the inputs' covariance; {DAMPING} by default",
+        default=None, description=f"of kfac: δ added to the inputs' covariance, else {DAMPING}",
         examples=[DAMPING],
     )  # fmt: skip
 

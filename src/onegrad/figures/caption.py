@@ -38,7 +38,9 @@ def _sizes(experiment: Experiment) -> list[str]:
         parts["scaling.weighting"] = f"α = {problem.scaling.weighting:g}"
     training, exponent = problem.training, problem.scaling.exponent
     if exponent is not None:
-        powers = ", ".join(f"m^{x:g}" for x in (exponent if isinstance(exponent, tuple) else [exponent]))
+        powers = ", ".join(
+            f"m^{x:g}" for x in (exponent if isinstance(exponent, tuple) else [exponent])
+        )
         parts["scaling.exponent"] = f"η = {problem.scaling.constant or 1:g}·{powers}"
     if training.rate is not None:
         rates = training.rate if isinstance(training.rate, tuple) else [training.rate]

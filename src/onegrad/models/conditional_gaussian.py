@@ -29,8 +29,9 @@ class ConditionalFeatures:
 
     κ = Vᵀx are the projections on the spikes and means of the data and on the direction of the
     gradient (after several steps, or those of another optimiser, on the singular directions of
-    Ŵ − W₀ above the edge of its bulk); x_⊥ is the rest of x. Neuron i has v_i = Vᵀŵ_i and b_i = |ŵ_{i,⊥}|, and with
-    s = v_i·κ: ν_i = E σ(s+b_iZ), Ψ_i = E σ'(s+b_iZ)·ŵ_{i,⊥}ᵀ, Φ = diag(Var σ(s+b_iZ) − b_i²E[σ']²).
+    Ŵ − W₀ above the edge of its bulk); x_⊥ is the rest of x. Neuron i has v_i = Vᵀŵ_i and
+    b_i = |ŵ_{i,⊥}|, and with s = v_i·κ: ν_i = E σ(s+b_iZ), Ψ_i = E σ'(s+b_iZ)·ŵ_{i,⊥}ᵀ and
+    Φ = diag(Var σ(s+b_iZ) − b_i²E[σ']²).
     The component enters through κ: given κ, x_⊥ is the same for all components.
     """
 

@@ -22,15 +22,17 @@ from onegrad.compute.linalg import outlying_directions
 from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.features import features_at
+from onegrad.theory.layers.low_rank import table_of
 from onegrad.theory.layers.matrix_errors import MatrixErrors, common_errors
 from onegrad.theory.layers.matrix_responses import NodeBlock, Quadratics, solve_nodes
-from onegrad.theory.layers.tables import table_of
 from onegrad.theory.layers.types import NeuronTypes, drawn_types
 from onegrad.theory.nodes.population import data_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import level_for
 
 _MOST_DIRECTIONS = 4  # of the layer's own
+_VISIBLE = 0.01  # share of the bulk's variance from which on a direction is one of its own
+_NODES = 2400  # of the finer rule at most, but for axes that need more
 _LEFT_OUT = 1e-3  # of tables by their rank, in units of the ridge
 
 
@@ -54,15 +56,28 @@ class LayerErrors:
 def own_directions(weights: Array, basis: Array, start: Array | None = None) -> Array:
     """Directions (n, q) that the layer has learned beside `basis` (n, r): orthonormal, q ≤ 4.
 
-    Singular directions above the edge of the bulk: of Ŵ_⊥, and of (Ŵ − W₀)_⊥ where W₀ is known.
+    Singular directions above the edge of the bulk, of Ŵ_⊥ and, where W₀ is known, of (Ŵ − W₀)_⊥.
+    Every neuron counts alike, whatever its length: steps move some much further than others. Only
+    those stay that have 1 % of the variance of a preactivation; what is weaker is as good as linear
+    and in A already.
     """
     found = basis
     for matrix in ([] if start is None else [weights - start]) + [weights]:
-        left = _MOST_DIRECTIONS + basis.shape[1] - found.shape[1]
-        if left > 0:
-            new = outlying_directions(matrix - (matrix @ found) @ found.T, left)
-            found = np.linalg.qr(np.hstack([found, new]))[0] if new.size else found
-    return np.asarray(found[:, basis.shape[1] :])
+        rest = matrix - (matrix @ found) @ found.T
+        norms = np.linalg.norm(rest, axis=1, keepdims=True)
+        new = outlying_directions(rest / np.maximum(norms, 1e-300), _MOST_DIRECTIONS)
+        outside = weights - (weights @ found) @ found.T
+        share = np.sum((outside @ new) ** 2, axis=0) / np.sum(outside**2)
+        found = np.hstack([found, new[:, share > _VISIBLE]])
+    own = np.linalg.qr(found)[0][:, basis.shape[1] :]
+    return np.asarray(own[:, :_MOST_DIRECTIONS])
+
+
+def needed_bytes(problem: Problem) -> int:
+    """Memory of `layer_errors`, to about 30 %: eight matrices k × k, the tables of the nodes, and
+    the weights twice."""
+    k = problem.width
+    return 8 * (8 * k * k + 4 * _NODES * k + 3 * k * problem.dim)
 
 
 def layer_errors(
@@ -73,8 +88,8 @@ def layer_errors(
     geometry : with its basis; own : (n, q) orthonormal directions beside it (`own_directions`)
     draft : one rule for κ, no comparison
 
-    Cost O(k²(n + k)), about ten products of k × k matrices for each resolution; memory about
-    8·(8k² + 4Sk) bytes for S nodes.
+    Cost O(k²(n + k)): three eigendecompositions, a few inverses and about ten products of k × k
+    matrices. Memory: `needed_bytes`.
     """
     assert geometry.basis is not None
     basis = np.hstack([geometry.basis, own])

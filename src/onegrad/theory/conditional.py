@@ -18,6 +18,7 @@ from onegrad.theory.resolution import Solution, Task, level_for, solve_tasks
 from onegrad.theory.symmetry import grouped
 
 _HIGHEST_LEVEL = 4
+_SEVERAL_STEPS = 2  # the same after several steps, which have many types
 _FEWEST_DEGREES = 10.0
 _FEWEST_DIRECTIONS = 4  # with fewer special directions groups never pay
 _STRONG_DIRECTIONS = 4  # directions of groups that need more than two nodes: groups pay
@@ -57,6 +58,7 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     if theory.draft:
         return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
     rough = {i: one for i, one in enumerate(found) if isinstance(one, Solution)}
+    last: dict[int, Solution] = {}
     for number in range(1, _HIGHEST_LEVEL + 1):
         level, left = QuadratureLevel.at(number), [tasks[i] for i in rough]
         finer = solve_tasks(left, level, tolerance, theory.finite_size)
@@ -65,8 +67,9 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
         for i, one in compared.items():
             found[i] = one
             if isinstance(one, Solution) and not one.error_estimate <= theory.accuracy:
-                rough[i] = one
-    for i, solution in rough.items():
+                several = tasks[i].problem.training.steps > 1
+                (last if several and number == _SEVERAL_STEPS else rough)[i] = one
+    for i, solution in (rough | last).items():
         found[i] = _inaccurate(solution, theory.accuracy)
     return found
 
@@ -74,7 +77,8 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
 def _simplified(task: Task) -> Task:
     """The task with groups of directions that are alike, where rules over all would be too long."""
     problem, geometry = task.problem, task.geometry
-    if task.neurons is not None or geometry.special < _FEWEST_DIRECTIONS:
+    given = task.neurons is not None or problem.training.steps > 1
+    if given or geometry.special < _FEWEST_DIRECTIONS:
         return task
     simple = grouped(geometry)
     if not simple.groups or not output_is_faint(problem, simple):

@@ -9,7 +9,8 @@ from typing import Any
 from onegrad.errors import SpecError, did_you_mean
 
 METHODS = (
-    "auto", "conditional", "hybrid", "isotropic", "isotropic-limit", "semi-parametric", "surrogate",
+    "auto", "conditional", "hybrid", "layer", "isotropic", "isotropic-limit", "semi-parametric",
+    "surrogate",
 )  # fmt: skip
 OVERLAPS = ("auto", "typical", "drawn")
 ACCURATE = 0.01
@@ -22,11 +23,13 @@ class Theory:
 
     method : "isotropic" (closed form at this step, Moniri et al.), "isotropic-limit" (its limit of
         large n), "conditional" (mixtures with structure, any step), "hybrid" (the same, with the
-        neurons of one first step that is drawn and made), "semi-parametric" (images, arrays and
-        files: first steps that are drawn, features given the data's own projections),
+        neurons of one first step that is drawn and made), "layer" (any training of the first layer:
+        four of them are drawn and trained, and taken as they are), "semi-parametric" (images,
+        arrays and files: first layers that are drawn, features given the data's own projections),
         "surrogate" (the theory of a Gaussian mixture fitted to such data), or "auto":
-        semi-parametric for such data, else the closed form where its assumptions hold and the
-        conditional theory agrees to 2 %, else the conditional theory
+        semi-parametric for such data; for more than one step, or another optimiser, drawn layers;
+        else the closed form where its assumptions hold and the conditional theory agrees to 2 %,
+        else the conditional theory
     accuracy : relative accuracy asked of the theory's numerics; from 0.03 on a draft for a
         first look: some milliseconds without an error estimate in the conditional theory, fewer
         nodes and draws in the semi-parametric one

@@ -19,7 +19,8 @@ from onegrad.theory.errors import NodeErrors, errors_of
 from onegrad.theory.fixed_point import FixedPoint, solve_fixed_point
 from onegrad.theory.geometry import Geometry, geometry_of
 from onegrad.theory.layers.features import NodeFeatures, features_at
-from onegrad.theory.layers.types import NeuronTypes, pure_types
+from onegrad.theory.layers.recursion import trained_types
+from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.nodes.population import Nodes, data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 
@@ -122,7 +123,7 @@ def level_for(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> Q
 def _resolve(task: Task, level: QuadratureLevel) -> _Resolved:
     problem, geometry = task.problem, task.geometry
     level = level_for(problem, geometry, level)
-    neurons = task.neurons or pure_types(problem, geometry, level)
+    neurons = task.neurons or trained_types(problem, geometry, level)
     where = data_nodes(problem, geometry, neurons.spread, level)
     return _Resolved(task, level, neurons, where, features_at(problem, geometry, neurons, where))
 
@@ -137,7 +138,7 @@ def _same_features(one: Task, other: Task) -> bool:
 def _before_readout(problem: Problem) -> tuple[object, ...]:
     """What nodes, neurons and labels depend on, beside the geometry."""
     return (
-        problem.activation, problem.width, problem.step_samples, problem.rate,
+        problem.activation, problem.width, problem.step_samples, problem.rates,
         problem.weight_variance, problem.readout_mean, problem.readout_std,
         problem.training.gradient, problem.links, problem.component_values, problem.label_noise,
     )  # fmt: skip

@@ -10,15 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, get_lapack_funcs
+from scipy.linalg import cho_factor
+from scipy.linalg.lapack import dpotri
 from scipy.sparse.linalg import LinearOperator, cg
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 from onegrad.theory.anderson import Acceleration
+from onegrad.theory.layers.low_rank import DenseTable, Table
 from onegrad.theory.layers.matrix import ConditionedLayer
 from onegrad.theory.layers.matrix_errors import FeatureMoments, MatrixErrors
-from onegrad.theory.layers.tables import DenseTable, Table
 
 _ITERATIONS = 100
 _SMALLEST = 1e-12  # response that counts as none
@@ -79,18 +80,19 @@ class Quadratics:
         """Σ_s u_s Q_s; without the part of the means if not `mean`."""
         k = self.width
         total, diagonal = np.zeros((k, k)), np.zeros(k)
-        slopes: list[Array | None] = [None for _ in self.couplings]
+        slopes: dict[int, Array] = {}
         for block, place in zip(self.blocks, self.places, strict=True):
             some = u[place]
             if mean:
                 total += block.mean.outer(some)
-            outer, known = block.slope.outer(some), slopes[block.group]
-            slopes[block.group] = outer if known is None else known + outer
+            outer = block.slope.outer(some)
+            if block.group in slopes:
+                outer += slopes[block.group]
+            slopes[block.group] = outer
             diagonal += block.variance @ some
-        for coupling, outer in zip(self.couplings, slopes, strict=True):
-            if outer is not None:
-                outer *= coupling
-                total += outer
+        for group, outer in slopes.items():
+            outer *= self.couplings[group]
+            total += outer
         total.flat[:: k + 1] += diagonal
         return total
 
@@ -201,8 +203,7 @@ def _solve_responses(
 def _inverse(system: Array) -> Array:
     """Of a symmetric positive matrix, which is overwritten: k³ operations."""
     factor, lower = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-    (invert,) = get_lapack_funcs(("potri",), (factor,))
-    inverse, failed = invert(factor, lower=lower, overwrite_c=True)
+    inverse, failed = dpotri(factor, lower=lower, overwrite_c=True)
     if failed:
         raise ConvergenceError("the matrix of the features is singular; use a larger ridge")
     # the upper triangle is whatever the factor left there

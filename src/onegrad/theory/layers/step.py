@@ -156,13 +156,13 @@ def step_importance(problem: Problem, geometry: Geometry, sample: StepSample, bu
 
 def initial_output_matters(problem: Problem, geometry: Geometry) -> bool:
     """Whether f₀ has to be taken off the labels: an exact gradient and f₀ that is not tiny."""
-    return _output_share(problem, geometry) > _OUTPUT_MATTERS
+    return output_share(problem, geometry) > _OUTPUT_MATTERS
 
 
 def output_is_faint(problem: Problem, geometry: Geometry) -> bool:
     """Whether f₀ may be left out of the residual though it is not tiny beside the labels,
     because the step hardly moves neurons: k·(variance that it adds)·(share of f₀) is small."""
-    share = _output_share(problem, geometry)
+    share = output_share(problem, geometry)
     if share <= _OUTPUT_MATTERS:
         return True
     sample = step_sample(problem, geometry, QuadratureLevel.at(0), False)
@@ -171,7 +171,7 @@ def output_is_faint(problem: Problem, geometry: Geometry) -> bool:
     return problem.width * share * moved <= _FAINT_STEP
 
 
-def _output_share(problem: Problem, geometry: Geometry) -> float:
+def output_share(problem: Problem, geometry: Geometry) -> float:
     """E f₀²/E y², to a percent; zero where the gradient leaves f₀ out, or nothing moves."""
     if problem.training.gradient == "labels-only" or problem.rate == 0:
         return 0.0

@@ -38,6 +38,7 @@ class NeuronTypes:
     bulk_dim : n' = n − r'. Coordinates after the r of the geometry are N(0, 1) on fresh data,
         independent of κ and y
     tilt : (T,) or None, see NodeFeatures.tilt
+    readout : (T,) the initial a_i of pure types, which later steps move along
     """
 
     vectors: Array
@@ -45,6 +46,7 @@ class NeuronTypes:
     counts: Array
     bulk_dim: int
     tilt: Array | None = None
+    readout: Array | None = None
 
     @property
     def spread(self) -> Array:
@@ -64,7 +66,7 @@ class _Start(NamedTuple):
 
 
 def pure_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> NeuronTypes:
-    """Types of neurons after the step, nothing drawn.
+    """Types of neurons after the first step, nothing drawn.
 
     With h_i = η a_i, s_w² the variance of an entry of W and E over one sample (κ̃, u) of the step
     and z', at the preactivation f⁰_i·κ̃ + b₀ z' (docs/theory.md, section 4):
@@ -78,7 +80,8 @@ def pure_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> 
     Where the initial output matters, u = y − f₀, the coordinate of f⁰_i along W₀ᵀa has the mean
     a_i √(n s_w²/(k E a²)), and tilt_i = b₀ mult_i a_i/√(k E a²): eqs. (23), (24).
     """
-    output = not geometry.groups and initial_output_matters(problem, geometry)
+    several = problem.training.steps > 1  # the chance part of f₀ is not followed so far
+    output = not (geometry.groups or several) and initial_output_matters(problem, geometry)
     sample = step_sample(problem, geometry, QuadratureLevel.at(0), output)
     bulk_dim = bulk_dimension(geometry, output)
     if bulk_dim < 1:
@@ -112,7 +115,8 @@ def pure_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> 
     if output:
         size = math.sqrt(problem.width * problem.readout_square)
         tilt = start.bulk * stretch * start.readout / size
-    return NeuronTypes(vectors, after, problem.width * start.weights, bulk_dim, tilt)
+    counts = problem.width * start.weights
+    return NeuronTypes(vectors, after, counts, bulk_dim, tilt, start.readout)
 
 
 def _before_step(
