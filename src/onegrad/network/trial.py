@@ -20,6 +20,7 @@ from onegrad.network.inputs import Inputs
 from onegrad.network.step import Steps, residual, slopes_and_error
 from onegrad.problem import Problem
 from onegrad.randomness import Streams
+from onegrad.settings import Training
 
 _BLOCK = 2048
 KEEP = 1 << 28  # bytes of noise that is kept for the next layer; more is drawn again
@@ -84,14 +85,14 @@ class Draw:
         batch = self._batch(self.streams.rng("train-data"), start, self.problem.samples)
         return Inputs(batch, self.reuse.products, self.pool)
 
-    def later_batches(self) -> Iterator[Batch]:
+    def later_batches(self, training: Training) -> Iterator[Batch]:
         """The samples of the second step, of the third, …: fresh ones, or those of the first."""
-        problem, count = self.problem, self.problem.step_samples
-        if problem.training.batch == "same":
-            yield from [self.step_batch] * (problem.training.steps - 1)
+        count = self.problem.step_samples
+        if training.batch == "same":
+            yield from [self.step_batch] * (training.steps - 1)
             return
         rng = self.streams.rng("later-step-data")
-        for number in range(1, problem.training.steps):
+        for number in range(1, training.steps):
             yield self._batch(rng, number * count, count)
 
     def test_batches(self, count: int) -> Iterator[Batch]:
@@ -304,7 +305,7 @@ class Trial:
             weights += change
             draw.forget("weights")
         del change
-        for batch in draw.later_batches():
+        for batch in draw.later_batches(problem.training):
             steps.move(weights, self.readout, batch, draw.pool)
         if not (draw.reuse.layers or draw.reuse.initial):
             draw.forget("step_batch")

@@ -201,8 +201,8 @@ def _chance(counts: Array, dimension: int) -> Array:
     zero and unit covariance over neurons exactly, the rest from one fixed draw."""
     z = np.random.default_rng([20250117, dimension]).standard_normal((len(counts), dimension))
     root = np.linalg.cholesky((z.T * (counts / counts.sum())) @ z)
-    z = np.linalg.solve(root, z.T).T
-    return np.concatenate([z, -z])
+    white = np.linalg.solve(root, z.T).T
+    return np.concatenate([white, -white])
 
 
 def _twice(neurons: NeuronTypes) -> NeuronTypes:
