@@ -179,7 +179,10 @@ def of_solution(solution: Solution, theory: Theory, seed: int) -> Prediction:
         else "Gaussian mixture with spiked covariances"
     )
     where = f"the overlaps of the draw with seed {seed}" if drawn else "typical overlaps at this n"
-    source = f"neurons of the first step drawn with seed {seed}" if hybrid else "any step"
+    steps = problem.training.steps
+    source = "any step" if steps == 1 else f"{steps} steps on fresh samples"
+    if hybrid:
+        source = f"neurons of the first step drawn with seed {seed}"
     draft = solution.status == "draft"
     resolutions = "one coarse resolution" if draft else "two resolutions compared"
     return Prediction(

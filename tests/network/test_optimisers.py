@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import onegrad as og
+from onegrad import memory
 from onegrad.errors import SpecError
-from onegrad.models import memory
-from onegrad.models.memory import peak_bytes
+from onegrad.memory import peak_bytes
 from onegrad.network.trial import Draw, Reuse, Trial
 from onegrad.randomness import Streams
 from onegrad.simulation import run_group

@@ -29,7 +29,9 @@ from onegrad.specs.sweep import Axis, in_sweep, read_axes, settings_of
 MODEL_NAMES = tuple(MODELS)
 _FEWEST_TESTS = 5000
 _LONGEST_NAME = 300
-_OURS = ("quickstart", "three-components", "finite-size")  # presets of no paper's figure
+_OURS = (  # presets of no paper's figure
+    "quickstart", "three-components", "finite-size", "steps-batches", "steps-optimisers",
+)  # fmt: skip
 
 
 def _known_model(name: str) -> str:
