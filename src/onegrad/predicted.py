@@ -152,9 +152,7 @@ def of_layers(found: Sequence[LayerErrors], theory: Theory, source: str) -> Pred
     scatter = float(np.max(se[:2] / np.maximum(mean[:2], 1e-300)))
     size = float(np.mean([one.by_size for one in found]))
     by_nodes = max(one.by_nodes for one in found)
-    layers = (
-        f"One first layer, {source}" if draws == 1 else f"Mean over {draws} first layers, {source}"
-    )
+    layers = "One first layer" if draws == 1 else f"Mean over {draws} first layers"
     rules = "one coarse rule" if theory.draft else "two rules compared"
     return Prediction(
         float(mean[0]), float(mean[1]), float(mean[2]), "matrix theory of the first layer",

@@ -3,10 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from onegrad.models.exact_risk import exact_risk
 
 import onegrad as og
-from onegrad.models.base import NetworkFeatures, fit_features
+from onegrad.models.base import NetworkFeatures, exact_risk, fit_features
 from onegrad.network.inputs import Inputs
 from onegrad.network.trial import Trial
 from onegrad.randomness import Streams

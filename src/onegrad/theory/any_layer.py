@@ -58,17 +58,18 @@ def own_directions(weights: Array, basis: Array, start: Array | None = None) -> 
 
     Singular directions above the edge of the bulk, of Ŵ_⊥ and, where W₀ is known, of (Ŵ − W₀)_⊥.
     Every neuron counts alike, whatever its length: steps move some much further than others. Only
-    those stay that have 1 % of the variance of a preactivation; what is weaker is as good as linear
-    and in A already.
+    those stay that have 1 % of the variance of a preactivation, and more than directions of a pure
+    bulk; what is weaker is as good as linear and in A already.
     """
-    found = basis
+    found, (k, n) = basis, weights.shape
+    visible = max(_VISIBLE, (1 / math.sqrt(k) + 1 / math.sqrt(n)) ** 2)  # more than the bulk's own
     for matrix in ([] if start is None else [weights - start]) + [weights]:
         rest = matrix - (matrix @ found) @ found.T
         norms = np.linalg.norm(rest, axis=1, keepdims=True)
         new = outlying_directions(rest / np.maximum(norms, 1e-300), _MOST_DIRECTIONS)
         outside = weights - (weights @ found) @ found.T
         share = np.sum((outside @ new) ** 2, axis=0) / np.sum(outside**2)
-        found = np.hstack([found, new[:, share > _VISIBLE]])
+        found = np.hstack([found, new[:, share > visible]])
     own = np.linalg.qr(found)[0][:, basis.shape[1] :]
     return np.asarray(own[:, :_MOST_DIRECTIONS])
 
