@@ -85,7 +85,7 @@ class Problem(Section):
         """Refuse scales that are no numbers: every error would be NaN, or exactly that of zero."""
         with np.errstate(over="ignore", invalid="ignore"):
             scales = {
-                "learning rate η": self.rate,
+                "learning rate η": max(self.rates),
                 "spread θ": self.spread,
                 "mean trace of the covariances": self.mean_trace,
                 "effective ridge": self.effective_ridge,

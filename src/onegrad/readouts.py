@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from onegrad.compute.available import available_bytes
 from onegrad.compute.backend import Array, host
 from onegrad.compute.linalg import outlying_directions
 from onegrad.data.instance import Instance
 from onegrad.errors import AssumptionError, SpecError
-from onegrad.memory import available_bytes
 from onegrad.network.trial import Draw, Reuse, Trial
 from onegrad.predicted import Prediction, of_layers, of_real_data
 from onegrad.problem import Problem

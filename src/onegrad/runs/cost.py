@@ -13,12 +13,14 @@ from onegrad.compute.available import available_bytes
 from onegrad.compute.threads import blas_threads, threads_for
 from onegrad.memory import peak_bytes
 from onegrad.problem import Problem
+from onegrad.readouts import DRAWS
 from onegrad.simulation import by_layer, group_points, reuse_of
 from onegrad.specs.experiment import Experiment, Point
 
 _OVERHEAD = 0.005  # seconds of a model's repetition, however small
 _SLOWER = 1.3  # than its products alone: measured 1.0 to 1.8 from n = 800 on
 _THEORY = 0.5  # seconds of a point where the law of the data is known
+_LAYER = 30  # times k²(k + n): a first layer as it is, 1.5 s at k = n = 1000
 _NODES = 6000  # of the semi-parametric theory
 _DEGREES_OF_REALITY = 30  # times S·k²: the first layer of it counts tenfold
 WORTH_SAYING = 3600.0  # seconds
@@ -113,15 +115,18 @@ def _seconds(layer: Sequence[Point], models: Sequence[str], rate: float) -> floa
     fit = 2 * m * k * n + m * k * small + small**3 / 3
     risk = 2 * k * k * n
     more = (len(layer) - 1) * (risk + 4 * m * k) + 9 * small**3 * (len(layer) > 2)
-    operations = 4 * s * k * n + len(models) * (fit + risk + more)
+    operations = problem.training.steps * 4 * s * k * n + len(models) * (fit + risk + more)
     threads = _threads(layer[0])
     return len(models) * _OVERHEAD + _SLOWER * operations / (rate * max(1.0, 0.8 * threads))
 
 
 def _theory_seconds(problem: Problem, rate: float) -> float:
-    if problem.data.known:
+    n, k, s = float(problem.dim), float(problem.width), float(problem.step_samples)
+    if problem.data.known and problem.one_step:
         return _THEORY
-    k = float(problem.width)
+    if problem.data.known:  # at worst from drawn layers
+        steps = problem.training.steps * 4 * s * k * n
+        return _THEORY + DRAWS * (steps + _LAYER * k * k * (k + n)) / rate
     return _THEORY + _DEGREES_OF_REALITY * (_NODES * k * k + k**3) / rate
 
 
