@@ -44,6 +44,6 @@ def test_what_was_once_found(tmp_path):
 def test_the_mutations_reach_both_sides(tmp_path):
     """Some are still valid: those that are not test the refusals, those that are the reading."""
     valid = [specs.check(0, number, tmp_path / "spec.toml") for number in range(60)]
-    assert 2 < sum(valid) < 57
+    assert 0 < sum(valid) < 60
     readable = [files.check(0, number, tmp_path) for number in range(40)]
-    assert 3 < sum(readable) < 37
+    assert 0 < sum(readable) < 40

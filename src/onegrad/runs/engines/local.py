@@ -53,9 +53,9 @@ class LocalEngine(Engine):
         if units[0].threads > 1 or not self._worth_workers(left):
             return self._here.submit(work, self._experiment.points, units)
         try:
-            if self._pool is None:
-                self._pool = self._start()
-            with ctrl_c_waits():  # the first ones start the processes
+            with ctrl_c_waits():  # the pool and its first units start processes
+                if self._pool is None:
+                    self._pool = self._start()
                 return self._pool.submit(work_on_started, units)
         except BrokenExecutor as error:
             broken: Future[Done] = Future()
@@ -84,7 +84,8 @@ class LocalEngine(Engine):
     def restart(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
-            self._pool = self._start()
+            with ctrl_c_waits():
+                self._pool = self._start()
 
     def check(self) -> None:
         """Nothing to do: loky tells when a process dies."""
