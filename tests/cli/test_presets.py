@@ -7,7 +7,8 @@ from onegrad.cli.tables import results_table, verdict_table
 from onegrad.figures.draw import save_figure_of
 from onegrad.runs.engines import Local
 from onegrad.runs.run import run_experiment
-from onegrad.specs.experiment import Experiment, preset_names, preset_path
+from onegrad.specs.catalogue import preset_names, preset_path
+from onegrad.specs.experiment import Experiment
 from tests.images import needs_fashion_mnist
 
 
