@@ -131,12 +131,12 @@ class Mixture(DataModel):
         nested = [s for s in self.strengths if isinstance(s, tuple)]
         good = tuple(map(len, nested)) == ranks if nested else {len(self.strengths)} == set(ranks)
         if not good:
-            shown = ranks[0] if len(set(ranks)) == 1 else list(ranks)
+            shown = f"rank = {self.rank}" if self.ranks is None else f"ranks = {list(ranks)}"
             example = [1.0] * ranks[0] if len(set(ranks)) == 1 else [[1.0] * r for r in ranks]
             raise SpecError.of(
                 "data.strengths", [list(s) if isinstance(s, tuple) else s for s in self.strengths],
-                f"must have one entry per spike, or a list of them for each component: the ranks "
-                f"are {shown}", f"For example {example}",
+                f"must have one entry per spike, or a list for each component: data.{shown}",
+                f"For example {example}",
             )  # fmt: skip
 
     @property

@@ -127,9 +127,19 @@ def _draw_panel(
     else:
         panel.set_xticks([])
     if values and max(values) / min(values) > 8 and not spread:  # as published: linear
-        panel.set_yscale("log")
+        _log_scale(panel)
     panel.set_xlabel(label(axis))
     panel.set_ylabel(label(quantity))
+
+
+def _log_scale(panel: Axes) -> None:
+    """A logarithmic vertical axis with plain numbers at 1, 2 and 5 times powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    panel.set_yscale("log")
+    panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    panel.yaxis.set_minor_locator(NullLocator())
 
 
 def _spaced(values: list[float], apart: float = 1.35) -> list[float]:

@@ -96,12 +96,14 @@ def curve_name(experiment: Experiment, point: dict[str, Any], axes: Sequence[str
     hidden = set(axes)
     if hidden & set(experiment.zipped):
         hidden |= set(experiment.zipped)
-    others = [
-        plain(v) if isinstance(v, str) else f"{k.rpartition('.')[2]} = {tick(v)}"
-        for k, v in point.items()
-        if k not in hidden
-    ]
-    return ", ".join(others)
+    return ", ".join(_setting(k, v) for k, v in point.items() if k not in hidden)
+
+
+def _setting(key: str, value: Any) -> str:
+    """A swept key in a legend; names speak for themselves, and so does a step."""
+    if key == "training.rate" and isinstance(value, int | float):
+        return f"one step, η = {tick(value)}" if value else "no step (random features)"
+    return plain(value) if isinstance(value, str) else f"{key.rpartition('.')[2]} = {tick(value)}"
 
 
 def tick(value: Any) -> str:

@@ -1,8 +1,8 @@
 """Theory as a curve: a fine grid between the swept points, finer where it bends or jumps.
 
-The curve goes through the numbers of the run. Between them its shape is that of a draft of the same
-theory, multiplied by the ratio of the two, interpolated: a draft is a percent or two off, and
-the ratio changes slowly.
+The curve goes through the numbers of the run. Between them it is computed to the same accuracy
+where that takes seconds. Elsewhere its shape is that of a draft of the same theory, multiplied by
+the ratio of the two, interpolated: a draft is a percent or two off, and the ratio changes slowly.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ _GRID = 61
 _ROUNDS = {"theory-limit": 6}  # of halving the intervals where much happens; a limit may jump
 _USUAL_ROUNDS = 2
 _STEEP = 0.04  # of the range of the curve: a larger change between neighbours is looked into
+_INSIDE = 0.4  # where an interval is cut; its middle may be a border at which a limit is not known
+_SECONDS = 10.0  # of one line, up to which it is as accurate as the run
 _TRUSTED = 1.25  # largest over smallest ratio of the run's numbers to a draft
 _WHOLE = ("network.width", "training.samples", "training.step_samples", "data.dim")
 _FIRST_WEIGHT = "data.weights"
@@ -61,8 +63,12 @@ def theory_line(
     plain = TheoryLine(known, exact)
     if problem is None or not _has_curve(experiment, problem, axis, known):
         return plain
+    method = MODELS[points[0].model].theory or "auto"
+    quick = _GRID * sum(s.seconds for s in points) / len(points) < _SECONDS
+    theory = Theory(method, experiment.compare.accuracy if quick else DRAFT)
+    rounds = _ROUNDS.get(points[0].model, _USUAL_ROUNDS)
     try:
-        drafts = _drafts(problem, points[0].model, axis, known, quantities[0])
+        drafts = _drafts(problem, theory, axis, known, (quantities[0], rounds))
     except OnegradError:
         return plain
     good = {x: p for x, p in drafts.items() if p.status != "failed"}
@@ -93,15 +99,18 @@ def _has_curve(experiment: Experiment, problem: Problem, axis: str, known: Array
 
 
 def _drafts(
-    problem: Problem, model: str, axis: str, known: Array, quantity: str
+    problem: Problem, theory: Theory, axis: str, known: Array, refined: tuple[str, int]
 ) -> dict[float, Prediction]:
-    """Drafts on a grid that has all known positions, refined where the curve is steep."""
+    """Predictions on a grid that has all known positions, refined where the curve is steep.
+
+    refined : the error whose steepness counts, and how often intervals are halved
+    """
+    quantity, rounds = refined
     ratios = axis in RATIOS and known[0] > 0
     grid = (np.geomspace if ratios else np.linspace)(known[0], known[-1], _GRID)
-    theory = Theory(MODELS[model].theory or "auto", DRAFT)
     found: dict[float, Prediction] = {}
     wanted = _places(axis, [*grid.tolist(), *known.tolist()], found)
-    for _ in range(1 + _ROUNDS.get(model, _USUAL_ROUNDS)):
+    for _ in range(1 + rounds):
         if not wanted:
             break
         there = predict_curve([_moved(problem, axis, x) for x in wanted], theory)
@@ -118,13 +127,13 @@ def _places(axis: str, values: Sequence[float], found: dict[float, Prediction]) 
 
 
 def _steep(found: dict[float, Prediction], quantity: str, ratios: bool) -> list[float]:
-    xs = sorted(found)
+    xs = sorted(x for x, p in found.items() if p.status != "failed")
     ys = [getattr(found[x], quantity) for x in xs]
     finite = [y for y in ys if math.isfinite(y)]
     size = max(finite) - min(finite) if finite else 0.0
     steps = zip(itertools.pairwise(xs), itertools.pairwise(ys), strict=True)
     return [
-        math.sqrt(a * b) if ratios else (a + b) / 2
+        a * (b / a) ** _INSIDE if ratios else a + _INSIDE * (b - a)
         for (a, b), (y, z) in steps
         if abs(z - y) > _STEEP * size
     ]
