@@ -222,7 +222,7 @@ def _draw(
 def _belongs(point: PublishedPoint, model: str, name: str) -> bool:
     """Whether a published point is one of this panel: of its model, or of the model's gap."""
     activation = point.point.get("network.activation", "")
-    return point.model in (model, f"gap:{model}") and activation in name.split(", ")
+    return point.model in (model, f"gap:{model}") and (not name or activation in name.split(", "))
 
 
 def _ticks(values: list[Any]) -> tuple[list[int], list[str]]:

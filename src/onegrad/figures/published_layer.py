@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onegrad.figures.theory_lines import position
-from onegrad.results.reproduced import comparable
+from onegrad.results.reproduced import comparable, is_at
 from onegrad.specs.experiment import Experiment
 from onegrad.specs.published import PublishedPoint
 
@@ -28,7 +28,7 @@ def published_points(experiment: Experiment, quantity: str) -> list[PublishedPoi
     return [
         p
         for p in figure.points
-        if p.quantity == quantity and any(p.at(point.settings) for point in experiment.points)
+        if p.quantity == quantity and any(is_at(p, point) for point in experiment.points)
     ]
 
 

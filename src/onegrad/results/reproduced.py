@@ -19,7 +19,7 @@ from scipy.special import ndtr, stdtrit
 
 from onegrad.models import THEORIES
 from onegrad.results.rows import Results, Row, estimate, number_or_none, paired_difference
-from onegrad.specs.experiment import Experiment
+from onegrad.specs.experiment import Experiment, Point
 from onegrad.specs.published import PublishedFigure, PublishedPoint, published_figure
 
 FAR = 3.0  # spreads from which on a point counts as off
@@ -135,6 +135,12 @@ def comparable(experiment: Experiment) -> PublishedFigure | None:
     return figure if same else None
 
 
+def is_at(published: PublishedPoint, point: Point) -> bool:
+    """Whether a point of an experiment is a published one; the activation need not be swept."""
+    activation = {"network.activation": point.problem.network.activation.name}
+    return published.at(activation | point.settings)
+
+
 def agreements(experiment: Experiment, results: Results) -> list[Agreement]:
     """Network, models and theory against the published figure, where there is one."""
     figure = comparable(experiment)
@@ -143,7 +149,7 @@ def agreements(experiment: Experiment, results: Results) -> list[Agreement]:
     groups = _groups(results)
     found: dict[str, list[Comparison]] = {}
     for published in figure.points:
-        at = next((p for p in experiment.points if published.at(p.settings)), None)
+        at = next((p for p in experiment.points if is_at(published, p)), None)
         if at is None or published.error > _READABLE * published.value:
             continue
         rows = groups.get(repr(at.settings), {})
@@ -173,7 +179,7 @@ def _pooled(
 ) -> float:
     """Root mean square over a curve of the network's standard deviation over its mean, or of that
     of the paired difference to another model: for points with few repetitions."""
-    name = settings.get("network.activation")
+    name = settings.get("network.activation")  # None for all where it is not swept
     squares = []
     for rows in groups.values():
         own = rows.get("network", [])
@@ -245,7 +251,7 @@ def _gaps(
     found = []
     for other in figure.points:
         partner = next((n for n in networks if dict(n.point) == dict(other.point)), None)
-        at = next((p for p in experiment.points if other.at(p.settings)), None)
+        at = next((p for p in experiment.points if is_at(other, p)), None)
         if other.model != "hermite" or partner is None or at is None:
             continue
         rows = groups.get(repr(at.settings), {})

@@ -57,7 +57,7 @@ class StrengthNodes:
             error = math.sqrt(float(left @ left)) / (len(values) - 2)
             spread = max(spread, 2 * error / float(average(name)))
         first = solutions[0]
-        wrong = first.classification_error
+        wrong = first.misclassification
         return replace(
             first,
             test_error=float(average("test_error")),
@@ -65,7 +65,7 @@ class StrengthNodes:
             train_objective=float(average("train_objective")),
             component_test=average("component_test"),
             component_train=average("component_train"),
-            classification_error=None if wrong is None else float(average("classification_error")),
+            misclassification=None if wrong is None else float(average("misclassification")),
             degrees_left=min(s.degrees_left for s in solutions),
             iterations=max(s.iterations for s in solutions),
             residual=max(s.residual for s in solutions),
