@@ -39,8 +39,8 @@ NOTES = {
     "demir2025/fig7a": "The same picture as Fig. 3a.",
 }
 _IMAGES = (
-    "The source draws its images from a GAN; these are real ones, which vary more, so that the "
-    "distance to the published points says nothing about the network."
+    "The source draws its images from a GAN, these are real ones (traces below): where network and "
+    "published points differ, it may be the images."
 )
 _QUICK = (
     "This is a quick run: at most four values of each swept key and five repetitions, two at the "
