@@ -204,10 +204,10 @@ KEYS = st.sampled_from(
     [
         (table, key)
         for table, keys in {
-            "data": ["model", "dim", "weights", "rank", "strengths", "alignment", "mean",
+            "data": ["model", "dim", "weights", "rank", "ranks", "strengths", "alignment", "mean",
                      "directions", "counts", "spread", "path", "oops"],
-            "labels": ["model", "link", "direction", "noise", "values"],
-            "network": ["convention", "activation", "width", "width_ratio", "readout"],
+            "labels": ["model", "link", "direction", "cosine", "noise", "values"],
+            "network": ["convention", "activation", "width", "width_ratio", "rows", "readout"],
             "training": ["samples", "step_samples", "ridge", "rate", "gradient"],
             "scaling": ["strength", "weighting", "exponent", "constant"],
             "compare": ["models", "seeds", "seed", "degree"],

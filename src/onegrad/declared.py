@@ -260,4 +260,7 @@ def override(spec: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
     return copy
 
 
-RIVALS = (frozenset({"network.width", "network.width_ratio"}),)
+RIVALS = (
+    frozenset({"network.width", "network.width_ratio"}),
+    frozenset({"data.rank", "data.ranks"}),
+)

@@ -20,11 +20,12 @@ from onegrad.real_data import is_real, predict_real
 from onegrad.results.rows import Results, Row
 from onegrad.specs.experiment import Experiment, Point
 from onegrad.theory.conditional import predict_mixtures
-from onegrad.theory.geometry import geometry_of
+from onegrad.theory.geometry import geometry_of, geometry_with
 from onegrad.theory.isotropic.closed_form import predict_isotropic
 from onegrad.theory.layers.recursion import recursion_holds
 from onegrad.theory.options import Theory
-from onegrad.theory.resolution import Task
+from onegrad.theory.resolution import Solution, Task
+from onegrad.theory.strengths import StrengthNodes, strength_nodes
 
 _CLOSE = 0.02  # how near the two theories must be for the simpler one to be taken
 
@@ -183,22 +184,55 @@ def _conditional(
 ) -> list[Prediction | Failure]:
     """The conditional theory of all problems together."""
     answers: dict[int, Prediction | Failure] = {}
-    tasks: dict[int, Task] = {}
-    hybrid = theory.method == "hybrid"
+    tasks: dict[int, list[Task]] = {}
     for i, problem in enumerate(problems):
         try:
-            geometry = geometry_of(problem, "drawn" if hybrid else theory.overlaps, seed)
-            neurons = drawn_neurons(problem, geometry, seed) if hybrid else None
-            tasks[i] = Task(problem, geometry, neurons)
+            tasks[i] = _tasks(problem, theory, seed)
         except OnegradError as error:
             answers[i] = Failure(error)
     try:
-        solutions = predict_mixtures(list(tasks.values()), theory)
+        solutions = iter(predict_mixtures([t for own in tasks.values() for t in own], theory))
     except OnegradError as error:
         return [answers.get(i, Failure(error)) for i in range(len(problems))]
-    for i, found in zip(tasks, solutions, strict=True):
-        answers[i] = found if isinstance(found, Failure) else of_solution(found, theory, seed)
+    for i, own in tasks.items():
+        found = [next(solutions) for _ in own]
+        answers[i] = _averaged(problems[i], found, theory, seed)
     return [answers[i] for i in range(len(problems))]
+
+
+def _tasks(problem: Problem, theory: Theory, seed: int) -> list[Task]:
+    """One task, or where strengths are drawn one for each point of their law."""
+    if theory.method == "hybrid":
+        geometry = geometry_of(problem, "drawn", seed)
+        return [Task(problem, geometry, drawn_neurons(problem, geometry, seed))]
+    if nodes := _strength_nodes(problem, theory):
+        return [Task(problem, geometry_with(problem, s)) for s in nodes.strengths]
+    return [Task(problem, geometry_of(problem, theory.overlaps, seed))]
+
+
+def _strength_nodes(problem: Problem, theory: Theory) -> StrengthNodes | None:
+    """Points of the law of the strengths, unless they are given or of one draw."""
+    data: Any = problem.data
+    drawn = theory.overlaps == "drawn" or problem.directions == "fixed"
+    if drawn or not getattr(data, "random_strengths", False):
+        return None
+    return strength_nodes(data.component_ranks, data.weights, problem.spread)
+
+
+def _averaged(
+    problem: Problem, found: list[Solution | Failure], theory: Theory, seed: int
+) -> Prediction | Failure:
+    for one in found:
+        if isinstance(one, Failure):
+            return one
+    solutions = [one for one in found if isinstance(one, Solution)]
+    if len(solutions) == 1:
+        return of_solution(solutions[0], theory, seed)
+    nodes = _strength_nodes(problem, theory)
+    assert nodes is not None
+    averaged = of_solution(nodes.mean(solutions), theory, seed)
+    note = f"Errors are averaged over the law of the spikes' strengths ({len(found)} points)."
+    return replace(averaged, assumptions=(*averaged.assumptions, note))
 
 
 # --- the isotropic closed form -------------------------------------------------------------

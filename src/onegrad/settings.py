@@ -49,6 +49,10 @@ class Network(Section):
         description="neurons per sample k/m, instead of width",
         examples=[1.0],
     )
+    rows: Literal["gaussian", "unit"] = Field(
+        default="gaussian", description="initial weights of a neuron: Gaussian, or a random "
+        "direction of that length: norm 1 where tr Σ̄ = n", examples=["gaussian"],
+    )  # fmt: skip
     readout: Literal["gaussian", "constant"] = Field(
         default="gaussian", description="initial readout: Gaussian, or every entry equal",
         examples=["gaussian"],

@@ -13,11 +13,11 @@ from onegrad.compute.threads import blas_threads, threads_for
 from onegrad.control_variates import Controls, ControlVariates
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
 from onegrad.memory import check_memory
-from onegrad.models import MODELS, SIMULATED
+from onegrad.models import MODELS, SIMULATED, VARIANTS
 from onegrad.models.base import Fitted, exact_risk
 from onegrad.network.trial import Draw, Reuse, Trial, draw_key
 from onegrad.problem import Problem
-from onegrad.randomness import Seed, Streams, root_seed
+from onegrad.randomness import DATA_PURPOSES, Seed, Streams, root_seed
 from onegrad.results.rows import Estimate, Results, Row, Summary
 from onegrad.risk.sampled import sampled_risk
 from onegrad.specs.experiment import Compare, Point
@@ -28,7 +28,7 @@ def group_points(points: Sequence[Point]) -> list[list[Point]]:
     groups: dict[str, list[Point]] = {}
     for point in points:
         c = point.compare
-        key = f"{draw_key(point.problem)} {c.seed} {c.device} {c.dtype}"
+        key = f"{draw_key(point.problem)} {c.seed} {c.device} {c.dtype} {c.redraw}"
         groups.setdefault(key, []).append(point)
     return list(groups.values())
 
@@ -51,7 +51,7 @@ def run_group(
     controlled : whether rows get control variates
     """
     problem, compare = points[0].problem, points[0].compare
-    streams = Streams(compare.seed, seed)
+    streams = Streams(compare.seed, seed, DATA_PURPOSES if compare.redraw == "network" else ())
     backend = get_backend(compare.device, compare.dtype)
     rows: list[Row] = []
     layers = by_layer(points).values()
@@ -243,9 +243,9 @@ def simulate(
     """
     models = (models,) if isinstance(models, str) else tuple(models)
     for name in models:
-        if name not in SIMULATED:
+        if name not in MODELS or MODELS[name].fit is None:
             raise SpecError.of(
-                "models", name, f"must be from {', '.join(SIMULATED)}",
+                "models", name, f"must be from {', '.join((*SIMULATED, *VARIANTS))}",
                 did_you_mean(name, SIMULATED),
             )  # fmt: skip
     compare = Compare(models=models, seeds=seeds, seed=root_seed(rng), **options)

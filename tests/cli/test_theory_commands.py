@@ -7,7 +7,8 @@ import pytest
 from onegrad.declared import override, read_toml
 from onegrad.prediction import predict
 from onegrad.simulation import group_points, run_group
-from onegrad.specs.experiment import Experiment, preset_names, preset_path
+from onegrad.specs.catalogue import preset_names, preset_path
+from onegrad.specs.experiment import Experiment
 from onegrad.spectra import spectrum
 from tests.cli.test_cli import SPEC, onegrad
 from tests.images import needs_fashion_mnist
@@ -129,7 +130,8 @@ def test_spectrum_refuses_mixtures_with_advice(mixture, tmp_path):
 def presets():
     """Every preset; those on images only where the images are."""
     for name in preset_names():
-        marks = [needs_fashion_mnist] if name.startswith("fashion") else []
+        images = read_toml(preset_path(name))["data"]["model"] == "fashion-mnist"
+        marks = [needs_fashion_mnist] if images else []
         yield pytest.param(name, marks=marks)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from onegrad.cli.applications import analyze, bench, explore
+from onegrad.cli.applications import analyze, bench, explore, reproduce
 from onegrad.cli.arguments import (
     Accuracy,
     Engine,
@@ -80,7 +80,7 @@ def run(
     print_failed_rows(results, folder)
     show_results(experiment, results, as_json)
     if not as_json:
-        print_verdict(results)
+        print_verdict(experiment, results)
         print("\nFigure: " + ", ".join(str(path) for path in written))
 
 
@@ -196,30 +196,27 @@ def export(
 
 @app.command("list")
 def list_presets() -> None:
-    """The built-in experiments."""
-    from onegrad.specs.experiment import preset_groups
+    """The built-in experiments: name, title, about how many minutes on two cores."""
+    from onegrad.specs.catalogue import preset_groups
 
     for source, presets in preset_groups().items():
         print(source)
-        for name, title in presets:
-            print(f"  {name:18} {title}")
+        for one in presets:
+            minutes = f"{one.minutes:.0f}" if one.minutes >= 1 else "< 1"
+            print(f"  {one.name:26} {one.title:66} {minutes:>3} min")
 
 
 @app.command("show")
 def show_preset(preset: Annotated[str, typer.Argument(help="name of a preset")]) -> None:
     """A preset as TOML, which runs as it is."""
-    from onegrad.errors import SpecError, did_you_mean
-    from onegrad.specs.experiment import preset_names, preset_path
+    from onegrad.specs.catalogue import preset_names, preset_path, unknown
 
     if preset not in preset_names():
-        known = preset_names()
-        raise SpecError.of(
-            "preset", preset, f"must be one of {', '.join(known)}", did_you_mean(preset, known)
-        )
+        raise unknown(preset)
     print(preset_path(preset).read_text(encoding="utf-8"), end="")
 
 
-for command in (analyze, bench, explore):
+for command in (analyze, bench, explore, reproduce):
     app.command()(command)
 
 

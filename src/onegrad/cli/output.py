@@ -50,12 +50,12 @@ def print_json(report: dict[str, Any]) -> None:
     print(json.dumps(report, ensure_ascii=False))
 
 
-def print_verdict(results: Results) -> None:
-    from onegrad.cli.tables import verdict_table
+def print_verdict(experiment: Experiment, results: Results) -> None:
+    from onegrad.cli.tables import published_table, verdict_table
 
-    table = verdict_table(results)
-    if table is not None:
-        print_table(table)
+    for table in (verdict_table(results), published_table(experiment, results)):
+        if table is not None:
+            print_table(table)
 
 
 def print_table(table: Table) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from onegrad.results.reproduced import agreements
 from onegrad.results.verdict import Deviation, verdicts
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from onegrad.degrees import DegreeReport
     from onegrad.predicted import Prediction
     from onegrad.results.rows import Estimate, Results, Summary
+    from onegrad.runs.reproduce import Reproduction
     from onegrad.specs.experiment import Experiment, Point
     from onegrad.spectra import SpectrumReport
 
@@ -83,6 +85,44 @@ def verdict_table(results: Results) -> Table | None:
         "largest: in percent of the network's error; surest: in standard errors of the difference, "
         "paired seed by seed (of the network alone for theories)"
     )
+    return table
+
+
+def published_table(experiment: Experiment, results: Results) -> Table | None:
+    """How far network, models and theory are from the published points; None if there are none."""
+    from rich.table import Table
+
+    rows = agreements(experiment, results)
+    if not rows:
+        return None
+    table = Table(title=f"Published: {experiment.figure.published}", title_justify="left")
+    for header in ("", "points", "mean", "mean size", "r.m.s.", "largest", "far", "verdict"):
+        table.add_column(header, justify="left" if header in ("", "verdict") else "right")
+    for a in rows:
+        verdict = "[green]agrees[/]" if a.agrees else "[bold red]differs[/]"
+        table.add_row(
+            a.what, str(len(a.comparisons)), f"{100 * a.mean:+.1f} %", f"{100 * a.mean_size:.1f} %",
+            f"{a.root_mean_square:.1f}", f"{a.worst.spreads:.1f}", str(a.off), verdict,
+        )  # fmt: skip
+    table.caption = (
+        "mean: ours less published, in percent of it; then in spreads between data sets (of gaps: "
+        "in standard errors); agrees: at most 5 % of the points beyond 3 spreads, none beyond 5 "
+        "(more where few seeds tell what a spread is)"
+    )
+    return table
+
+
+def reproduction_table(done: Sequence[Reproduction]) -> Table:
+    """One line per figure and model that has published points."""
+    from rich.table import Table
+
+    from onegrad.report.reproduction import SUMMARY, summary_rows
+
+    table = Table(title="Published points", title_justify="left")
+    for i, header in enumerate(SUMMARY):
+        table.add_column(header, justify="right" if 1 < i < len(SUMMARY) - 1 else "left")
+    for row in summary_rows(done):
+        table.add_row(*row, style="bold red" if row[-1] == "differs" else "")
     return table
 
 

@@ -6,9 +6,10 @@ import csv
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from onegrad.models import MODELS
+from onegrad.models.base import Mark
 from onegrad.results.rows import QUANTITIES, Results
 from onegrad.specs.experiment import Experiment
 
@@ -18,15 +19,9 @@ if TYPE_CHECKING:
 # Okabe & Ito's palette, without its yellow (too pale on white)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 
-# As the models' records say: markers of what is simulated, lines of theories.
-MARKS: dict[str, dict[str, Any]] = {
-    name: {"marker": m.mark.marker, "fill": m.mark.filled, "size": m.mark.size}
-    for name, m in MODELS.items()
-    if m.mark.marker
-}
-LINES: dict[str, Literal["", "-", "--", ":"]] = {
-    name: m.mark.line for name, m in MODELS.items() if m.mark.line
-}
+# of the models that are simulated, and of the theories; variants by `mark_of`
+MARKS: dict[str, Mark] = {name: m.mark for name, m in MODELS.items() if m.mark.marker}
+LINES = {name: m.mark.line for name, m in MODELS.items() if m.mark.line}
 
 LABELS = {
     "network.width": "neurons k",
@@ -101,12 +96,14 @@ def curve_name(experiment: Experiment, point: dict[str, Any], axes: Sequence[str
     hidden = set(axes)
     if hidden & set(experiment.zipped):
         hidden |= set(experiment.zipped)
-    others = [
-        plain(v) if isinstance(v, str) else f"{k.rpartition('.')[2]} = {tick(v)}"
-        for k, v in point.items()
-        if k not in hidden
-    ]
-    return ", ".join(others)
+    return ", ".join(_setting(k, v) for k, v in point.items() if k not in hidden)
+
+
+def _setting(key: str, value: Any) -> str:
+    """A swept key in a legend; names speak for themselves, and so does a step."""
+    if key == "training.rate" and isinstance(value, int | float):
+        return f"one step, η = {tick(value)}" if value else "no step (random features)"
+    return plain(value) if isinstance(value, str) else f"{key.rpartition('.')[2]} = {tick(value)}"
 
 
 def tick(value: Any) -> str:
@@ -128,6 +125,11 @@ def plain(text: str) -> str:
     and a name that begins with _ is not hidden from the legend."""
     text = text.replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
+
+
+def mark_of(model: str) -> Mark:
+    """How a model looks, or a variant such as hermite:1."""
+    return MODELS[model].mark
 
 
 def label(key: str) -> str:

@@ -70,6 +70,8 @@ class Model:
     double : whether it works in double precision whatever is asked for
     memory : numbers that it holds while it is fitted, where that is more than features and Gram
         matrix
+    variant : the record of "name:rest" from the rest, None where there is no such variant;
+        `variants` names them for messages
     """
 
     name: str
@@ -86,6 +88,8 @@ class Model:
     noise: bool = False
     double: bool = False
     memory: Callable[[Problem], int] | None = None
+    variant: Callable[[str], Model | None] | None = None
+    variants: str = ""
 
 
 class FeatureMap(Protocol):

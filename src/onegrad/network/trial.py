@@ -190,7 +190,7 @@ def draw_key(problem: Problem) -> str:
     parts = (
         problem.data, problem.labels, problem.spread, problem.samples, problem.step_samples,
         problem.width, problem.weight_variance, problem.network.readout, problem.readout_scale,
-        problem.rows_left,
+        problem.rows_left, problem.network.rows,
     )  # fmt: skip
     return repr(parts)
 

@@ -108,7 +108,7 @@ def curve(values: Curve, label: str) -> str:
     for colour, (model, estimates) in zip(COLOURS, values.measured.items(), strict=False):
         axes.errorbar(
             values.values, [e.mean for e in estimates], [e.standard_error for e in estimates],
-            marker=MARKS[model]["marker"], ls="none", color=colour, capsize=2, label=_NAMES[model],
+            marker=MARKS[model].marker, ls="none", color=colour, capsize=2, label=_NAMES[model],
         )  # fmt: skip
     pairs = [(v, p) for v, p in zip(values.values, values.predicted, strict=True) if p is not None]
     if pairs:

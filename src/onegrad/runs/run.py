@@ -16,6 +16,7 @@ from onegrad.runs.cost import Agree
 from onegrad.runs.engines import Dask, Local, open_engine
 from onegrad.runs.schedule import interim_analyses
 from onegrad.runs.store import Store
+from onegrad.specs.catalogue import preset_names
 from onegrad.specs.experiment import Experiment
 
 
@@ -122,5 +123,5 @@ def default_folder(spec: str | Path | Mapping[str, Any], name: str, quick: bool 
     if isinstance(spec, Mapping):
         stem = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "experiment"
     else:
-        stem = str(Path(spec).stem)
+        stem = str(spec) if str(spec) in preset_names() else Path(spec).stem
     return Path("results") / f"{stem}{'-quick' if quick else ''}"

@@ -43,6 +43,8 @@ def point_spec(point: Point) -> dict[str, Any]:
     )
     spec["data"] = problem.data.fingerprint()
     spec["compare"] = {"seed": point.compare.seed}
+    if point.compare.redraw != "all":
+        spec["compare"]["redraw"] = point.compare.redraw
     return spec
 
 

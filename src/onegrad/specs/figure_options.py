@@ -9,6 +9,7 @@ from pydantic import Field
 
 from onegrad.declared import Section
 from onegrad.errors import SpecError, did_you_mean
+from onegrad.specs.published import published_names
 
 
 class FigureOptions(Section):
@@ -43,6 +44,12 @@ class FigureOptions(Section):
         examples=["linear"],
     )
 
+    published: str = Field(
+        default="",
+        description="a published figure, <source>/<figure>, whose points are drawn and compared",
+        examples=["demir2025/fig1a"],
+    )
+
     @property
     def draws_spectra(self) -> bool:
         return self.kind in ("weight-spectrum", "feature-spectrum")
@@ -59,6 +66,12 @@ class FigureOptions(Section):
                     "figure.models", name, f"must be from compare.models, {', '.join(models)}",
                     did_you_mean(name, models) or f'Add "{name}" to compare.models',
                 )  # fmt: skip
+        if self.published and self.published not in published_names():
+            raise SpecError.of(
+                "figure.published", self.published,
+                f"must be from {', '.join(published_names())}",
+                did_you_mean(self.published, published_names()),
+            )  # fmt: skip
         swept = ", ".join(sweep) or "none"
         for key in self.axes:
             if key not in sweep:

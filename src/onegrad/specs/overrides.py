@@ -122,6 +122,8 @@ def quick_tables(tables: Tables) -> Tables:
     seeds = _inner(tables, "compare").get("seeds", 0)
     few = min(seeds, _QUICK_SEEDS) if _is_whole(seeds) and seeds > 0 else _QUICK_SEEDS
     changed = override(override(changed, "compare.seeds", few), "compare.accuracy", _DRAFT)
+    if _inner(tables, "figure").get("published"):  # of another size
+        changed = override(changed, "figure.published", "")
     said = "quick: sizes, points and seeds cut down, a draft of the theory"
     name = f"{tables.get('name', 'experiment')} ({said})"
     lists = {key: _scaled_list(key, values, factor) for key, values in small.items()}
