@@ -130,6 +130,8 @@ def _table(curve: Curve, name: str) -> str:
 
 
 def _scores(analysis: Analysis) -> str:
+    if not analysis.scores:
+        return ""
     rows = "".join(
         f"<tr><td>{html.escape(name)}</td><td>{score:.3f}</td><td>{seconds:.1f} s</td></tr>"
         for name, (score, seconds) in analysis.scores.items()

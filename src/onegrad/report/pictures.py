@@ -116,7 +116,8 @@ def curve(values: Curve, label: str) -> str:
     axes.set(xscale="log", xlabel=label, ylabel="test error (MSE)")
     axes.set_xticks(values.values, [f"{value:g}" for value in values.values], minor=False)
     axes.set_xticks([], minor=True)
-    axes.set_ylim(0, 1.08 * axes.dataLim.ymax)  # room for the highest dot, however flat the curve
+    top = 1.08 * axes.dataLim.ymax  # room for the highest dot, however flat the curve
+    axes.set_ylim(0, top if np.isfinite(top) and top > 0 else 1.0)
     axes.legend()
     return data_uri(figure)
 
