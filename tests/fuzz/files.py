@@ -133,6 +133,8 @@ def _peak() -> float:
 def main(count: int, seed: int) -> None:
     readable, failed, start = 0, 0, time.monotonic()
     for number in range(count):
+        if number % 100 == 0:
+            print(number, file=sys.stderr, flush=True)
         with TemporaryDirectory() as folder:
             try:
                 readable += check(seed, number, Path(folder))

@@ -160,6 +160,8 @@ def main(count: int, seed: int) -> None:
     valid, failed, start = 0, 0, time.monotonic()
     with TemporaryDirectory() as folder:
         for number in range(count):
+            if number % 1000 == 0:
+                print(number, file=sys.stderr, flush=True)
             try:
                 valid += check(seed, number, Path(folder) / "spec.toml")
             except Exception as error:

@@ -61,10 +61,10 @@ def change(folder, statement, *values):
         "train_objective = NULL",
         "seed = 77",
         "model = 'nettork'",
-        "point = 'f' || substr(point, 2)",
+        "point = 'x' || substr(point, 2)",
         "status = 'om'",
         "error = 'x'",
-        "checksum = 'f' || substr(checksum, 2)",
+        "checksum = 'x' || substr(checksum, 2)",
     ],
 )
 def test_a_changed_row_is_reported_and_computed_again(folder, whole, damage):

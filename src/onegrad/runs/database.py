@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import shutil
 import sqlite3
@@ -75,14 +74,17 @@ def checksum(record: Mapping[str, Any]) -> str:
 
     Columns of a later format, which are NULL in earlier rows, do not change it.
     """
-    found = hashlib.blake2b(digest_size=8)
+    parts = []
     for name in COLUMNS:
         value = record[name]
-        if value is None or (isinstance(value, float) and math.isnan(value)):
-            continue  # SQLite stores NaN as NULL
-        text = value.hex() if isinstance(value, float) else f"{type(value).__name__} {value}"
-        found.update(f"{name} {len(text)} {text};".encode("utf-8", "surrogatepass"))
-    return found.hexdigest()
+        if isinstance(value, float):
+            if value == value:  # SQLite stores NaN as NULL
+                parts.append(f"{name} {value.hex()}")
+        elif value is not None:
+            text = str(value)
+            parts.append(f"{name} {type(value).__name__} {len(text)} {text}")
+    text = ";".join(parts)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 class Database:

@@ -105,6 +105,7 @@ class Store:
 
     def __init__(self, folder: str | Path | None, read_only: bool = False) -> None:
         self._specs: dict[int, tuple[Point, str, str]] = {}
+        self._keys: dict[tuple[int, str], tuple[Point, Key]] = {}
         self._forgotten: set[str] = set()  # points whose spec was damaged
         self._file = Database(folder, read_only)
         self._db, self._advice = self._file.db, self._file.advice
@@ -239,8 +240,12 @@ class Store:
 
     def key(self, point: Point, model: str) -> Key:
         """Under which the rows of a model at a point are stored."""
-        compute = _text(compute_spec(point, model))
-        return Key(self._spec(point)[0], model, compute, version_of(model))
+        known = self._keys.get((point.number, model))
+        if known is None or known[0] is not point or known[1].version != version_of(model):
+            compute = _text(compute_spec(point, model))
+            known = point, Key(self._spec(point)[0], model, compute, version_of(model))
+            self._keys[point.number, model] = known
+        return known[1]
 
     # --- reading ------------------------------------------------------------------------
 
@@ -278,7 +283,8 @@ class Store:
             if whole and not _is_current(row["model"], row["model_version"]):
                 continue
             specs.setdefault(row["point"], {"compare": {"damaged": row["point"]}})
-            rows.append(Stored(row["point"], row["compute"] if whole else "{}", _row({}, 0, row)))
+            compute = row["compute"] if whole else "{}"
+            rows.append(Stored(row["point"], compute, _row({}, 0, row, whole)))
         return specs, rows
 
 
@@ -293,10 +299,12 @@ def _is_whole(row: sqlite3.Row) -> bool:
     return bool(row["checksum"] == checksum({name: row[name] for name in COLUMNS}))
 
 
-def _row(settings: dict[str, Any], number: int, record: sqlite3.Row) -> Row:
-    """A row of the file; what it has no number for is NaN."""
+def _row(
+    settings: dict[str, Any], number: int, record: sqlite3.Row, whole: bool | None = None
+) -> Row:
+    """A row of the file; what it has no number for is NaN. `whole` if that is known already."""
     seed = record["seed"] if isinstance(record["seed"], int) else -1
-    if not _is_whole(record):
+    if not (_is_whole(record) if whole is None else whole):
         text = str(record["model"])
         return Row(settings, text, seed, status="damaged", error=_DAMAGED, number=number)
     named: dict[str, Any] = {
