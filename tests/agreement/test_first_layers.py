@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import onegrad as og
+from onegrad.compute.linalg import leading_direction
+from onegrad.network.trial import Trial
+from onegrad.randomness import Streams
 from onegrad.theory.layers import recursion
 from onegrad.theory.layers.types import drawn_types
 from onegrad.theory.nodes.rules import QuadratureLevel
@@ -95,3 +98,27 @@ def test_the_second_step_has_two_noise_directions(monkeypatch):
     assert abs(predicted()) <= room
     monkeypatch.setattr(recursion, "_NOISE_DIRECTIONS", 1)
     assert predicted() < -room
+
+
+def alignment(batch, n=600, draws=8):
+    """Root mean square of cos(leading right singular vector of Ŵ − W₀, ξ), in units of chance.
+
+    y = H₂/2 + H₃/√12 of ξᵀx: E[yx] = 0, so that one step does not see ξ, but E[y²x] ∝ ξ.
+    """
+    p = og.Problem(
+        data={"model": "isotropic", "dim": n}, labels={"link": "hermite(0, 0, 0.5, 0.2887)"},
+        network={"activation": "hermite(0, 1, 0.7)", "width": n // 2},
+        training={"samples": n, "rate": 5.0 * n, "steps": 2, "batch": batch},
+    )  # fmt: skip
+    squares = []
+    for draw in range(draws):
+        trial = Trial(p, Streams(0, draw))
+        xi = trial.instance.teacher.direction
+        found = leading_direction(trial.updated_weights - trial.weights)
+        squares.append((found @ xi) ** 2 / (xi @ xi))
+    return np.sqrt(n * np.mean(squares))
+
+
+def test_reused_samples_show_what_fresh_ones_hide():
+    assert alignment("fresh") < 2
+    assert alignment("same") > 3
