@@ -57,7 +57,7 @@ def draw_map(experiment: Experiment, results: Results) -> Figure:
     positive = finite[finite > 0]
     log = positive.size == finite.size and finite.size and finite.max() / finite.min() > 8
     norm = (LogNorm if log else Normalize)(*_range(finite))
-    text = caption(experiment, results)
+    text = caption(experiment, results, *_remarks(experiment))
     return _draw(experiment, panels, _Scale(norm, "cividis", label(quantity), _short), text)
 
 
@@ -92,7 +92,8 @@ def draw_difference_map(experiment: Experiment, results: Results) -> Figure:
     most = float(finite.max()) if finite.size else 1.0
     norm = SymLogNorm(5.0, vmin=-most, vmax=most) if most > 50 else Normalize(-most, most)
     name = f"{label(quantity)}: percent above {reference}"
-    text = caption(experiment, results, "·: within two standard errors of zero")
+    text = caption(experiment, results, "·: within two standard errors of zero",
+                   *_remarks(experiment))  # fmt: skip
     return _draw(experiment, panels, _Scale(norm, "RdBu_r", name, _percent, dots=True), text)
 
 
@@ -200,9 +201,10 @@ def _draw(
                 panel.set_title(", ".join(filter(None, (name, model))), fontsize=9.5)
                 if cells.values.size <= _MOST_WRITTEN:
                     _write(panel, cells, image, scale)
-                layer = [p for p in published if _belongs(p, model, name)]
+                layer = [p for p in published if _belongs(p, model, name) and not p.bound]
                 if layer:
-                    draw_published_discs(panel, layer, image, (across, columns), (up, lines))
+                    below = 0.3 if cells.values.size <= _MOST_WRITTEN else 0.0
+                    draw_published_discs(panel, layer, image, (across, columns), (up, lines), below)
         assert image is not None
         bar = figure.colorbar(
             image, ax=grid, label=scale.label, shrink=0.8 if len(models) > 1 else 1.0
@@ -217,6 +219,11 @@ def _draw(
             panel.set_ylabel(_brief(up))
         head(figure, experiment.name, text)
     return figure
+
+
+def _remarks(experiment: Experiment) -> list[str]:
+    published = published_points(experiment, experiment.figure.quantities[0])
+    return ["discs: published"] if published else []
 
 
 def _belongs(point: PublishedPoint, model: str, name: str) -> bool:
@@ -239,6 +246,8 @@ def _round_ticks(norm: Any) -> list[float]:
     if norm.vmin > 0:
         return [t for t in round_numbers if norm.vmin <= t <= norm.vmax]
     positive = [t for t in round_numbers if norm.linthresh <= t <= norm.vmax]
+    if len(positive) > 5:  # no room for more on both sides
+        positive = positive[::2]
     return [*(-t for t in reversed(positive)), 0.0, *positive]
 
 

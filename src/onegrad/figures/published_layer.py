@@ -63,13 +63,15 @@ def draw_published_discs(
     image: Any,
     across: tuple[str, Sequence[float]],
     up: tuple[str, Sequence[float]],
+    below: float = 0.0,
 ) -> None:
     """On a map: discs in the colours of its scale, so that a disc that is seen is a difference.
 
     across, up : the key of each axis and its values, one cell each
+    below : how far below the middle of a cell, where a number stands
     """
     x = [float(np.interp(p.point[across[0]], across[1], range(len(across[1])))) for p in points]
-    y = [float(np.interp(p.point[up[0]], up[1], range(len(up[1])))) for p in points]
+    y = [float(np.interp(p.point[up[0]], up[1], range(len(up[1])))) - below for p in points]
     panel.scatter(
         x, y, c=[p.value for p in points], cmap=image.cmap, norm=image.norm, s=22,
         edgecolors="black", linewidths=0.5, zorder=3,

@@ -31,7 +31,7 @@ NOTES = {
     "demir2025/fig4a": "The teacher lies along the spikes, so that the labels keep their scale.",
     "demir2025/fig4b": (
         "What the source calls the linear model is the Hermite model of degree 1 with its noise. "
-        "Its colours end at 4 and 100 percent: beyond, ours may be anything."
+        "Its colours end at 4 and 100 percent, and points beyond are not drawn."
     ),
     "demir2025/fig6": (
         "What the source calls training error is the ridge objective: squared error and penalty."
@@ -65,12 +65,13 @@ def _agreement(a: Agreement) -> str:
     unit = "standard errors" if a.what == "hermite − network" else "spreads between data sets"
     size = f"{100 * a.mean:+.1f} % on average"
     if a.off == 0:
-        return f"{a.what}: all {count} published points within three {unit}, {size}."
+        most = f"at most {a.worst.spreads:.1f} {unit} away"
+        return f"{a.what}: agrees at all {count} published points, {size}, {most}."
     word = "agrees" if a.agrees else "differs"
     worst = ", ".join(_place(k, v) for k, v in a.worst.point.items())
     return (
-        f"{a.what}: {word}; {a.off} of {count} published points are more than three {unit} away, "
-        f"{size}, at most {a.worst.spreads:.1f} ({worst})."
+        f"{a.what}: {word}; {a.off} of {count} published points are further away than chance "
+        f"explains, {size}, at most {a.worst.spreads:.1f} {unit} ({worst})."
     )
 
 
