@@ -28,8 +28,9 @@ lowest:  ## some quick tests with the lowest versions of all that pyproject.toml
 	OPENBLAS_NUM_THREADS=1 $(VENV)-lowest/bin/python -m pytest -q -W default -n auto \
 		$(shell grep -v '^\#' tools/lowest_tests.txt)
 
-docs: $(READY)  ## write the pages anew that follow from the code
+docs: $(READY)  ## the site, in docs/_build/html: pages from the code, examples run, no warning
 	$(BIN)/python docs/make_spec.py
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 
 system:  ## a browser and a data set for the tests, where Debian's package manager can bring them
 	tools/system_packages

@@ -29,8 +29,8 @@ the seeds to three and the theory to a draft; it says so in the title and writes
 own. What is set by `--set` has the last word.
 
 Activations and links: relu, tanh, sigmoid, erf, gelu, softplus, elu, sin, identity, or
-`hermite(c0, c1, …)` for Σ c_j H_j; in Python any `Activation`, and after `register_activation` its
-name.
+`hermite(c0, c1, …)` for Σ c_j H_j; in Python any smooth function or `Activation`, and after
+`register_activation` its name.
 
 Models: network, hermite, conditional-gaussian, spiked, gaussian, random-features, linear, kernel,
 theory, theory-limit (the isotropic closed form in the limit of large samples), surrogate (theory of
@@ -63,9 +63,10 @@ enough, ten at least.
 | `--engine dask` | on a dask cluster of processes that is started here and ends with the run |
 | `--scheduler tcp://host:8786` | on the workers of a running dask scheduler |
 
-In Python: `og.run(spec, engine=og.Local(4))` or `engine=og.Dask("tcp://host:8786")`; a script that
-uses `og.Dask()` without an address needs `if __name__ == "__main__":`, as with any Python process
-pool. Start dask workers with `dask worker ADDRESS --nthreads 1 --nworkers N`: a worker
+In Python: `og.run(spec, engine=og.Local(4))` or `engine=og.Dask("tcp://host:8786")`, into the same
+folder as the command; `og.sweep(problem, {key: values})` needs no file. A script that uses
+`og.Dask()` without an address needs `if __name__ == "__main__":`, as with any Python process pool.
+Start dask workers with `dask worker ADDRESS --nthreads 1 --nworkers N`: a worker
 process computes one thing at a time. They need the same version of onegrad.
 
 No number depends on the engine, bit for bit, as long as the machines have the same processor and
@@ -115,7 +116,11 @@ means are made of the rows ([control-variates.md](control-variates.md)). All but
 - `difference-map`: each model minus `figure.reference`, in percent of it, paired by seed. With
   the default reference it shows how good the equivalents are; with `reference = "linear"`, what
   the step gains.
-- `weight-spectrum`, `feature-spectrum`: singular values of one draw, limiting density, spikes.
+- `weight-spectrum`, `feature-spectrum`: singular values of one draw, limiting density, spikes;
+  rows of `[compare]` are stored beside them as for every other figure.
+
+Files of figures are written beside their place and then put into it: an interruption leaves the
+old ones.
 
 ## Keys
 

@@ -12,6 +12,7 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, Failure
 from onegrad.real_data import RealPrediction
+from onegrad.shown import html_table, plots
 from onegrad.theory.any_layer import LayerErrors
 from onegrad.theory.isotropic.closed_form import IsotropicPrediction
 from onegrad.theory.learned import LearnedFunction, learned_function
@@ -51,6 +52,29 @@ class Prediction:
     test_error_se: float = 0.0
     train_error_se: float = 0.0
     solution: Solution | None = field(default=None, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        lines = [f"  {name:15} {value}" for name, value in self._described()]
+        return "\n".join([f"Prediction by the {self.method}", *lines, *self.assumptions])
+
+    def _repr_html_(self) -> str:
+        title = f"Prediction by the {self.method}"
+        return html_table(title, ("", ""), self._described(), self.assumptions)
+
+    def _described(self) -> list[tuple[str, str]]:
+        """Errors, and how far to trust them."""
+        if self.status == "failed":
+            return [("failed", self.error)]
+        names = ("test_error", "train_error", "train_objective", "misclassification")
+        lines = [
+            (name, f"{getattr(self, name):.6g}")
+            for name in names
+            if getattr(self, name) is not None
+        ]
+        if math.isnan(self.error_estimate):
+            return [*lines, ("numerics", "a draft, not checked at a second resolution")]
+        settled = "" if self.status == "ok" else f" ({self.status})"
+        return [*lines, ("numerics to", f"{100 * self.error_estimate:.2g} %{settled}")]
 
     @property
     def component_test(self) -> tuple[float, ...] | None:
@@ -98,6 +122,14 @@ class Prediction:
             "test_error": errors.node_test,
             "train_error": errors.node_train,
         }
+
+    def plot(self, direction: str = "teacher", component: int = 0, ax: Any = None) -> Any:
+        """What was learned along a direction, and where the error is; returns both axes.
+
+        Left: E[f | û·x] beside E[y | û·x] in one component. Right: the test error given û·x, a line
+        for each component (averages over the theory's nodes).
+        """
+        return plots().plot_prediction(self, direction, component, ax)
 
     def as_json(self, by_projection: bool = False) -> dict[str, Any]:
         """What `onegrad predict --json` adds to a row: method, error estimate, assumptions, …"""

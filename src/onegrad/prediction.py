@@ -13,7 +13,8 @@ from onegrad.drawn_layers import drawn_neurons
 from onegrad.errors import AssumptionError, ConvergenceError, Failure, OnegradError
 from onegrad.models import MODELS
 from onegrad.predicted import Prediction, of_closed_form, of_failure, of_real_data, of_solution
-from onegrad.problem import Problem
+from onegrad.presets import Spec
+from onegrad.problem import Problem, as_problem
 from onegrad.randomness import Seed, root_seed
 from onegrad.readouts import predict_layers
 from onegrad.real_data import is_real, predict_real
@@ -31,7 +32,7 @@ _CLOSE = 0.02  # how near the two theories must be for the simpler one to be tak
 
 
 def predict(
-    problem: Problem,
+    problem: Problem | Spec,
     theory: Theory | str = Theory(),
     *,
     rng: Seed = 0,
@@ -40,6 +41,7 @@ def predict(
 ) -> Prediction:
     """Training and test error without sampling.
 
+    problem : a Problem, or a spec that states one: a preset's name, a TOML file, a nested mapping
     theory : a Theory, or the name of a method. Its fields `method`, `accuracy`, `overlaps` and
         `finite_size` may also be given by name: predict(problem, accuracy=0.03)
     rng : seed of what is drawn, if anything: the same draws as the simulation's first repetition
@@ -56,7 +58,7 @@ def predict(
 
 
 def predict_curve(
-    problems: Iterable[Problem],
+    problems: Iterable[Problem | Spec],
     theory: Theory | str = Theory(),
     *,
     rng: Seed = 0,
@@ -70,7 +72,7 @@ def predict_curve(
     points takes about 0.1 s.
     """
     theory = Theory.of(theory, options)
-    answers = _answers(list(problems), theory, root_seed(rng))
+    answers = _answers([as_problem(problem) for problem in problems], theory, root_seed(rng))
     if throw:
         for answer in answers:
             if isinstance(answer, Failure):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,13 @@ from onegrad.data.base import DataNodes
 from onegrad.data.instance import Instance
 from onegrad.data.labels import Labels, SingleIndex, Teacher
 from onegrad.data.population import Batch, Population
-from onegrad.declared import Section, read_toml
+from onegrad.declared import Section
 from onegrad.errors import AssumptionError, SpecError
 from onegrad.gaussian.activation import Activation
+from onegrad.presets import Spec, read_spec
 from onegrad.randomness import Rng, generator
 from onegrad.settings import Network, Scaling, Training
+from onegrad.shown import html_table
 
 # Tables of a spec file that describe the experiment, not the problem (specs/experiment.py).
 EXPERIMENT_KEYS = ("name", "compare", "sweep", "figure")
@@ -45,9 +46,13 @@ class Problem(Section):
     scaling: Scaling = Field(default_factory=Scaling)
 
     @classmethod
-    def from_spec(cls, spec: str | Path | Mapping[str, Any]) -> Problem:
-        """From a TOML file or a nested mapping; tables about the experiment are passed over."""
-        tables = dict(spec) if isinstance(spec, Mapping) else read_toml(spec)
+    def from_spec(cls, spec: Spec) -> Problem:
+        """From a TOML file, a preset's name or a nested mapping.
+
+        Tables about the experiment are passed over: of a spec with a sweep this is the problem that
+        its other tables state.
+        """
+        tables = read_spec(spec)
         return cls(**{str(k): v for k, v in tables.items() if k not in EXPERIMENT_KEYS})
 
     @model_validator(mode="before")
@@ -61,6 +66,8 @@ class Problem(Section):
             for name, table in values.items()
         }
         labels, default = values.get("labels"), default_labels(values.get("data"))
+        if callable(labels):  # y = labels(ξᵀx)
+            labels = values["labels"] = {"link": labels}
         if labels is None and default is not None:
             values["labels"] = {"model": default}
         elif isinstance(labels, dict) and "model" not in labels:
@@ -100,6 +107,25 @@ class Problem(Section):
                     "Inputs must not all be constant or as large as 1e150: rescale them" if of_data
                     else "Take less extreme sizes or exponents",
                 )  # fmt: skip
+
+    # --- how it looks ---------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        lines = [f"  {name:9} {text}" for name, text in self._described()]
+        return "\n".join(["Problem", *lines])
+
+    def _repr_html_(self) -> str:
+        return html_table("Problem", ("", ""), self._described())
+
+    def _described(self) -> list[tuple[str, str]]:
+        """Its tables, and the sizes and scales that follow from them."""
+        tables = [(name, getattr(self, name).summary()) for name in type(self).model_fields]
+        sizes = f"n = {self.dim}, k = {self.width}, m = {self.samples}"
+        rates = ", ".join(f"{rate:.4g}" for rate in dict.fromkeys(self.rates))
+        scales = f"η = {rates}" + f", θ = {self.spread:.4g}" * self.data.structured
+        degree = "" if self.strength is None else f", degree {self.degree}"
+        notes = [("", self.activation.note)] if self.activation.note else []
+        return [*tables, ("so that", f"{sizes}, {scales}{degree}"), *notes]
 
     # --- sizes and scales ---------------------------------------------------------------
 
@@ -318,6 +344,11 @@ class Problem(Section):
         nodes = self.data.nodes(rows, self.spread)
         y = self.labels.of_rows(nodes.y, nodes.group)
         return replace(nodes, y=y, label_noise=self.label_noise**2)
+
+
+def as_problem(problem: Problem | Spec) -> Problem:
+    """The problem itself, or the one that a preset, a file or a mapping states."""
+    return problem if isinstance(problem, Problem) else Problem.from_spec(problem)
 
 
 def _each(value: float | tuple[float, ...], steps: int) -> tuple[float, ...]:

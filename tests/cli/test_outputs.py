@@ -98,6 +98,15 @@ def test_set_on_spectrum(tmp_path, capsys):
     assert len((tmp_path / "figure.csv").read_text().splitlines()) > 60
 
 
+def test_a_spectrum_stores_rows_that_can_be_exported(tmp_path):
+    done = onegrad("run", "moniri2024/weight-spectrum", "--quick", "--out", tmp_path)
+    assert done.returncode == 0 and "Weights: bulk edge" in done.stdout, done.stderr
+    done = onegrad("export", tmp_path)
+    assert "1 rows" in done.stdout
+    (row,) = pd.read_csv(tmp_path / "rows.csv").to_dict("records")
+    assert row["model"] == "network" and row["test_error"] > 0
+
+
 def test_a_bad_change_is_advice(spec):
     done = onegrad("predict", spec, "--set", "scaling.strenght=0.5")
     assert done.returncode == 2 and '"strength"' in done.stderr and done.stdout == ""

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from onegrad.cli.arguments import Engine, Json, Scheduler, Workers
-from onegrad.cli.output import print_json, print_table
+from onegrad.cli.layout import print_table
+from onegrad.cli.output import print_json
 
 
 def analyze(
@@ -91,12 +92,12 @@ def reproduce(
     """Every published figure with the published points, as one page; goes on where it stopped."""
     from dataclasses import replace
 
-    from onegrad.cli.progress import progress_line
     from onegrad.cli.tables import reproduction_table
     from onegrad.figures.draw import save_figure_of
     from onegrad.figures.histograms import save_spectra
     from onegrad.report.reproduction import write_reproduction
     from onegrad.runs.engines import engine_of
+    from onegrad.runs.progress import progress_line
     from onegrad.runs.reproduce import chosen_figures, planned
     from onegrad.runs.run import run_experiment
     from onegrad.spectra import spectrum

@@ -8,7 +8,22 @@ from typing import Annotated, Any
 
 import typer
 
-Spec = Annotated[str, typer.Argument(help="a TOML spec file, or the name of a preset")]
+
+def complete_preset(incomplete: str) -> list[str]:
+    """Names of presets, for the shell's completion."""
+    from onegrad.presets import preset_names
+
+    return [name for name in preset_names() if name.startswith(incomplete)]
+
+
+Spec = Annotated[
+    str,
+    typer.Argument(
+        help="a TOML spec file, or the name of a preset", autocompletion=complete_preset
+    ),
+]
+Preset = Annotated[str, typer.Argument(help="name of a preset", autocompletion=complete_preset)]
+Quick = Annotated[bool, typer.Option("--quick", help="sizes, points and seeds cut down: seconds")]
 Engine = Annotated[
     str | None, typer.Option(help="local or dask; no number depends on it", show_default="local")
 ]

@@ -18,6 +18,8 @@ from onegrad.cli.arguments import (
     Json,
     Method,
     Overlaps,
+    Preset,
+    Quick,
     Scheduler,
     Set,
     Spec,
@@ -25,12 +27,12 @@ from onegrad.cli.arguments import (
     Yes,
     agreement,
 )
+from onegrad.cli.layout import print_table
 from onegrad.cli.output import (
     exit_if_all_failed,
     print_failed_rows,
     print_failures,
     print_json,
-    print_table,
     print_verdict,
     report_spectra,
     show_results,
@@ -39,7 +41,6 @@ from onegrad.cli.stopping import listen, stoppable
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="What one gradient step teaches a two-layer network: simulation and theory.",
@@ -50,9 +51,7 @@ app = typer.Typer(
 def run(
     spec: Spec,
     changes: Set = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="sizes, points and seeds cut down: seconds")
-    ] = False,
+    quick: Quick = False,
     out: Annotated[Path | None, typer.Option(help="folder for results and figure")] = None,
     engine: Engine = None,
     workers: Workers = None,
@@ -61,22 +60,23 @@ def run(
     as_json: Json = False,
 ) -> None:
     """The main job: compute, store, print a table, draw a figure."""
-    from onegrad.cli.progress import progress_line
     from onegrad.figures.draw import save_figure_of
     from onegrad.runs.engines import engine_of
+    from onegrad.runs.progress import progress_line
     from onegrad.runs.run import default_folder, run_experiment
     from onegrad.specs.experiment import Experiment
 
     experiment = Experiment.read(spec, changes or (), quick)
     folder = out or default_folder(spec, experiment.name, quick)
-    if experiment.figure.draws_spectra:
-        report_spectra(experiment, folder, as_json)
-        return
     kept = f"{folder} keeps every row; run the same command again to go on."
-    with stoppable(kept), progress_line(experiment) as progress:
-        where = engine_of(engine, workers, scheduler)
-        results = run_experiment(experiment, folder, where, progress, agreement(yes))
-    written = save_figure_of(experiment, results, folder)
+    with stoppable(kept):
+        with progress_line(experiment) as progress:
+            where = engine_of(engine, workers, scheduler)
+            results = run_experiment(experiment, folder, where, progress, agreement(yes))
+        if experiment.figure.draws_spectra:
+            report_spectra(experiment, folder, as_json)
+            return
+        written = save_figure_of(experiment, results, folder)
     print_failed_rows(results, folder)
     show_results(experiment, results, as_json)
     if not as_json:
@@ -88,6 +88,7 @@ def run(
 def simulate(
     spec: Spec,
     changes: Set = None,
+    quick: Quick = False,
     engine: Engine = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
@@ -95,12 +96,12 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """Monte Carlo alone: mean and standard error of every model, differences paired by seed."""
-    from onegrad.cli.progress import progress_line
     from onegrad.runs.engines import engine_of
+    from onegrad.runs.progress import progress_line
     from onegrad.runs.run import simulate_experiment
     from onegrad.specs.experiment import Experiment
 
-    experiment = Experiment.read(spec, changes or ())
+    experiment = Experiment.read(spec, changes or (), quick)
     with stoppable("Nothing is kept: `onegrad run` stores."), progress_line(experiment) as progress:
         where = engine_of(engine, workers, scheduler)
         results = simulate_experiment(experiment, where, progress, agreement(yes))
@@ -111,6 +112,7 @@ def simulate(
 def predict(
     spec: Spec,
     changes: Set = None,
+    quick: Quick = False,
     method: Method = "auto",
     accuracy: Accuracy = None,
     overlaps: Overlaps = "auto",
@@ -126,7 +128,7 @@ def predict(
     from onegrad.specs.experiment import Experiment
     from onegrad.theory.options import Theory
 
-    experiment = Experiment.read(spec, changes or ())
+    experiment = Experiment.read(spec, changes or (), quick)
     accuracy = experiment.compare.accuracy if accuracy is None else accuracy
     theory = Theory(method, accuracy, overlaps, finite_size)
     results, predictions = predict_experiment(experiment, theory)
@@ -136,34 +138,36 @@ def predict(
             record |= prediction.as_json(by_projection)
         print_json(report)
     else:
-        print_table(prediction_table(experiment, predictions))
+        print_table(prediction_table(experiment, predictions), len(experiment.sweep))
         print_failures(results)
     exit_if_all_failed(results)
 
 
 @app.command()
-def degree(spec: Spec, changes: Set = None, as_json: Json = False) -> None:
-    """Which polynomial degree is enough, and why."""
-    from onegrad.cli.tables import degree_text
+def degree(spec: Spec, changes: Set = None, quick: Quick = False, as_json: Json = False) -> None:
+    """Which polynomial degree is enough, and why; a sweep as one table."""
+    from onegrad.cli.tables import degree_table, degree_text
     from onegrad.degrees import degree as degree_of
     from onegrad.specs.experiment import Experiment
 
-    experiment = Experiment.read(spec, changes or ())
+    experiment = Experiment.read(spec, changes or (), quick)
     reports = [
         (point, degree_of(point.problem, experiment.compare.seed)) for point in experiment.points
     ]
     if as_json:
         rows = [{"point": point.settings, **report.as_json()} for point, report in reports]
         print_json({"name": experiment.name, "rows": rows})
-        return
-    for point, report in reports:
-        print(degree_text(point, report))
+    elif len(reports) == 1:
+        print(degree_text(*reports[0]))
+    else:
+        print_table(degree_table(experiment, reports), len(experiment.sweep))
 
 
 @app.command()
 def spectrum(
     spec: Spec,
     changes: Set = None,
+    quick: Quick = False,
     out: Annotated[Path | None, typer.Option(help="folder for the figure")] = None,
     as_json: Json = False,
 ) -> None:
@@ -171,8 +175,8 @@ def spectrum(
     from onegrad.runs.run import default_folder
     from onegrad.specs.experiment import Experiment
 
-    experiment = Experiment.read(spec, changes or ())
-    report_spectra(experiment, out or default_folder(spec, experiment.name), as_json)
+    experiment = Experiment.read(spec, changes or (), quick)
+    report_spectra(experiment, out or default_folder(spec, experiment.name, quick), as_json)
 
 
 @app.command()
@@ -207,7 +211,7 @@ def list_presets() -> None:
 
 
 @app.command("show")
-def show_preset(preset: Annotated[str, typer.Argument(help="name of a preset")]) -> None:
+def show_preset(preset: Preset) -> None:
     """A preset as TOML, which runs as it is."""
     from onegrad.specs.catalogue import preset_names, preset_path, unknown
 
@@ -257,7 +261,7 @@ def main() -> None:
     listen()
     warnings.showwarning = functools.partial(_one_line, warnings.showwarning)
     try:
-        app()
+        app(prog_name="onegrad")
     except OnegradError as error:
         print(f"onegrad: {error}", file=sys.stderr)
         sys.exit(2)

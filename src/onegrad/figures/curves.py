@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,6 @@ from onegrad.specs.experiment import Experiment
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
 
 def save_curves(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
@@ -57,9 +55,13 @@ def draw_curves(experiment: Experiment, results: Results) -> Figure:
         lines = _lines(experiment, curves, axis)
         layers = [published_points(experiment, quantity) for quantity in quantities]
         for panel, quantity, published in zip(panels, quantities, layers, strict=True):
-            _draw_panel(panel, curves, lines, axis, quantity, bool(published))
+            draw_panel(panel, curves, lines, axis, quantity, bool(published))
             draw_published(panel, published, axis)
-        _legend(figure, curves, published_handles([p for layer in layers for p in layer]))
+        handles = [
+            *legend_handles(curves),
+            *published_handles([p for layer in layers for p in layer]),
+        ]
+        figure.legend(handles=handles, loc="outside right center")
         bars = "error bars: standard error of the network"
         if any(layers):
             bars += ", pale: spread between data sets"
@@ -82,7 +84,7 @@ def _lines(
     return found
 
 
-def _draw_panel(
+def draw_panel(
     panel: Axes,
     curves: dict[str, list[Summary]],
     lines: dict[tuple[str, str], TheoryLine],
@@ -166,9 +168,8 @@ def _mark(model: str, colour: str) -> dict[str, Any]:
     }
 
 
-def _legend(
-    figure: Figure, curves: dict[str, list[Summary]], published: Sequence[Line2D] = ()
-) -> None:
+def legend_handles(curves: dict[str, list[Summary]]) -> list[Any]:
+    """One for every curve's colour and one for every model's mark."""
     from matplotlib.lines import Line2D
 
     handles = []
@@ -182,5 +183,4 @@ def _legend(
             continue
         style = {k: v for k, v in _mark(model, "#555555").items() if k != "elinewidth"}
         handles.append(Line2D([], [], label=model, **style))
-    handles += published
-    figure.legend(handles=handles, loc="outside right center")
+    return handles

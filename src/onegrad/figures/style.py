@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onegrad.files import replacing
 from onegrad.models import MODELS
 from onegrad.models.base import Mark
 from onegrad.results.rows import QUANTITIES, Results
@@ -75,8 +76,9 @@ def save_figure(
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / f"figure.{suffix}" for suffix in ("png", "pdf", "csv")]
     for path in written[:2]:
-        figure.savefig(path)
-    with written[2].open("w", newline="", encoding="utf-8") as handle:
+        with replacing(path) as draft:
+            figure.savefig(draft)
+    with replacing(written[2]) as draft, draft.open("w", newline="", encoding="utf-8") as handle:
         writer = csv.writer(handle)
         writer.writerow(header)
         writer.writerows(rows)

@@ -21,13 +21,12 @@ from onegrad.compute.backend import Array, host, like, namespace, pieces
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.gaussian import elementwise
 from onegrad.gaussian.content import content_digest
+from onegrad.gaussian.functions import Function, function_parts
 from onegrad.gaussian.polynomials import hermite_series, orthonormal_hermite, sqrt_factorial
 from onegrad.gaussian.quadrature import gaussian_mean
 
 if TYPE_CHECKING:
     from pydantic import SerializationInfo
-
-Function = Callable[[Array], Array]
 
 
 class Smoothed(NamedTuple):
@@ -53,6 +52,7 @@ class Activation:
         an evaluation where both are needed
     portable : the functions take arrays of any library (`backend.namespace`); those of others
         are moved to NumPy and back
+    note : how the derivative was obtained, if not by a formula
 
     >>> cubic = Activation("cubic", lambda x: x**3, lambda x: 3 * x**2)
     >>> (cubic.coefficients(3).round(12) + 0.0).tolist()
@@ -67,6 +67,11 @@ class Activation:
     moments: Callable[[Array, Array], tuple[Array, Array, Array]] | None = None
     slope_of_value: Function | None = None
     portable: bool = False
+    note: str = ""
+
+    def __repr__(self) -> str:
+        centred = f", minus {self.offset:.4g}" if self.offset else ""
+        return f"<activation {self.name}{centred}{'; ' * bool(self.note)}{self.note}>"
 
     @cached_property
     def identity(self) -> str:
@@ -250,8 +255,14 @@ def names() -> list[str]:
     return sorted(_registry)
 
 
-def get_activation(which: str | Activation, key: str = "activation") -> Activation:
-    """The activation of that name; `hermite(0, 1, 0.5)` is H₁ + H₂/2. `key` is for the error."""
+_UFUNCS = {np.tanh: "tanh", np.sin: "sin"}
+
+
+def get_activation(which: str | Activation | Function, key: str = "activation") -> Activation:
+    """The activation of that name; `hermite(0, 1, 0.5)` is H₁ + H₂/2. `key` is for the error.
+
+    A smooth Python function of arrays is one too, with its derivative by numeric differentiation.
+    """
     if isinstance(which, Activation):
         return which
     if isinstance(which, str):
@@ -259,8 +270,14 @@ def get_activation(which: str | Activation, key: str = "activation") -> Activati
             return _registry[which]
         if match := _HERMITE.fullmatch(which):
             return hermite_activation(*_numbers(match[1], key, which))
+    elif callable(which):
+        if name := next((name for ufunc, name in _UFUNCS.items() if which is ufunc), ""):
+            return _registry[name]
+        name, function, derivative, note = function_parts(which, key)
+        return Activation(name, function, derivative, note=note)
     raise SpecError.of(
-        key, which, f"must be one of {', '.join(names())}, or hermite(c0, c1, …)",
+        key, which,
+        f"must be one of {', '.join(names())}, hermite(c0, c1, …), or in Python a function",
         did_you_mean(which, names()),
     )  # fmt: skip
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from onegrad.compute.backend import Array, host, like, namespace
 from onegrad.compute.linalg import leading_direction, outlying_directions, span_basis
@@ -141,6 +140,8 @@ class SmoothTable:
         return results[0], results[1], results[2]
 
     def _tabulate(self, low: float, high: float) -> None:
+        from scipy.interpolate import CubicSpline  # slow to import, and needed here alone
+
         margin = 0.25 * (high - low) + 1e-3
         self.low, self.high = low - margin, high + margin
         scales = host(self.scales)

@@ -20,8 +20,8 @@ from onegrad.data.mixture import Mixture
 from onegrad.declared import Count, Real, Section, Whole, override
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.models import MODELS, THEORIES, VARIANTS
+from onegrad.presets import read_spec
 from onegrad.problem import EXPERIMENT_KEYS, Network, Problem, Scaling, Training
-from onegrad.specs.catalogue import known_tables
 from onegrad.specs.figure_options import FigureOptions
 from onegrad.specs.overrides import quick_tables, with_changes
 from onegrad.specs.sweep import Axis, in_sweep, read_axes, settings_of
@@ -207,7 +207,7 @@ class Experiment:
 
         quick : sizes, points and seeds cut down; then `changes`, each "key=value", are set.
         """
-        tables = _tables(spec)
+        tables = read_spec(spec)
         return cls.from_tables(with_changes(quick_tables(tables) if quick else tables, changes))
 
     @classmethod
@@ -229,10 +229,6 @@ class Experiment:
         points = _points(tables, axes)
         zipped = tuple(key for axis in axes if axis.zipped for key in axis.keys)
         return cls(name, compare, sweep, points, figure, zipped)
-
-
-def _tables(spec: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
-    return spec if isinstance(spec, Mapping) else known_tables(spec)
 
 
 def _points(tables: Mapping[str, Any], axes: Sequence[Axis]) -> tuple[Point, ...]:
