@@ -33,8 +33,9 @@ Activations and links: relu, tanh, sigmoid, erf, gelu, softplus, elu, sin, ident
 `register_activation` its name.
 
 Models: network, hermite, conditional-gaussian, spiked, gaussian, random-features, linear, kernel,
-theory, theory-limit (the isotropic closed form in the limit of large samples), surrogate (theory of
-a Gaussian mixture fitted to images, arrays or files: [real-data.md](real-data.md)).
+theory, theory-limit (theory without its 1/n correction: [finite-size.md](finite-size.md)),
+isotropic-limit (the isotropic closed form in the limit of large samples), surrogate (theory of a
+Gaussian mixture fitted to images, arrays or files: [real-data.md](real-data.md)).
 
 ## How many repetitions
 

@@ -14,6 +14,7 @@ from onegrad.errors import AssumptionError, Failure
 from onegrad.real_data import RealPrediction
 from onegrad.shown import html_table, plots
 from onegrad.theory.any_layer import LayerErrors
+from onegrad.theory.errors import Correction
 from onegrad.theory.isotropic.closed_form import IsotropicPrediction
 from onegrad.theory.learned import LearnedFunction, learned_function
 from onegrad.theory.options import Theory
@@ -32,12 +33,14 @@ class Prediction:
     assumptions : what it assumes and how it was computed, in sentences
     status : "ok", "draft" (one coarse resolution), "not settled" (real data: a higher rank still
         moves it) or "failed"
-    error_estimate : of the numerics, relative; NaN for a draft
+    error_estimate : relative, of the numerics and, with the finite-size correction, of what that
+        leaves; NaN for a draft
     error : why there are no numbers, and what to do about it; empty unless the status is "failed"
     test_error_se, train_error_se : standard errors over first layers that were drawn; 0 where
         nothing is
     misclassification : P(sign f(x) ≠ y) where labels are ±1 and the theory knows it, else None
-    solution : fixed point, nodes and neurons of the conditional theory, where that was used
+    solution : fixed point, nodes and neurons of the conditional theory, where that was used; they
+        are those of the limit of large sizes, and so is the misclassification
     """
 
     test_error: float
@@ -106,21 +109,23 @@ class Prediction:
 
         Columns: weight, component, kappa (S × r, in the solution's own basis; lengths along the
         last axes where `solution.geometry` has groups of directions that are alike), prediction
-        E[f|κ], variance Var[f|κ], test_error and train_error given κ.
+        E[f|κ], variance Var[f|κ], test_error and train_error given κ. The last two are those of
+        the limit times the finite-size correction of their means.
         """
         if self.solution is None:
             raise AssumptionError(
                 'errors by projection come with the conditional theory: method = "conditional"'
             )
         where, errors = self.solution.where, self.solution.by_node
+        ratios = self.solution.correction or Correction()
         return {
             "weight": where.weights,
             "component": where.component,
             "kappa": where.kappa,
             "prediction": errors.prediction,
             "variance": errors.variance,
-            "test_error": errors.node_test,
-            "train_error": errors.node_train,
+            "test_error": ratios.test * errors.node_test,
+            "train_error": ratios.train * errors.node_train,
         }
 
     def plot(self, direction: str = "teacher", component: int = 0, ax: Any = None) -> Any:
@@ -221,14 +226,27 @@ def of_solution(solution: Solution, theory: Theory, seed: int) -> Prediction:
         solution.train_objective,
         "conditional Gaussian theory" + (", hybrid" if hybrid else ""),
         (
-            f"{data}; n, k, m large with fixed ratios. {_FINITE_SIZE}",
+            f"{data}; n, k, m large with fixed ratios. {_at_this_size(solution)}",
             f"Conditional Gaussian equivalence, {source}; {where}.",
             f"{solution.types} types of neurons, {solution.nodes} nodes, {resolutions}.",
+            *(() if solution.correction is None else solution.correction.left_out),
         ),
         solution.status,
         solution.error_estimate,
         misclassification=solution.misclassification,
         solution=solution,
+    )
+
+
+def _at_this_size(solution: Solution) -> str:
+    """What was done about terms of order 1/n."""
+    found = solution.correction
+    if found is None or found.size == 0:
+        return _FINITE_SIZE
+    test, train = (f"{100 * (ratio - 1):+.2g} %" for ratio in (found.test, found.train))
+    return (
+        f"Corrected for terms of order 1/n (test {test}, train {train}); what is left is about "
+        f"{100 * found.remainder:.1g} %."
     )
 
 

@@ -19,7 +19,7 @@ from onegrad.randomness import Seed, root_seed
 from onegrad.readouts import predict_layers
 from onegrad.real_data import is_real, predict_real
 from onegrad.results.rows import Results, Row
-from onegrad.specs.experiment import Experiment, Point
+from onegrad.specs.experiment import Compare, Experiment, Point
 from onegrad.theory.conditional import predict_mixtures
 from onegrad.theory.geometry import geometry_of, geometry_with
 from onegrad.theory.isotropic.closed_form import predict_isotropic
@@ -85,21 +85,29 @@ def predict_experiment(
 ) -> tuple[Results, list[Prediction]]:
     """The predictions of all points, and a row of results for each; failed ones too.
 
-    theory : by default the automatic choice at the spec's own `compare.accuracy`
+    theory : by default the automatic choice with the spec's own `compare.accuracy` and
+        `compare.finite_size`
     """
     start = time.perf_counter()
     compare, points = experiment.compare, experiment.points
-    theory = theory or Theory(accuracy=compare.accuracy)
+    theory = theory or Theory(accuracy=compare.accuracy, finite_size=compare.finite_size)
     found = predict_curve([point.problem for point in points], theory, rng=compare.seed)
     seconds = (time.perf_counter() - start) / len(points)
     rows = [_row(p, "theory", one, seconds) for p, one in zip(points, found, strict=True)]
     return Results(experiment.name, tuple(rows)), found
 
 
+def theory_of(model: str, compare: Compare) -> Theory:
+    """What a theory among the models stands for: its method, the spec's accuracy and size."""
+    record = MODELS[model]
+    finite_size = compare.finite_size and record.finite_size
+    return Theory(record.theory or "auto", compare.accuracy, finite_size=finite_size)
+
+
 def theory_row(point: Point, model: str = "theory") -> Row:
     """The row of a theory among the models: by that model's method, at the spec's accuracy."""
     start = time.perf_counter()
-    theory = Theory(MODELS[model].theory or "auto", point.compare.accuracy)
+    theory = theory_of(model, point.compare)
     found = predict(point.problem, theory, rng=point.compare.seed, throw=False)
     return _row(point, model, found, time.perf_counter() - start)
 
@@ -148,10 +156,6 @@ def _alone(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure 
             )
         if theory.method in ("auto", "conditional", "hybrid"):
             return None
-        if theory.finite_size:
-            raise AssumptionError(
-                'the closed form has no finite-size correction; use method = "conditional"'
-            )
         if reason := _why_not_isotropic(problem):
             raise AssumptionError(f'the isotropic closed form {reason}. Use method = "conditional"')
         return _closed_form(
@@ -170,8 +174,8 @@ def _layers(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure
 
 def _of_real_data(problem: Problem, theory: Theory, seed: int) -> Prediction:
     """Images, arrays and files: the semi-parametric theory, or that of a fitted mixture."""
-    if theory.finite_size or theory.overlaps == "typical":
-        raise AssumptionError("real data have no finite-size option and no typical overlaps")
+    if theory.overlaps == "typical":
+        raise AssumptionError("real data have no typical overlaps")
     try:
         return of_real_data(predict_real(problem, theory, seed))
     except OnegradError:
@@ -271,12 +275,14 @@ def _with_closed_form(
     problem: Problem, conditional: Prediction | Failure, theory: Theory
 ) -> Prediction | Failure:
     """The closed form where it holds and the conditional theory agrees; else that one, with the
-    reason. The closed form has no finite-size correction."""
+    reason. Only the conditional theory is corrected for finite size."""
     reason = _why_not_isotropic(problem)
+    corrected = theory.finite_size and not theory.draft and not isinstance(conditional, Failure)
+    if not reason and corrected:
+        reason = "has no correction for finite size"
     if not reason:
         try:
-            closed = _closed_form(problem, "finite-step")
-            return conditional if theory.finite_size else _cross_checked(closed, conditional)
+            return _cross_checked(_closed_form(problem, "finite-step"), conditional)
         except OnegradError as error:
             reason = f"does not reach so far ({error})"
     if isinstance(conditional, Failure):

@@ -26,7 +26,7 @@ ISOTROPIC = {
     "network": {"convention": "isotropic", "activation": "relu", "width": 250},
     "training": {"samples": 400, "ridge": 0.1, "gradient": "labels-only"},
     "scaling": {"exponent": 0.2},
-    "compare": {"models": ["theory-limit"]},
+    "compare": {"models": ["isotropic-limit"]},
 }
 
 
@@ -70,7 +70,7 @@ def test_between_the_points_it_is_the_theory_not_a_polyline():
 
 
 def test_limits_that_jump_are_drawn_as_steps():
-    found, _ = line(ISOTROPIC, "scaling.exponent", [0.1, 0.2, 0.3], "theory-limit")
+    found, _ = line(ISOTROPIC, "scaling.exponent", [0.1, 0.2, 0.3], "isotropic-limit")
     y = found.errors["test_error"]
     jump = int(np.argmax(np.abs(np.diff(y))))
     assert found.x[jump] <= 0.25 <= found.x[jump + 1] < found.x[jump] + 0.001

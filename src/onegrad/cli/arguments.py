@@ -57,8 +57,12 @@ Overlaps = Annotated[
     str, typer.Option(help="auto, typical (at this n) or drawn (of the spec's seed)")
 ]
 FiniteSize = Annotated[
-    bool,
-    typer.Option("--finite-size", help="count the mean's degrees of freedom (docs/theory.md)"),
+    bool | None,
+    typer.Option(
+        "--finite-size/--no-finite-size",
+        help="theory with its 1/n correction, or the limit of large sizes",
+        show_default="compare.finite_size",
+    ),
 ]
 
 _LONG = 2 * 3600.0  # seconds above which a terminal is asked
@@ -76,3 +80,10 @@ def agreement(yes: bool) -> Callable[[Any], None]:
             typer.confirm("Start?", abort=True, err=True)
 
     return agree
+
+
+def with_finite_size(changes: list[str] | None, finite_size: bool | None) -> list[str]:
+    """The changes of a spec, with that of --finite-size or --no-finite-size."""
+    if finite_size is None:
+        return changes or []
+    return [*(changes or []), f"compare.finite_size={str(finite_size).lower()}"]

@@ -26,6 +26,7 @@ from onegrad.cli.arguments import (
     Workers,
     Yes,
     agreement,
+    with_finite_size,
 )
 from onegrad.cli.layout import print_table
 from onegrad.cli.output import (
@@ -53,6 +54,7 @@ def run(
     changes: Set = None,
     quick: Quick = False,
     out: Annotated[Path | None, typer.Option(help="folder for results and figure")] = None,
+    finite_size: FiniteSize = None,
     engine: Engine = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
@@ -66,7 +68,7 @@ def run(
     from onegrad.runs.run import default_folder, run_experiment
     from onegrad.specs.experiment import Experiment
 
-    experiment = Experiment.read(spec, changes or (), quick)
+    experiment = Experiment.read(spec, with_finite_size(changes, finite_size), quick)
     folder = out or default_folder(spec, experiment.name, quick)
     kept = f"{folder} keeps every row; run the same command again to go on."
     with stoppable(kept):
@@ -116,21 +118,22 @@ def predict(
     method: Method = "auto",
     accuracy: Accuracy = None,
     overlaps: Overlaps = "auto",
-    finite_size: FiniteSize = False,
+    finite_size: FiniteSize = None,
     by_projection: Annotated[
         bool, typer.Option("--by-projection", help="with --json: errors given the projections κ")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Theory alone: errors in the limit, no sampling."""
+    """Theory alone: no sampling."""
     from onegrad.cli.tables import prediction_table
     from onegrad.prediction import predict_experiment
     from onegrad.specs.experiment import Experiment
     from onegrad.theory.options import Theory
 
-    experiment = Experiment.read(spec, changes or (), quick)
-    accuracy = experiment.compare.accuracy if accuracy is None else accuracy
-    theory = Theory(method, accuracy, overlaps, finite_size)
+    experiment = Experiment.read(spec, with_finite_size(changes, finite_size), quick)
+    compare = experiment.compare
+    accuracy = compare.accuracy if accuracy is None else accuracy
+    theory = Theory(method, accuracy, overlaps, compare.finite_size)
     results, predictions = predict_experiment(experiment, theory)
     if as_json:
         report = results.as_json()

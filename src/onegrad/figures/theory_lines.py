@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,16 +19,15 @@ from onegrad.compute.backend import Array
 from onegrad.declared import override
 from onegrad.errors import OnegradError
 from onegrad.figures.style import RATIOS
-from onegrad.models import MODELS
 from onegrad.predicted import Prediction
-from onegrad.prediction import predict_curve
+from onegrad.prediction import predict_curve, theory_of
 from onegrad.problem import Problem
 from onegrad.results.rows import Summary
 from onegrad.specs.experiment import Experiment
 from onegrad.theory.options import DRAFT, Theory
 
 _GRID = 61
-_ROUNDS = {"theory-limit": 6}  # of halving the intervals where much happens; a limit may jump
+_ROUNDS = {"isotropic-limit": 6}  # of halving the intervals where much happens; a limit may jump
 _USUAL_ROUNDS = 2
 _STEEP = 0.04  # of the range of the curve: a larger change between neighbours is looked into
 _INSIDE = 0.4  # where an interval is cut; its middle may be a border at which a limit is not known
@@ -63,9 +62,9 @@ def theory_line(
     plain = TheoryLine(known, exact)
     if problem is None or not _has_curve(experiment, problem, axis, known):
         return plain
-    method = MODELS[points[0].model].theory or "auto"
     quick = _GRID * sum(s.seconds for s in points) / len(points) < _SECONDS
-    theory = Theory(method, experiment.compare.accuracy if quick else DRAFT)
+    theory = theory_of(points[0].model, experiment.compare)
+    theory = theory if quick else replace(theory, accuracy=DRAFT)
     rounds = _ROUNDS.get(points[0].model, _USUAL_ROUNDS)
     try:
         drafts = _drafts(problem, theory, axis, known, (quantities[0], rounds))

@@ -12,7 +12,7 @@ from onegrad.models.base import Model
 
 _ORDER = (
     "network", "hermite", "conditional-gaussian", "spiked", "gaussian", "random-features", "linear",
-    "kernel", "theory", "theory-limit", "surrogate",
+    "kernel", "theory", "theory-limit", "isotropic-limit", "surrogate",
 )  # fmt: skip
 
 

@@ -59,6 +59,7 @@ class Model:
     name, summary : as in specs and tables; what it is, in a line
     fit : trains it on a repetition; None for a theory
     theory : the method of `predict` behind it; None for what is simulated
+    finite_size : of a theory: with the 1/n correction where the spec asks for it
     mark : on figures and on the page
     cites : keys of references.bib
     version : of its numbers: raise it when they change, and stored rows are computed again
@@ -79,6 +80,7 @@ class Model:
     mark: Mark
     fit: Fit | None = None
     theory: str | None = None
+    finite_size: bool = True
     cites: tuple[str, ...] = ()
     version: int = 1
     polynomial: bool = False

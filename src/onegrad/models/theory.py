@@ -1,5 +1,7 @@
-"""The deterministic prediction, by the method that applies."""
+"""The deterministic prediction, by the method that applies, at this size."""
 
 from onegrad.models.base import Mark, Model
 
-MODEL = Model("theory", "deterministic prediction, no sampling", Mark(line="-"), theory="auto")
+MODEL = Model(
+    "theory", "deterministic prediction, no sampling", Mark(line="-"), theory="auto", version=2
+)

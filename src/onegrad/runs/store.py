@@ -56,7 +56,8 @@ def compute_spec(point: Point, model: str) -> dict[str, Any]:
     """
     compare, record = point.compare, MODELS[model]
     if record.theory is not None:
-        return {"accuracy": compare.accuracy}
+        corrected = compare.finite_size and record.finite_size
+        return {"accuracy": compare.accuracy} | ({} if corrected else {"finite_size": False})
     spec: dict[str, Any] = {"risk": compare.risk}
     sampled = compare.risk == "sampled" or record.sampled or not point.problem.data.known
     if compare.risk != "exact" and (sampled or compare.test_samples is not None):

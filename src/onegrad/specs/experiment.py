@@ -81,6 +81,10 @@ class Compare(Section):
         default=0.01, examples=[0.01],
         description="of theory: relative accuracy of its numerics; from 0.03 on a draft",
     )  # fmt: skip
+    finite_size: StrictBool = Field(
+        default=True, examples=[True], description="of theory: correct the errors for terms of "
+        "order 1/n (docs/finite-size.md); false: the limit of large sizes, as theory-limit",
+    )  # fmt: skip
     seed: Whole = Field(
         default=0, ge=0, le=2**63 - 1, description="root of every random number", examples=[0]
     )

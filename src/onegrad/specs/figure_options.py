@@ -16,12 +16,15 @@ class FigureOptions(Section):
     """What is drawn; no number depends on it."""
 
     table: ClassVar[str] = "figure"
-    kind: Literal["curves", "map", "difference-map", "weight-spectrum", "feature-spectrum"] = Field(
+    kind: Literal[
+        "curves", "deviations", "map", "difference-map", "weight-spectrum", "feature-spectrum"
+    ] = Field(
         default="curves",
-        description="errors as curves; as a heat map over two swept keys; differences to a "
-        "reference model as one; histograms of singular values",
+        description="errors as curves; relative differences to the network, with fitted powers; "
+        "errors as a heat map over two swept keys; differences to a reference model as one; "
+        "histograms of singular values",
         examples=["curves"],
-    )
+    )  # fmt: skip
     quantities: tuple[Literal["test_error", "train_error", "train_objective"], ...] = Field(
         default=("test_error", "train_error"), min_length=1, max_length=3,
         description="a list from test_error, train_error, train_objective, one panel each; maps "

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
+from onegrad.theory.correction_curves import with_corrections
 from onegrad.theory.layers.step import output_is_faint
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
 from onegrad.theory.options import Theory
@@ -30,8 +31,9 @@ def predict_mixture(task: Task, theory: Theory = Theory()) -> Solution:
     """Errors to a relative accuracy, by increasing the resolution until two of them agree.
 
     Of `theory` accuracy and finite_size count. A draft is one coarse resolution without a second
-    one to compare it with: some milliseconds (docs/theory.md, section 5). Raises AssumptionError
-    near interpolation, ConvergenceError where no two resolutions agree.
+    one to compare it with and without the finite-size correction: some milliseconds
+    (docs/theory.md, section 5). Raises AssumptionError near interpolation, ConvergenceError where
+    no two resolutions agree.
     """
     (found,) = predict_mixtures([task], theory)
     if isinstance(found, Failure):
@@ -50,10 +52,9 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
             "and 0.5."
         )
     tolerance = _FIXED_POINT * theory.accuracy
-    if not theory.finite_size:
-        tasks = [_simplified(task) for task in tasks]
+    tasks = [_simplified(task) for task in tasks]
     first = QuadratureLevel.draft() if theory.draft else QuadratureLevel.at(0)
-    found = solve_tasks(tasks, first, tolerance, theory.finite_size)
+    found = solve_tasks(tasks, first, tolerance)
     found = [_far_from_interpolation(one) for one in found]
     if theory.draft:
         return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
@@ -61,7 +62,7 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     last: dict[int, Solution] = {}
     for number in range(1, _HIGHEST_LEVEL + 1):
         level, left = QuadratureLevel.at(number), [tasks[i] for i in rough]
-        finer = solve_tasks(left, level, tolerance, theory.finite_size)
+        finer = solve_tasks(left, level, tolerance)
         compared = {i: _compared(one, rough[i]) for i, one in zip(rough, finer, strict=True)}
         rough = {}
         for i, one in compared.items():
@@ -71,7 +72,7 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
                 (last if several and number == _SEVERAL_STEPS else rough)[i] = one
     for i, solution in (rough | last).items():
         found[i] = _inaccurate(solution, theory.accuracy)
-    return found
+    return with_corrections(found) if theory.finite_size else found
 
 
 def _simplified(task: Task) -> Task:

@@ -36,15 +36,15 @@ class Theory:
     overlaps : "drawn": spikes, means and teacher of the draw with the seed given; "typical": their
         typical chance overlaps at this n; "auto": drawn where directions are fixed or orthogonal.
         The hybrid theory always takes those of its draw
-    finite_size : of the conditional and the hybrid theory: count the degrees of freedom of the
-        mean part. The test error of small problems (n of some hundreds) comes out closer to the
-        network's, the training error further from it (docs/theory.md, section 7)
+    finite_size : of the conditional and the hybrid theory: correct the errors for terms of order
+        1/n, 1 to 3 % at n = 200 (docs/finite-size.md); False gives the limit of large sizes. Drafts
+        and the other methods have no such correction
     """
 
     method: str = "auto"
     accuracy: float = ACCURATE
     overlaps: str = "auto"
-    finite_size: bool = False
+    finite_size: bool = True
 
     def __post_init__(self) -> None:
         _known("method", self.method, METHODS)

@@ -15,7 +15,7 @@ from scipy.special import ndtr
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
 from onegrad.problem import Problem
-from onegrad.theory.errors import NodeErrors, errors_of
+from onegrad.theory.errors import Correction, NodeErrors, errors_of
 from onegrad.theory.fixed_point import FixedPoint, solve_fixed_point
 from onegrad.theory.geometry import Geometry, geometry_of
 from onegrad.theory.layers.features import NodeFeatures, features_at
@@ -58,7 +58,9 @@ class Solution:
     task : the problem, and the geometry whose coordinates nodes and neurons have: the task's own,
         or where many directions are alike one with an axis for each group of them (symmetry.py)
     status : "ok", or "draft" (one coarse resolution, no error estimate)
-    error_estimate : relative, the larger of test and train, from two resolutions; NaN for a draft
+    error_estimate : relative, the larger of test and train, from two resolutions, plus what the
+        correction leaves; NaN for a draft
+    correction : for finite size, in the errors above; nodes and neurons are those of the limit
     """
 
     test_error: float
@@ -76,6 +78,7 @@ class Solution:
     task: Task
     status: str = "ok"
     error_estimate: float = np.nan
+    correction: Correction | None = None
 
     @property
     def geometry(self) -> Geometry:
@@ -145,10 +148,7 @@ def _before_readout(problem: Problem) -> tuple[object, ...]:
 
 
 def solve_tasks(
-    tasks: Iterable[Task],
-    level: QuadratureLevel,
-    tolerance: float = 1e-10,
-    finite_size: bool = False,
+    tasks: Iterable[Task], level: QuadratureLevel, tolerance: float = 1e-10
 ) -> list[Solution | Failure]:
     """One resolution of every task, no error estimates; a Failure in the place of what fails.
 
@@ -161,7 +161,7 @@ def solve_tasks(
 
     def solve(batch: list[tuple[int, _Resolved]]) -> None:
         parts = [resolved for _, resolved in batch]
-        found.update(zip((i for i, _ in batch), _solve(parts, tolerance, finite_size), strict=True))
+        found.update(zip((i for i, _ in batch), _solve(parts, tolerance), strict=True))
 
     for index, task in enumerate(tasks):
         try:
@@ -175,7 +175,7 @@ def solve_tasks(
         features = last.features
         batch = waiting.setdefault((features.mean.shape, features.tilt is None), [])
         batch.append((index, last))
-        if finite_size or features.harmonics or (len(batch) + 1) * features.mean.size > _STACK:
+        if features.harmonics or (len(batch) + 1) * features.mean.size > _STACK:
             solve(batch)
             batch.clear()
     for batch in waiting.values():
@@ -183,9 +183,7 @@ def solve_tasks(
     return [found[index] for index in sorted(found)]
 
 
-def _solve(
-    batch: Sequence[_Resolved], tolerance: float, finite_size: bool
-) -> list[Solution | Failure]:
+def _solve(batch: Sequence[_Resolved], tolerance: float) -> list[Solution | Failure]:
     if not batch:
         return []
     alone = len(batch) == 1
@@ -194,9 +192,7 @@ def _solve(
     numbers = np.array([(p.samples, p.effective_ridge) for p in problems], float)
     samples, ridges = numbers[0] if alone else numbers.T
     try:
-        point = solve_fixed_point(
-            features, samples, ridges, tolerance=tolerance, finite_size=finite_size
-        )
+        point = solve_fixed_point(features, samples, ridges, tolerance=tolerance)
         result = errors_of(point)
         if alone:
             return [_solution(batch[0], point, result)]
@@ -204,7 +200,7 @@ def _solve(
     except (AssumptionError, ConvergenceError) as error:
         if alone:
             return [Failure(error)]
-    return [_solve([one], tolerance, finite_size)[0] for one in batch]
+    return [_solve([one], tolerance)[0] for one in batch]
 
 
 def _solution(resolved: _Resolved, point: FixedPoint, result: NodeErrors) -> Solution:
