@@ -246,7 +246,7 @@ def _at_this_size(solution: Solution) -> str:
     test, train = (f"{100 * (ratio - 1):+.2g} %" for ratio in (found.test, found.train))
     return (
         f"Corrected for terms of order 1/n (test {test}, train {train}); what is left is about "
-        f"{100 * found.remainder:.1g} %."
+        f"{100 * found.remainder:.2g} %."
     )
 
 

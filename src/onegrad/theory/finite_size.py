@@ -31,8 +31,10 @@ _DIFFERENCE = 1e-3  # relative step of the central differences by λ and τ: err
 _SHARE = 0.15  # of the correction: its coarse resolution, and higher orders
 _CHAOS = 3.0  # what features that are not linear in x_⊥ add, in units of their share over n'
 _TILT = 0.003  # what leaving the tilt out of the ratio moves, at most, where it was looked at
+_ROWS = 0.25  # what the step's noise costs whose rows are not isotropic, in units of its share n/m̃
 _UNCORRECTED = 2.0  # what is left without the correction, in units of 1/degrees_left
 _SMALLEST = 10  # bulk directions
+_WORTH_SAYING = 0.01
 _LARGEST = 1.0  # corrections beyond are no expansion any more
 
 
@@ -93,10 +95,26 @@ def _ratios(task: Task) -> Correction:
     test, train, objective = errors_at_this_size(FreeEnergy.of(features, samples, which), ridge)
     found = Correction(
         test / float(plain.test_error), train / float(plain.train_error),
-        objective / float(plain.train_objective), left_out=tuple(left_out),
+        objective / float(plain.train_objective),
     )  # fmt: skip
     chaos = _CHAOS * _nonlinear_share(features) / neurons.bulk_dim
-    return replace(found, remainder=found.size**2 + _SHARE * found.size + chaos + tilt)
+    rows = _ROWS * _step_noise(problem, neurons) * problem.dim / problem.step_samples
+    if rows > _WORTH_SAYING:
+        left_out.append(
+            f"The noise of the step counts as isotropic, which may cost {100 * rows:.2g} % here."
+        )
+    remainder = found.size**2 + _SHARE * found.size + chaos + tilt + rows
+    return replace(found, remainder=remainder, left_out=tuple(left_out))
+
+
+def _step_noise(problem: Problem, neurons: NeuronTypes) -> float:
+    """E b²/b₀² − 1: what the step adds to the bulk of a neuron, mostly sampling noise.
+
+    Its rows have the covariance (1/m̃) Σ u² xxᵀ, of Marchenko and Pastur's kind, not the identity.
+    """
+    share = neurons.counts / neurons.counts.sum()
+    before = neurons.bulk_dim * problem.weight_variance
+    return max(0.0, float(share @ neurons.bulk**2) / before - 1.0)
 
 
 def _nonlinear_share(features: NodeFeatures) -> float:
