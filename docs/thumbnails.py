@@ -74,7 +74,9 @@ def _small(name: str) -> Mapping[str, Any]:
     reference = figure.get("reference")
     wanted = {"network", "theory", reference or "network"}
     models = [m for m in compare.get("models", ["network"]) if m in wanted] or ["network"]
-    figure = {k: v for k, v in figure.items() if k != "models"}
+    if figure.get("kind") == "difference-map":
+        models = compare.get("models", models)
+    figure = {k: v for k, v in figure.items() if k not in ("models", "published")}
     figure["quantities"] = figure.get("quantities", ["test_error"])[:1]
     if figure.get("kind") == "map":
         figure["models"] = ["network"]

@@ -22,7 +22,7 @@ def blocks(path, *languages):
     """Blocks of these languages; `<!-- before: … -->` is code that readers need not see."""
     text = path.read_text(encoding="utf-8")
     names = "|".join(languages)
-    found = re.findall(rf"^```(?:{names})\n(.*?)^```|<!-- before: (.*?) -->", text, re.M | re.S)
+    found = re.findall(rf"^```(?:{names})\n(.*?)^```|<!-- before:\s(.*?)\s-->", text, re.M | re.S)
     code = [shown for shown, _ in found if shown]
     return ([hidden for _, hidden in found if hidden] if code else []) + code
 
