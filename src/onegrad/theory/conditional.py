@@ -22,6 +22,8 @@ _FEWEST_DEGREES = 10.0
 _FEWEST_DIRECTIONS = 4  # with fewer special directions groups never pay
 _STRONG_DIRECTIONS = 4  # directions of groups that need more than two nodes: groups pay
 _MANY_DIRECTIONS = 10  # special directions from which on groups always pay
+_LARGE = 400_000  # types × nodes beyond which no finer resolution is tried: it takes seconds
+_TOLERABLE = 5.0  # accuracies up to which an answer is given with its estimate, "not settled"
 _FIXED_POINT = 1e-4  # tolerance of the fixed point, in units of the accuracy
 
 
@@ -29,8 +31,9 @@ def predict_mixture(task: Task, theory: Theory = Theory()) -> Solution:
     """Errors to a relative accuracy, by increasing the resolution until two of them agree.
 
     Of `theory` accuracy and finite_size count. A draft is one coarse resolution without a second
-    one to compare it with: some milliseconds (docs/theory.md, section 5). Raises AssumptionError
-    near interpolation, ConvergenceError where no two resolutions agree.
+    one to compare it with: some milliseconds (docs/theory.md, section 5). Where a finer resolution
+    would take seconds, the status is "not settled" and the error estimate above the accuracy.
+    Raises AssumptionError near interpolation, ConvergenceError where no two resolutions agree.
     """
     (found,) = predict_mixtures([task], theory)
     if isinstance(found, Failure):
@@ -58,16 +61,16 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
         return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
     rough = {i: one for i, one in enumerate(found) if isinstance(one, Solution)}
     for number in range(1, _HIGHEST_LEVEL + 1):
-        level, left = QuadratureLevel.at(number), [tasks[i] for i in rough]
+        going = [i for i, one in rough.items() if number == 1 or one.types * one.nodes <= _LARGE]
+        level, left = QuadratureLevel.at(number), [tasks[i] for i in going]
         finer = solve_tasks(left, level, tolerance, theory.finite_size)
-        compared = {i: _compared(one, rough[i]) for i, one in zip(rough, finer, strict=True)}
-        rough = {}
-        for i, one in compared.items():
-            found[i] = one
-            if isinstance(one, Solution) and not one.error_estimate <= theory.accuracy:
-                rough[i] = one
+        for i, one in zip(going, finer, strict=True):
+            compared = _compared(one, rough.pop(i))
+            found[i] = compared
+            if isinstance(compared, Solution) and not compared.error_estimate <= theory.accuracy:
+                rough[i] = compared
     for i, solution in rough.items():
-        found[i] = _inaccurate(solution, theory.accuracy)
+        found[i] = _unsettled(solution, theory.accuracy)
     return found
 
 
@@ -114,7 +117,10 @@ def _compared(fine: Solution | Failure, coarse: Solution) -> Solution | Failure:
     return replace(fine, error_estimate=max(abs(f - c) / max(abs(f), 1e-300) for f, c in pairs))
 
 
-def _inaccurate(solution: Solution, accuracy: float) -> Failure:
+def _unsettled(solution: Solution, accuracy: float) -> Solution | Failure:
+    """The solution with an estimate somewhat above the accuracy; a Failure far above it."""
+    if solution.error_estimate <= _TOLERABLE * accuracy:
+        return replace(solution, status="not settled")
     return Failure(ConvergenceError(
         f"two resolutions of the theory still differ by {solution.error_estimate:.1e} (wanted "
         f"{accuracy:.0e}) with {solution.types} types of neurons and {solution.nodes} "

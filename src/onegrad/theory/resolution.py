@@ -56,8 +56,10 @@ class Solution:
     neurons : the types, T of them
     task : the problem, and the geometry whose coordinates nodes and neurons have: the task's own,
         or where many directions are alike one with an axis for each group of them (symmetry.py)
-    status : "ok", or "draft" (one coarse resolution, no error estimate)
-    error_estimate : relative, the larger of test and train, from two resolutions; NaN for a draft
+    status : "ok", "draft" (one coarse resolution, no error estimate) or "not settled" (the estimate
+        is above the accuracy asked for)
+    error_estimate : of the quadrature, relative, the larger of test and train: the difference of
+        two resolutions that differ in every axis; NaN for a draft
     """
 
     test_error: float
