@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from onegrad.compute.backend import Array
@@ -13,8 +13,10 @@ from onegrad.theory.isotropic.closed_form import IsotropicPrediction
 from onegrad.theory.learned import LearnedFunction, learned_function
 from onegrad.theory.options import Theory
 from onegrad.theory.resolution import Solution
+from onegrad.theory.size_bound import finite_size_bound
 
 _FINITE_SIZE = "What is left at finite size is of order 1/n."
+_UNSETTLED = " A finer resolution would take long: the accuracy asked for was not reached."
 
 
 @dataclass(frozen=True)
@@ -25,9 +27,10 @@ class Prediction:
     train_objective : training error plus λ_eff‖a‖²
     method : the name of the theory
     assumptions : what it assumes and how it was computed, in sentences
-    status : "ok", "draft" (one coarse resolution), "not settled" (real data: a higher rank still
-        moves it) or "failed"
-    error_estimate : of the numerics, relative; NaN for a draft
+    status : "ok", "draft" (one coarse resolution), "not settled" (the numerics are further off than
+        the accuracy asked for; real data: a higher rank still moves it) or "failed"
+    error_estimate : relative, the larger of test and train: of the quadrature, plus what is left
+        in 1/n (real data: of the numerics); NaN for a draft
     error : why there are no numbers, and what to do about it; empty unless the status is "failed"
     misclassification : P(sign f(x) ≠ y) where labels are ±1 and the theory knows it, else None
     solution : fixed point, nodes and neurons of the conditional theory, where that was used
@@ -39,7 +42,7 @@ class Prediction:
     method: str
     assumptions: tuple[str, ...] = ()
     status: str = "ok"
-    error_estimate: float = 0.0
+    error_estimate: float = math.nan
     error: str = ""
     misclassification: float | None = None
     solution: Solution | None = field(default=None, repr=False, compare=False)
@@ -117,11 +120,29 @@ def of_failure(failure: Failure, theory: Theory) -> Prediction:
     return Prediction(nan, nan, nan, theory.method, (), "failed", nan, str(failure))
 
 
-def of_closed_form(result: IsotropicPrediction) -> Prediction:
-    """The isotropic closed form's errors and regime."""
+def of_closed_form(result: IsotropicPrediction, checked: Prediction | None) -> Prediction:
+    """The isotropic closed form's errors and regime.
+
+    checked : the conditional theory's answer, which assumes less: the difference is the error
+        estimate. Without it the closed form is a draft
+    """
     name = f"isotropic closed form, {result.method}, regime ℓ = {result.regime}"
     errors = (result.test_error, result.train_error, result.train_objective)
-    return Prediction(*errors, name, (*result.assumptions, _FINITE_SIZE))
+    closed = Prediction(*errors, name, (*result.assumptions, _FINITE_SIZE), "draft")
+    if checked is None:
+        return closed
+    apart = difference(closed, checked)
+    compared = f"The conditional theory is {100 * apart:.2g} % apart."
+    return replace(
+        closed, status="ok", error_estimate=apart + checked.error_estimate,
+        assumptions=(*closed.assumptions, compared),
+    )  # fmt: skip
+
+
+def difference(one: Prediction, other: Prediction) -> float:
+    """Relative, the larger of test and train."""
+    pairs = (one.test_error, other.test_error), (one.train_error, other.train_error)
+    return max(abs(a - b) / max(abs(b), 1e-300) for a, b in pairs)
 
 
 def of_real_data(result: RealPrediction) -> Prediction:
@@ -142,8 +163,18 @@ def of_solution(solution: Solution, theory: Theory, seed: int) -> Prediction:
     )
     where = f"the overlaps of the draw with seed {seed}" if drawn else "typical overlaps at this n"
     source = f"neurons of the first step drawn with seed {seed}" if hybrid else "any step"
-    draft = solution.status == "draft"
-    resolutions = "one coarse resolution" if draft else "two resolutions compared"
+    size = f"{solution.types} types of neurons, {solution.nodes} nodes"
+    if solution.status == "draft":
+        numerics, estimate = f"{size}, one coarse resolution.", math.nan
+    else:
+        left = finite_size_bound(solution)
+        estimate = solution.error_estimate + left
+        numerics = (
+            f"{size}, two resolutions compared: they differ by "
+            f"{100 * solution.error_estimate:.2g} %; what is left in 1/n may be {100 * left:.2g} %."
+        )
+        if solution.status == "not settled":
+            numerics += _UNSETTLED
     return Prediction(
         solution.test_error,
         solution.train_error,
@@ -152,10 +183,10 @@ def of_solution(solution: Solution, theory: Theory, seed: int) -> Prediction:
         (
             f"{data}; n, k, m large with fixed ratios. {_FINITE_SIZE}",
             f"Conditional Gaussian equivalence, {source}; {where}.",
-            f"{solution.types} types of neurons, {solution.nodes} nodes, {resolutions}.",
+            numerics,
         ),
         solution.status,
-        solution.error_estimate,
+        estimate,
         misclassification=solution.misclassification,
         solution=solution,
     )

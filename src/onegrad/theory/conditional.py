@@ -22,7 +22,7 @@ _FEWEST_DEGREES = 10.0
 _FEWEST_DIRECTIONS = 4  # with fewer special directions groups never pay
 _STRONG_DIRECTIONS = 4  # directions of groups that need more than two nodes: groups pay
 _MANY_DIRECTIONS = 10  # special directions from which on groups always pay
-_LARGE = 400_000  # types × nodes beyond which no finer resolution is tried: it takes seconds
+_MOST_WORK = 1.5e8  # of a resolution; beyond it the next one takes seconds and is not tried
 _TOLERABLE = 5.0  # accuracies up to which an answer is given with its estimate, "not settled"
 _FIXED_POINT = 1e-4  # tolerance of the fixed point, in units of the accuracy
 
@@ -61,7 +61,7 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
         return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
     rough = {i: one for i, one in enumerate(found) if isinstance(one, Solution)}
     for number in range(1, _HIGHEST_LEVEL + 1):
-        going = [i for i, one in rough.items() if number == 1 or one.types * one.nodes <= _LARGE]
+        going = [i for i, one in rough.items() if number == 1 or one.work <= _MOST_WORK]
         level, left = QuadratureLevel.at(number), [tasks[i] for i in going]
         finer = solve_tasks(left, level, tolerance, theory.finite_size)
         for i, one in zip(going, finer, strict=True):

@@ -92,6 +92,12 @@ class Solution:
         """S, the number of nodes of the data."""
         return len(self.where.weights)
 
+    @property
+    def work(self) -> float:
+        """(T + S) R², R the rank of the table of slopes: what an iteration of the solver costs."""
+        rank = self.by_node.response.blocks[0].u.shape[-1]
+        return float((self.types + self.nodes) * rank**2)
+
 
 @dataclass(frozen=True)
 class _Resolved:

@@ -30,7 +30,6 @@ from onegrad.theory.symmetry import radial_importance, radius
 _SPIKES = 4  # degrees of spikes whose strength decides about the readout's rule
 
 
-
 @dataclass(frozen=True)
 class NeuronTypes:
     """Types of neurons in the coordinates (V, [W₀ᵀa], e).
@@ -39,6 +38,7 @@ class NeuronTypes:
     bulk_dim : n' = n − r'. Coordinates after the r of the geometry are N(0, 1) on fresh data,
         independent of κ and y
     tilt : (T,) or None, see NodeFeatures.tilt
+    moved : how much the step changed preactivations (`step_importance`); NaN where it is not known
     """
 
     vectors: Array
@@ -46,6 +46,7 @@ class NeuronTypes:
     counts: Array
     bulk_dim: int
     tilt: Array | None = None
+    moved: float = math.nan
 
     @property
     def spread(self) -> Array:
@@ -111,7 +112,7 @@ def pure_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> 
     if output:
         size = math.sqrt(problem.width * problem.readout_square)
         tilt = start.bulk * stretch * start.readout / size
-    return NeuronTypes(vectors, after, problem.width * start.weights, bulk_dim, tilt)
+    return NeuronTypes(vectors, after, problem.width * start.weights, bulk_dim, tilt, moved)
 
 
 def _before_step(
