@@ -73,7 +73,7 @@ def test_negative_control_labels_at_eight_gauss_hermite_nodes(
 
 STRONG = isotropic(255, "relu", "sigmoid", (0.5, 5 / 3), ridge=0.08, rate=12.9)
 SMOOTH = isotropic(400, "relu", "tanh", (0.5, 1.0), ridge=0.02, rate=1.0, gradient="labels-only")
-SPIKED = orthogonal(300, "relu", rate=60.0, strength=0.9, weighting=0.1)
+SPIKED = orthogonal(300, "relu", rate=60.0, strength=0.6, weighting=0.1)
 EVEN = orthogonal(300, "hermite(0, 0, 1)", labels=COMPONENT, rate=90.0, ratio=0.5, ridge=1e-3)
 
 
@@ -88,10 +88,6 @@ def apart(one: Solution, other: Solution) -> float:
     return max(abs(a / b - 1) for a, b in pairs)
 
 
-def halved(order: Callable[..., int]) -> Callable[..., int]:
-    return lambda *args: max(2, order(*args) // 2)
-
-
 def halve_labels(patch: pytest.MonkeyPatch) -> None:
     rule = rules.label_rule
     patch.setattr(
@@ -100,12 +96,13 @@ def halve_labels(patch: pytest.MonkeyPatch) -> None:
 
 
 def halve_directions(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(rules, "decay_order", halved(rules.decay_order))
+    order = rules.decay_order
+    patch.setattr(rules, "decay_order", lambda *a: max(2, order(*a) // 2))
 
 
 def halve_readout(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(types, "decay_order", halved(types.decay_order))
-    patch.setattr(types, "_SPIKES", 2)
+    rule = types._readout_rule
+    patch.setattr(types, "_readout_rule", lambda *a: Rule(max(2, rule(*a).order // 2)))
 
 
 def halve_step_sample(patch: pytest.MonkeyPatch) -> None:
@@ -126,15 +123,15 @@ AXES = [
 def test_one_axis_at_half_its_order_shows_in_the_estimate(
     halve: Callable[[pytest.MonkeyPatch], None], problem: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exact = solved(problem, 3)
+    exact = solved(problem, 2 if problem is EVEN else 3)
     halve(monkeypatch)
     coarse, fine = solved(problem, 0), solved(problem, 1)
     assert apart(coarse, fine) >= 0.9 * apart(fine, exact)
 
 
-@pytest.mark.parametrize("problem", [STRONG, SMOOTH, SPIKED, EVEN])
+@pytest.mark.parametrize("problem", [STRONG, SMOOTH, SPIKED])
 def test_the_estimate_covers_the_error_of_the_quadrature(problem: Problem) -> None:
-    found, exact = conditional(problem), solved(problem, 4)
+    found, exact = conditional(problem), solved(problem, 3)
     assert found.status == "ok" and apart(found, exact) <= found.error_estimate
 
 
@@ -145,7 +142,7 @@ def test_negative_control_lengths_of_neurons_left_out(monkeypatch: pytest.Monkey
     def without(*args: Any) -> Any:
         z, w = nodes(*args)
         z = z.copy()
-        z[:, -1] = 0.0
+        z[:, -2] = 0.0  # the readout's axis comes last where nothing moves
         return z, w
 
     still = isotropic(400, "relu", "relu", (0.5, 1.0), ridge=0.02, rate=0.0)
@@ -164,14 +161,14 @@ def test_the_readout_has_more_than_two_nodes_where_the_second_spike_counts() -> 
         labels={"link": "hermite(0, 1, 0.5, 0.2)"},
         network={"activation": "relu", "width": 30_000, "convention": "isotropic"},
         training={"samples": 40_000, "ridge": 0.01, "gradient": "labels-only"},
-        scaling={"exponent": 0.3},
+        scaling={"exponent": 0.3, "constant": 2.0},
     )
     found, exact = conditional(problem), solved(problem, 3)
-    assert apart(found, exact) < 2e-3
+    assert apart(found, exact) < 1e-3
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(types, "_readout_rule", lambda *_: Rule(2))
         (two,) = solve_tasks([Task.of(problem)], QuadratureLevel.at(1))
-        assert isinstance(two, Solution) and apart(two, exact) > 0.01
+        assert isinstance(two, Solution) and apart(two, exact) > 3e-3
 
 
 def test_an_even_activation_is_moved_though_its_push_at_the_origin_vanishes() -> None:
@@ -186,14 +183,14 @@ def test_an_even_activation_is_moved_though_its_push_at_the_origin_vanishes() ->
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_no_kink_in_the_rate(activation: str) -> None:
     """What the thresholds decide about is too small to be seen in a curve."""
-    rates = [0.02 * 1.6**j for j in range(18)]
+    rates = [0.02 * 1.6**j for j in range(9)]
     problems = [
         isotropic(500, activation, "relu", (0.5, 1.0), ridge=0.02, rate=rate) for rate in rates
     ]
     found = [p.test_error for p in og.predict_curve(problems)]
-    bends = [abs(a - 2 * b + c) / b for a, b, c in zip(found, found[1:], found[2:], strict=False)]
-    early = bends[:6]  # the step moves nothing yet: what bends here is a threshold
-    assert max(early) < 1e-3
+    bends = [abs(a - 2 * b + c) for a, b, c in zip(found, found[1:], found[2:], strict=False)]
+    for before, after in itertools.pairwise(bends[:7]):  # as the rate squared: 1.6² at each point
+        assert 1.6 <= after / before <= 4.0
     assert conditional(mixture(rate=1e-6)).test_error == pytest.approx(
         conditional(mixture(rate=0.0)).test_error, rel=1e-4
     )

@@ -31,7 +31,9 @@ _EXTENT = 12.0  # shifts of the smallest table, in the same units; others double
 _DOUBLINGS = 4  # wider shifts than _EXTENT·2⁴ are integrated one by one
 _LOWEST_BAND = -3  # and so are smaller scales
 _SAMPLE = 96  # elements on which a resolution is tried
-_LARGE_PRODUCT = 1_000_000  # entries of a table of windows beyond which Fourier transforms are faster
+_LARGE_PRODUCT = (
+    1_000_000  # entries of a table of windows beyond which Fourier transforms are faster
+)
 _CALIBRATION = 4.0  # largest scale at which it is tried: wider Gaussians need no finer lattice
 
 

@@ -19,6 +19,7 @@ from onegrad.theory.errors import NodeErrors, errors_of
 from onegrad.theory.fixed_point import FixedPoint, solve_fixed_point
 from onegrad.theory.geometry import Geometry, geometry_of
 from onegrad.theory.layers.features import NodeFeatures, features_at
+from onegrad.theory.layers.step import spike_strength
 from onegrad.theory.layers.types import NeuronTypes, pure_types
 from onegrad.theory.nodes.population import Nodes, data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
@@ -94,9 +95,10 @@ class Solution:
 
     @property
     def work(self) -> float:
-        """(T + S) R², R the rank of the table of slopes: what an iteration of the solver costs."""
+        """What the resolution cost, roughly: (T + S)R² an iteration, R the rank of the table of
+        slopes, and its T·S entries."""
         rank = self.by_node.response.blocks[0].u.shape[-1]
-        return float((self.types + self.nodes) * rank**2)
+        return float((self.types + self.nodes) * rank**2 + 150 * self.types * self.nodes)
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ def _resolve(task: Task, level: QuadratureLevel) -> _Resolved:
 
 
 def _same_features(one: Task, other: Task) -> bool:
-    """Whether two tasks differ in nothing but ridge and samples of the readout."""
+    """Whether two tasks differ in nothing but samples of the readout, and its ridge by little."""
     if one.neurons is not None or other.neurons is not None or one.geometry is not other.geometry:
         return False
     return _before_readout(one.problem) == _before_readout(other.problem)
@@ -146,6 +148,7 @@ def _before_readout(problem: Problem) -> tuple[object, ...]:
     """What nodes, neurons and labels depend on, beside the geometry."""
     return (
         problem.activation, problem.width, problem.step_samples, problem.rate,
+        spike_strength(problem),
         problem.weight_variance, problem.readout_mean, problem.readout_std,
         problem.training.gradient, problem.links, problem.component_values, problem.label_noise,
     )  # fmt: skip

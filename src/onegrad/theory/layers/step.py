@@ -191,7 +191,13 @@ def output_loss(problem: Problem, geometry: Geometry, moved: float | None = None
         sample = step_sample(problem, geometry, QuadratureLevel.at(0), False)
         bulk = math.sqrt(max(bulk_dimension(geometry, False), 1) * problem.weight_variance)
         moved = step_importance(problem, geometry, sample, bulk)
-    return share * min(1.0, problem.width * moved / problem.effective_ridge)
+    return share * min(1.0, moved * spike_strength(problem))
+
+
+def spike_strength(problem: Problem) -> float:
+    """k/λ, of a spike that changes every feature by one; λ rounded down to a power of ten, so
+    that problems of nearly the same ridge have the same rules."""
+    return float(problem.width / 10.0 ** math.floor(math.log10(problem.effective_ridge)))
 
 
 def _output_share(problem: Problem, geometry: Geometry) -> float:

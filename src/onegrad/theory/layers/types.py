@@ -21,6 +21,7 @@ from onegrad.theory.layers.step import (
     bulk_dimension,
     output_loss,
     second_moment,
+    spike_strength,
     step_importance,
     step_sample,
 )
@@ -167,7 +168,7 @@ def _readout_rule(problem: Problem, moved: float, level: QuadratureLevel) -> Rul
     """
     if problem.readout_std == 0:
         return Rule(1)
-    strength, x = problem.width / problem.effective_ridge, moved / (1.0 + moved)
+    strength, x = spike_strength(problem), moved / (1.0 + moved)
 
     def needed(tolerance: float) -> int:
         spikes = decay_order(x, tolerance, max(strength, 1.0))

@@ -106,13 +106,13 @@ MOST_FIFTH = 7  # axes of a rule of degree five; in more its weights would be ne
 def fifth_degree(count: int, turn: int = 0) -> tuple[Array, Array]:
     """Exact for polynomials of degree 5, with positive weights, in up to MOST_FIFTH axes.
 
-    Products of three Gauss nodes for one or two axes; then the rule of Mysovskikh, d² + 3d + 3
+    Products of 3 + turn Gauss nodes for one or two axes; then the rule of Mysovskikh, d² + 3d + 3
     points: the origin, the vertices ±a of a regular simplex and the directions ±b of the
     midpoints of its edges, at the radius √(d + 2). `turn` rotates it: two resolutions that are
     both of degree five then differ in the orders that neither integrates.
     """
     if count <= 2:
-        return tensor([gauss_hermite(3)] * count) if count else two_level(0)
+        return tensor([gauss_hermite(3 + turn)] * count) if count else two_level(0)
     centred = np.eye(count + 1) - 1.0 / (count + 1)
     vertices = np.linalg.svd(centred)[0][:, :count] * math.sqrt((count + 1) / count)
     pairs = [vertices[i] + vertices[j] for i, j in itertools.combinations(range(count + 1), 2)]

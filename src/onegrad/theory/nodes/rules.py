@@ -67,7 +67,7 @@ class QuadratureLevel:
     @staticmethod
     def draft() -> QuadratureLevel:
         """The coarsest one, for a first look: errors within 3 %, in milliseconds."""
-        return replace(QuadratureLevel.at(0), most=128, points=0, longest=8)
+        return replace(QuadratureLevel.at(0), most=256, points=0, longest=8)
 
     @staticmethod
     def at(number: int) -> QuadratureLevel:
@@ -298,7 +298,7 @@ def _resolving(rule: Rule, importance: float, level: QuadratureLevel) -> Rule:
     part = _SPLIT if rule.breaks else 1.0  # nodes on each side of a break
 
     def needed(tolerance: float) -> int:
-        return max(3, math.ceil(part * decay_order(x, tolerance)))
+        return math.ceil(part * decay_order(x, tolerance))
 
     order = rule.order + level.label_nodes - _FEWEST
     return rule._replace(order=max(order, level.grown(needed), 1))
