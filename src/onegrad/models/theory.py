@@ -2,4 +2,6 @@
 
 from onegrad.models.base import Mark, Model
 
-MODEL = Model("theory", "deterministic prediction, no sampling", Mark(line="-"), theory="auto")
+MODEL = Model(
+    "theory", "deterministic prediction, no sampling", Mark(line="-"), theory="auto", version=2
+)

@@ -13,16 +13,16 @@ from dataclasses import replace
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
 from onegrad.theory.layers.step import output_is_faint
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
-from onegrad.theory.options import Theory
+from onegrad.theory.options import ACCURATE, Theory
 from onegrad.theory.resolution import Solution, Task, level_for, solve_tasks
 from onegrad.theory.symmetry import grouped
 
-_HIGHEST_LEVEL = 4
+_HIGHEST_LEVEL = 3  # one more where a better accuracy than the default is asked for
 _FEWEST_DEGREES = 10.0
 _FEWEST_DIRECTIONS = 4  # with fewer special directions groups never pay
 _STRONG_DIRECTIONS = 4  # directions of groups that need more than two nodes: groups pay
 _MANY_DIRECTIONS = 10  # special directions from which on groups always pay
-_MOST_WORK = 1.5e8  # of a resolution; beyond it the next one takes seconds and is not tried
+_MOST_WORK = 1.5e8  # of a resolution, at the default accuracy; beyond it the next one takes seconds
 _TOLERABLE = 5.0  # accuracies up to which an answer is given with its estimate, "not settled"
 _FIXED_POINT = 1e-4  # tolerance of the fixed point, in units of the accuracy
 
@@ -60,8 +60,9 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     if theory.draft:
         return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
     rough = {i: one for i, one in enumerate(found) if isinstance(one, Solution)}
-    for number in range(1, _HIGHEST_LEVEL + 1):
-        going = [i for i, one in rough.items() if number == 1 or one.work <= _MOST_WORK]
+    most = _MOST_WORK * max(1.0, ACCURATE / theory.accuracy) ** 2
+    for number in range(1, _HIGHEST_LEVEL + int(theory.accuracy < ACCURATE) + 1):
+        going = [i for i, one in rough.items() if number == 1 or one.work <= most]
         level, left = QuadratureLevel.at(number), [tasks[i] for i in going]
         finer = solve_tasks(left, level, tolerance, theory.finite_size)
         for i, one in zip(going, finer, strict=True):

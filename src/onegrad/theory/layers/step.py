@@ -24,7 +24,7 @@ from onegrad.theory.nodes.rules import Integrand, QuadratureLevel, component_nod
 
 OUTPUT_LOSS = 1e-3  # relative error up to which the initial output is left out of the residual
 _FAINT_LOSS = 2e-3  # the same where directions are grouped, which has no room for it
-_SHARE = 4  # the step's sample has that many times fewer nodes in κ than fresh data
+_SHARE = 4  # the step's sample has at least that many times fewer nodes in κ than fresh data
 _FAR = 2  # nodes of noise and of the initial output, beyond the level's number
 
 
@@ -96,7 +96,10 @@ def step_sample(
     bulk = math.sqrt((geometry.dim - r) * variance)
     length = math.sqrt(problem.width * problem.readout_square * geometry.dim * variance)
     teacher = None if problem.links is None else geometry.teacher
-    each = replace(level, most=level.most // (_SHARE * np.count_nonzero(geometry.weights)))
+    beside = (_FAR + level.number) ** (1 + output)  # of noise and of the initial output
+    each = replace(
+        level, most=level.most // (max(_SHARE, beside) * np.count_nonzero(geometry.weights))
+    )
     parts = []
     for c, weight in enumerate(geometry.weights):
         if weight == 0:
