@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: demo explore test quick lint docs system clean
+.PHONY: demo explore test quick lowest lint docs system clean
 
 demo: $(INSTALLED)  ## the main job on a small built-in experiment: a table and a figure
 	$(BIN)/onegrad run quickstart --out results/quickstart
@@ -21,8 +21,16 @@ test: $(READY) lint system  ## every test; those of the page by themselves, beca
 quick: $(READY)  ## the tests that take seconds
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal -m "not slow"
 
-docs: $(READY)  ## write the pages anew that follow from the code
+lowest:  ## some quick tests with the lowest versions of all that pyproject.toml allows
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check -r tools/lowest.txt
+	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	OPENBLAS_NUM_THREADS=1 $(VENV)-lowest/bin/python -m pytest -q -W default -n auto \
+		$(shell grep -v '^\#' tools/lowest_tests.txt)
+
+docs: $(READY)  ## the site, in docs/_build/html: pages from the code, examples run, no warning
 	$(BIN)/python docs/make_spec.py
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 
 system:  ## a browser and a data set for the tests, where Debian's package manager can bring them
 	tools/system_packages
@@ -43,4 +51,4 @@ $(READY): $(INSTALLED)
 	touch $@
 
 clean:
-	rm -rf $(VENV) results .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-lowest results .pytest_cache .mypy_cache .ruff_cache

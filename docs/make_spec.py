@@ -29,12 +29,13 @@ the seeds to three and the theory to a draft; it says so in the title and writes
 own. What is set by `--set` has the last word.
 
 Activations and links: relu, tanh, sigmoid, erf, gelu, softplus, elu, sin, identity, or
-`hermite(c0, c1, …)` for Σ c_j H_j; in Python any `Activation`, and after `register_activation` its
-name.
+`hermite(c0, c1, …)` for Σ c_j H_j; in Python any smooth function or `Activation`, and after
+`register_activation` its name.
 
 Models: network, hermite, conditional-gaussian, spiked, gaussian, random-features, linear, kernel,
-theory, theory-limit (the isotropic closed form in the limit of large samples), surrogate (theory of
-a Gaussian mixture fitted to images, arrays or files: [real-data.md](real-data.md)).
+theory, theory-limit (theory without its 1/n correction: [finite-size.md](finite-size.md)),
+isotropic-limit (the isotropic closed form in the limit of large samples), surrogate (theory of a
+Gaussian mixture fitted to images, arrays or files: [real-data.md](real-data.md)).
 
 ## How many repetitions
 
@@ -63,9 +64,10 @@ enough, ten at least.
 | `--engine dask` | on a dask cluster of processes that is started here and ends with the run |
 | `--scheduler tcp://host:8786` | on the workers of a running dask scheduler |
 
-In Python: `og.run(spec, engine=og.Local(4))` or `engine=og.Dask("tcp://host:8786")`; a script that
-uses `og.Dask()` without an address needs `if __name__ == "__main__":`, as with any Python process
-pool. Start dask workers with `dask worker ADDRESS --nthreads 1 --nworkers N`: a worker
+In Python: `og.run(spec, engine=og.Local(4))` or `engine=og.Dask("tcp://host:8786")`, into the same
+folder as the command; `og.sweep(problem, {key: values})` needs no file. A script that uses
+`og.Dask()` without an address needs `if __name__ == "__main__":`, as with any Python process pool.
+Start dask workers with `dask worker ADDRESS --nthreads 1 --nworkers N`: a worker
 process computes one thing at a time. They need the same version of onegrad.
 
 No number depends on the engine, bit for bit, as long as the machines have the same processor and
@@ -75,8 +77,13 @@ problems stay in the coordinator's process with `local`, one repetition after th
 
 Only the coordinator writes to `results.sqlite`. Work whose process was killed is done again; what
 raises an error is tried once more, then stored as failed with its error, and the run goes on.
-Failed rows are tried again by the next run. Two runs on one folder harm nothing, but they do not
-share the work: what both have begun is computed twice and stored once.
+Failed rows are tried again by the next run. Runs on one folder share the work: each says in the
+file which rows it has begun and that it is alive. What a killed run on this machine had begun is
+taken over at once, that of another machine after a minute of silence.
+
+Every row carries a checksum, which is verified whenever it is read. A row that does not match is
+named in a warning and computed again; in an export its status is `damaged`. Ctrl-C, TERM and HUP
+end a run in the same way, and the same command goes on with it.
 
 ## `--json`
 
@@ -110,7 +117,11 @@ means are made of the rows ([control-variates.md](control-variates.md)). All but
 - `difference-map`: each model minus `figure.reference`, in percent of it, paired by seed. With
   the default reference it shows how good the equivalents are; with `reference = "linear"`, what
   the step gains.
-- `weight-spectrum`, `feature-spectrum`: singular values of one draw, limiting density, spikes.
+- `weight-spectrum`, `feature-spectrum`: singular values of one draw, limiting density, spikes;
+  rows of `[compare]` are stored beside them as for every other figure.
+
+Files of figures are written beside their place and then put into it: an interruption leaves the
+old ones.
 
 ## Keys
 

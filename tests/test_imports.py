@@ -10,11 +10,11 @@ import onegrad
 ROOT = Path(onegrad.__file__).parent
 # From the ground up: a module may import its own room and those before it.
 ROOMS = [
-    "errors", "compute", "gaussian", "declared", "randomness", "data", "settings", "problem",
+    "errors", "files", "shown", "compute", "gaussian", "declared", "presets", "randomness", "data",
+    "settings", "problem",
     "network", "risk", "models", "memory", "theory", "control_variates", "specs", "results",
-    "simulation",
-    "drawn_layers", "real_data", "predicted", "prediction", "degrees", "spectra", "runs", "figures",
-    "bench",
+    "simulation", "drawn_layers", "real_data", "predicted", "readouts", "prediction", "degrees",
+    "spectra", "runs", "figures", "bench",
     "estimators", "report", "explorer", "cli", "__main__",
 ]  # fmt: skip
 STRANGERS = [("theory", "network"), ("theory", "models"), ("theory", "risk"), ("network", "theory")]

@@ -75,7 +75,6 @@ def test_a_failure_is_raised_or_returned():
         ({"method": "isotropic"}, "assumes isotropic data"),
         ({"method": "hybrid", "overlaps": "typical"}, "overlaps"),
         ({"method": "surrogate"}, "images, arrays and files"),
-        ({"method": "isotropic", "finite_size": True}, "finite-size"),
         ({"accuracy": 1e-9}, "accuracies between"),
     ],
 )

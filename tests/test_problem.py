@@ -36,6 +36,22 @@ def spec(**changes):
     return tables
 
 
+def test_a_preset_or_a_mapping_is_a_problem_everywhere():
+    import onegrad as og
+    from onegrad.presets import preset_path
+
+    problem = Problem.from_spec("quickstart")
+    assert problem.dim > 10 and problem == Problem.from_spec(preset_path("quickstart"))
+    tables, built = spec(), Problem.from_spec(spec())
+    assert og.predict(tables, accuracy=0.1) == og.predict(built, accuracy=0.1)
+    assert og.degree(tables).degree == built.degree
+    assert (
+        og.simulate(tables, seeds=1).test_error.mean == og.simulate(built, seeds=1).test_error.mean
+    )
+    with pytest.raises(og.SpecError, match="no such file or preset"):
+        og.predict("quickstrat")
+
+
 def test_scales_of_the_mixture_convention():
     problem = Problem.from_spec(spec())
     assert problem.rate == pytest.approx(100**0.37)
@@ -204,10 +220,10 @@ KEYS = st.sampled_from(
     [
         (table, key)
         for table, keys in {
-            "data": ["model", "dim", "weights", "rank", "strengths", "alignment", "mean",
+            "data": ["model", "dim", "weights", "rank", "ranks", "strengths", "alignment", "mean",
                      "directions", "counts", "spread", "path", "oops"],
-            "labels": ["model", "link", "direction", "noise", "values"],
-            "network": ["convention", "activation", "width", "width_ratio", "readout"],
+            "labels": ["model", "link", "direction", "cosine", "noise", "values"],
+            "network": ["convention", "activation", "width", "width_ratio", "rows", "readout"],
             "training": ["samples", "step_samples", "ridge", "rate", "gradient"],
             "scaling": ["strength", "weighting", "exponent", "constant"],
             "compare": ["models", "seeds", "seed", "degree"],

@@ -50,8 +50,8 @@ def test_methods_that_do_not_fit():
     problem = arrays(count=800)
     with pytest.raises(AssumptionError, match=r"conditional theory needs a known population"):
         og.predict(problem, method="conditional")
-    with pytest.raises(AssumptionError, match="no finite-size option"):
-        og.predict(problem, finite_size=True)
+    with pytest.raises(AssumptionError, match="no typical overlaps"):
+        og.predict(problem, overlaps="typical")
     mixture = Problem(
         data={"model": "mixture", "dim": 50}, network={"width": 40},
         training={"samples": 60}, scaling={"strength": 0.5, "weighting": 0.5},

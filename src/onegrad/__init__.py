@@ -7,11 +7,11 @@ what the step has put into the features.
 
 import ast as _ast
 from importlib import import_module as _import_module
-from importlib.metadata import version as _version
 from pathlib import Path as _Path
 from typing import TYPE_CHECKING, Any
 
-__version__ = _version("onegrad")
+if TYPE_CHECKING:
+    __version__: str
 
 # The public names. Type checkers read this list as it stands, and so does `_HOME`: a module is
 # loaded with the first use of a name, for `onegrad --help` must not wait for SciPy.
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from onegrad.problem import Problem as Problem
     from onegrad.problem import Scaling as Scaling
     from onegrad.problem import Training as Training
+    from onegrad.readouts import predict_readout as predict_readout
     from onegrad.results.estimates import Estimate as Estimate
     from onegrad.results.rows import Results as Results
     from onegrad.results.rows import Row as Row
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from onegrad.runs.engines import Local as Local
     from onegrad.runs.load import load_results as load_results
     from onegrad.runs.run import run as run
+    from onegrad.runs.run import sweep as sweep
     from onegrad.simulation import Simulation as Simulation
     from onegrad.simulation import simulate as simulate
     from onegrad.spectra import LimitingSpectrum as LimitingSpectrum
@@ -69,6 +71,10 @@ __all__ = sorted(["__version__", *_HOME])
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("onegrad")
     if name not in _HOME:
         raise AttributeError(f"module 'onegrad' has no attribute {name!r}")
     return getattr(_import_module(_HOME[name]), name)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import tomllib
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
@@ -25,12 +26,33 @@ def _number(value: object) -> object:
     return value
 
 
+_MOST_TEXT = 10_000_000  # characters of a spec file
 Real = Annotated[float, BeforeValidator(_number)]
 Whole = Annotated[int, BeforeValidator(_number)]
 Count = Annotated[int, BeforeValidator(_number), Field(ge=1, le=10_000_000)]
 
 
-class Section(BaseModel):
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)
+
+
+class _OurNames(ModelMetaclass):
+    """Of a class of settings: completion and `help` name what is ours, not pydantic's."""
+
+    def __dir__(cls) -> list[str]:
+        return _ours(type.__dir__(cls))
+
+
+def _ours(names: Iterable[str]) -> list[str]:
+    """Without what pydantic and Python add to every class of settings."""
+    added = {*type.__dir__(BaseModel), "table", "only_in_python", "renamed"}
+    own = {name for name in names if not name.startswith("__")} - added
+    return sorted(own | {"__class__", "__doc__", "__init__", "__module__"})
+
+
+class Section(BaseModel, metaclass=_OurNames):
     """A frozen table of settings that refuses unknown keys, NaN and infinity.
 
     table : name of the table in a spec file, the first part of its keys in messages
@@ -48,39 +70,131 @@ class Section(BaseModel):
     def __init__(self, /, *unnamed: Any, **settings: Any) -> None:  # a key may be called self
         """From settings by name; whatever is wrong with them is one SpecError."""
         if unnamed:
-            known = ", ".join(type(self).model_fields)
+            names = [name for name in type(self).model_fields if name != "model"]
             raise SpecError.of(
-                self.table or "spec", unnamed[0], f"takes settings by name: {known}",
-                f"For example {type(self).__name__}({next(iter(type(self).model_fields))}=…)",
+                self.table or "spec", unnamed[0], f"takes settings by name: {', '.join(names)}",
+                f"For example {type(self).__name__}({names[0]}={_brief(unnamed[0])})",
             )  # fmt: skip
         try:
             super().__init__(**settings)
         except ValidationError as error:
             raise advice(error, type(self)) from None
 
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        """Signature and docstring list the settings, with meaning and default."""
+        cls.__signature__ = Signature([
+            Parameter(name, Parameter.KEYWORD_ONLY, default=_shown_default(field))
+            for name, field in cls.model_fields.items()
+            if name != "model"
+        ])  # fmt: skip
+        lines = [_described(n, field) for n, field in cls.model_fields.items() if field.description]
+        if "__doc__" in cls.__dict__ and cls.__doc__ and lines:
+            cls.__doc__ = "\n".join(
+                [cls.__doc__.rstrip(), "", "    Settings", "    --------", *lines]
+            )
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """The settings that are not at their default."""
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if name != "model" and (field.is_required() or value != _default(field)):
+                yield name, _shown(value)
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def summary(self) -> str:
+        """All settings that have a value: `dim = 200, weights = (0.5, 0.5), rank = 1`."""
+        values = {name: getattr(self, name) for name in type(self).model_fields if name != "model"}
+        given = {k: v for k, v in values.items() if isinstance(v, str | tuple) or _is_set(v)}
+        model = [str(getattr(self, "model", ""))] * ("model" in type(self).model_fields)
+        return ", ".join([*model, *(f"{k} = {_shown(v)}" for k, v in given.items())])
+
+    def __dir__(self) -> list[str]:
+        return _ours(super().__dir__())
+
+
+def _brief(value: object) -> str:
+    return repr(value) if isinstance(value, int | float | str) else "…"
+
+
+class _Word(str):
+    """A text that is shown without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _shown(value: Any) -> Any:
+    """Activations by their names, arrays by their shapes."""
+    if hasattr(value, "shape"):
+        return _Word(f"<array {value.shape}>")
+    if isinstance(value, tuple):
+        return tuple(_shown(part) for part in value)
+    name = getattr(value, "name", None)
+    return name if isinstance(name, str) and callable(value) else value
+
+
+def _is_set(value: Any) -> bool:
+    return value is not None and (not isinstance(value, int | float) or value != 0)
+
+
+def _default(field: FieldInfo) -> Any:
+    return field.get_default(call_default_factory=True)
+
+
+def _shown_default(field: FieldInfo) -> Any:
+    return Parameter.empty if field.is_required() else _shown(_default(field))
+
+
+def _described(name: str, field: FieldInfo) -> str:
+    """`dim : number of inputs n` and the default, a line of a docstring."""
+    default = (
+        ""
+        if field.is_required() or _default(field) is None
+        else f"; {_shown(_default(field))!r} unless given"
+    )
+    return f"    {name} : {field.description}{default}"
+
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """The contents of a spec file, or a SpecError that says why it cannot be read."""
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_MOST_TEXT)
     except FileNotFoundError:
         here = [p.name for p in path.parent.glob("*.toml")] if path.parent.is_dir() else []
         raise SpecError.of(
             "spec", str(path), "no such file", did_you_mean(path.name, here)
             or "Give the path of a TOML file",
         ) from None  # fmt: skip
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the path
         raise SpecError.of(
             "spec", str(path), f"cannot be read ({error})", "Give a readable TOML file in UTF-8"
         ) from None
+    if len(text) == _MOST_TEXT:
+        raise SpecError.of(
+            "spec", str(path), f"has {_MOST_TEXT:,} characters and more", "Give a spec file"
+        )
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return parse_toml(text)
+    except ValueError as error:
         raise SpecError.of(
             "spec", str(path), f"is not valid TOML: {error}",
             'Texts need quotes, lists need [ ], and tables are named like [data]',
         ) from None  # fmt: skip
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """TOML, or a ValueError that says what is wrong; also where Python's own limits are met."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("brackets are nested too deeply") from None
 
 
 # --- from pydantic's errors to advice ---------------------------------------------------
@@ -127,7 +241,12 @@ def _explain(item: dict[str, Any], root: type[Section]) -> Problematic:
         return Problematic(
             f"{key}.model", given, f"must be one of {options}", did_you_mean(given, words)
         )
-    return Problematic(key, value, allowed(field) or item["msg"], _suggest(value, field))
+    what = allowed(field) or item["msg"]
+    if kind in ("too_long", "too_short"):
+        limits = item.get("ctx", {})
+        least, most = limits.get("min_length"), limits.get("max_length")
+        what += f", at {'most' if least is None else 'least'} {most if least is None else least}"
+    return Problematic(key, value, what, _suggest(value, field))
 
 
 def _locate(root: type[Section], loc: tuple[str | int, ...]) -> tuple[FieldInfo | None, str]:
@@ -166,7 +285,9 @@ def allowed(field: FieldInfo | None) -> str:
     pieces = ["true, false"] if bool in _members(field.annotation) else []
     if numeric or ranges:
         whole = int in _members(field.annotation) and float not in _members(field.annotation)
-        pieces.append(f"a {'whole ' if whole else ''}number {ranges}".strip())
+        number = f"a {'whole ' if whole else ''}number {ranges}".strip()
+        lists = any(get_origin(t) is tuple for t in _members(field.annotation))
+        pieces.append(f"{number}, or a list of such" if lists else number)
     if options:
         pieces.append("one of " + ", ".join(f'"{o}"' for o in options))
     if not pieces and field.description:
@@ -239,4 +360,7 @@ def override(spec: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
     return copy
 
 
-RIVALS = (frozenset({"network.width", "network.width_ratio"}),)
+RIVALS = (
+    frozenset({"network.width", "network.width_ratio"}),
+    frozenset({"data.rank", "data.ranks"}),
+)

@@ -11,8 +11,13 @@ from onegrad.compute.backend import Array
 from onegrad.compute.linalg import leading_direction
 from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
 from onegrad.network.trial import Trial
-from onegrad.problem import Problem, degree_rule, needed_degree
+from onegrad.presets import Spec
+from onegrad.problem import Problem, as_problem, degree_rule, needed_degree
 from onegrad.randomness import Streams
+from onegrad.shown import html_table, plots, text_table
+
+_COLUMNS = ("degree", "kept", "share of E σ²", "norm over noise")
+_RATIO = "norm over noise: near 1 what is not kept is harmless noise, above 1 structure is lost"
 
 
 @dataclass(frozen=True)
@@ -56,20 +61,43 @@ class DegreeReport:
     on_boundary: bool
     terms: tuple[Term, ...]
 
+    def __repr__(self) -> str:
+        return f"{self._headline()}\n{text_table(_COLUMNS, self._lines())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(self._headline(), _COLUMNS, self._lines(), (_RATIO,))
+
+    def _headline(self) -> str:
+        if self.degree is None or self.value is None:
+            return "No degree by the rule: choose one by the terms."
+        enough = "the highest that the rule gives" if self.capped else "enough as n grows"
+        return f"Degree {self.degree}, {enough}: {self.symbol} = {self.value:g}"
+
+    def _lines(self) -> list[list[str]]:
+        return [
+            [str(t.degree), "yes" if t.kept else "no", f"{t.share:.2e}", f"{t.norm_ratio:.2f}"]
+            for t in self.terms
+        ]
+
     @property
     def capped(self) -> bool:
         """Whether the theorem asks for more than the rule gives."""
         return self.degree != self.needed
 
+    def plot(self, ax: Any = None) -> Any:
+        """Each term's operator norm over that of pure noise; returns the axes."""
+        return plots().plot_degree(self, ax)
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"capped": self.capped}
 
 
-def degree(problem: Problem, seed: int = 0, beyond: int = 3) -> DegreeReport:
+def degree(problem: Problem | Spec, seed: int = 0, beyond: int = 3) -> DegreeReport:
     """The degree rule, and one draw of the trained network that measures the terms.
 
     Cost: one gradient step and one product XŴᵀ (O(kmn)), then elementwise work.
     """
+    problem = as_problem(problem)
     beta, scaling = problem.strength, problem.scaling
     low: float | None
     high: float | None

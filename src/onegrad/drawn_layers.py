@@ -25,7 +25,7 @@ def drawn_neurons(problem: Problem, geometry: Geometry, seed: int) -> NeuronType
     assert geometry.basis is not None
     output = initial_output_matters(problem, geometry)
     added = [before.T @ readout] if output else []
-    if problem.rate > 0:
+    if problem.trained:
         added.append(leading_direction(after - before))
     basis = geometry.basis
     for direction in added:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+_LONGEST_WORD, _MOST_WORDS = 100, 2000  # comparing more takes seconds
 
 
 class OnegradError(Exception):
@@ -26,9 +29,9 @@ class Problematic:
             if self.value is MISSING or self.value is None
             else f"= {_short(self.value)}"
         )
-        text = f"{self.key} {shown}: {self.allowed}."
+        text = f"{_plain(self.key, 120)} {shown}: {_plain(self.allowed, 3000)}."
         stop = "" if self.suggestion.endswith(("?", ".")) else "."
-        return f"{text} {self.suggestion}{stop}" if self.suggestion else text
+        return f"{text} {_plain(self.suggestion, 1000)}{stop}" if self.suggestion else text
 
 
 class SpecError(OnegradError, ValueError):
@@ -79,10 +82,22 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     >>> did_you_mean("strenght", ["strength", "weighting"])
     'Did you mean "strength"?'
     """
-    near = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.6)
+    text = _short(word) if not isinstance(word, str) else word
+    if len(text) > _LONGEST_WORD:
+        return ""
+    near = difflib.get_close_matches(text, itertools.islice(known, _MOST_WORDS), n=1, cutoff=0.6)
     return f'Did you mean "{near[0]}"?' if near else ""
 
 
 def _short(value: object, limit: int = 60) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # digits or brackets by the thousand
+        text = f"(a very long {type(value).__name__})"
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _plain(text: str, limit: int) -> str:
+    """Without control characters, which a terminal would obey, and not longer than a screen."""
+    text = text if len(text) <= limit else text[: limit - 1] + "…"
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)

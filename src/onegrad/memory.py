@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from onegrad.compute.array_pool import LARGEST
+from onegrad.compute.available import available_bytes
 from onegrad.compute.backend import NUMPY, Backend
 from onegrad.errors import SpecError
 from onegrad.models import MODELS
+from onegrad.network.optimisers import OPTIMISERS
 from onegrad.network.trial import KEEP, Reuse
 from onegrad.problem import Problem
 
@@ -25,7 +25,7 @@ def peak_bytes(
 ) -> int:
     """Bytes of one repetition at its largest, to about 20 %, beside the interpreter itself.
 
-    The largest of three stages: the gradient step, the readout, the exact risk; and, where arrays
+    The largest of three stages: a gradient step, the readout, the exact risk; and, where arrays
     are small enough to be kept, two that wait for their next use. For one large network alone with
     n = m = k that is four matrices, 32·n² bytes; half of it in single precision, in which the
     conditional Gaussian model and the controls save nothing: they work in double precision.
@@ -39,7 +39,11 @@ def peak_bytes(
     asked = [MODELS[name] for name in models]
     n, k, m, s = problem.dim, problem.width, problem.samples, problem.step_samples
     side = min(m, k)
-    step = s * n + 2 * k * n + s * k
+    training = problem.training
+    optimiser = OPTIMISERS[training.optimiser]
+    step = s * n + (2 + optimiser.kept + optimiser.worked) * k * n + s * k
+    step += 2 * n * n if training.optimiser == "kfac" else 0
+    step += s * n if training.steps > 1 else 0
     kept = m * n + k * n + (m * k if reuse.products else 0)
     if reuse.products and (reuse.controls or any(m.products == "initial" for m in asked)):
         kept += m * k
@@ -62,20 +66,6 @@ def peak_bytes(
     idle = 2 * largest if 8 * largest <= LARGEST else 0  # in the pool, measured
     half = dtype == "float32" and not reuse.controls and not any(m.double for m in asked)
     return (4 if half else 8) * (max(step, fit, risk) + idle)
-
-
-def available_bytes() -> int | None:
-    """Memory that this machine can still give, or None where it does not tell."""
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024 * int(line.split()[1])
-    except (OSError, ValueError):
-        pass
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
 
 
 def check_memory(

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, Failure
 from onegrad.real_data import RealPrediction
+from onegrad.shown import html_table, plots
+from onegrad.theory.any_layer import LayerErrors
+from onegrad.theory.errors import Correction
 from onegrad.theory.isotropic.closed_form import IsotropicPrediction
 from onegrad.theory.learned import LearnedFunction, learned_function
 from onegrad.theory.options import Theory
@@ -30,10 +36,14 @@ class Prediction:
     status : "ok", "draft" (one coarse resolution), "not settled" (the numerics are further off than
         the accuracy asked for; real data: a higher rank still moves it) or "failed"
     error_estimate : relative, the larger of test and train: of the quadrature, plus what is left
-        in 1/n (real data: of the numerics); NaN for a draft
+        in 1/n after the finite-size correction or without it (real data: of the numerics); NaN for
+        a draft
     error : why there are no numbers, and what to do about it; empty unless the status is "failed"
+    test_error_se, train_error_se : standard errors over first layers that were drawn; 0 where
+        nothing is
     misclassification : P(sign f(x) ≠ y) where labels are ±1 and the theory knows it, else None
-    solution : fixed point, nodes and neurons of the conditional theory, where that was used
+    solution : fixed point, nodes and neurons of the conditional theory, where that was used; they
+        are those of the limit of large sizes, and so is the misclassification
     """
 
     test_error: float
@@ -45,7 +55,32 @@ class Prediction:
     error_estimate: float = math.nan
     error: str = ""
     misclassification: float | None = None
+    test_error_se: float = 0.0
+    train_error_se: float = 0.0
     solution: Solution | None = field(default=None, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        lines = [f"  {name:15} {value}" for name, value in self._described()]
+        return "\n".join([f"Prediction by the {self.method}", *lines, *self.assumptions])
+
+    def _repr_html_(self) -> str:
+        title = f"Prediction by the {self.method}"
+        return html_table(title, ("", ""), self._described(), self.assumptions)
+
+    def _described(self) -> list[tuple[str, str]]:
+        """Errors, and how far to trust them."""
+        if self.status == "failed":
+            return [("failed", self.error)]
+        names = ("test_error", "train_error", "train_objective", "misclassification")
+        lines = [
+            (name, f"{getattr(self, name):.6g}")
+            for name in names
+            if getattr(self, name) is not None
+        ]
+        if math.isnan(self.error_estimate):
+            return [*lines, ("numerics", "a draft, not checked at a second resolution")]
+        settled = "" if self.status == "ok" else f" ({self.status})"
+        return [*lines, ("numerics to", f"{100 * self.error_estimate:.2g} %{settled}")]
 
     @property
     def component_test(self) -> tuple[float, ...] | None:
@@ -77,22 +112,32 @@ class Prediction:
 
         Columns: weight, component, kappa (S × r, in the solution's own basis; lengths along the
         last axes where `solution.geometry` has groups of directions that are alike), prediction
-        E[f|κ], variance Var[f|κ], test_error and train_error given κ.
+        E[f|κ], variance Var[f|κ], test_error and train_error given κ. The last two are those of
+        the limit times the finite-size correction of their means.
         """
         if self.solution is None:
             raise AssumptionError(
                 'errors by projection come with the conditional theory: method = "conditional"'
             )
         where, errors = self.solution.where, self.solution.by_node
+        ratios = self.solution.correction or Correction()
         return {
             "weight": where.weights,
             "component": where.component,
             "kappa": where.kappa,
             "prediction": errors.prediction,
             "variance": errors.variance,
-            "test_error": errors.node_test,
-            "train_error": errors.node_train,
+            "test_error": ratios.test * errors.node_test,
+            "train_error": ratios.train * errors.node_train,
         }
+
+    def plot(self, direction: str = "teacher", component: int = 0, ax: Any = None) -> Any:
+        """What was learned along a direction, and where the error is; returns both axes.
+
+        Left: E[f | û·x] beside E[y | û·x] in one component. Right: the test error given û·x, a line
+        for each component (averages over the theory's nodes).
+        """
+        return plots().plot_prediction(self, direction, component, ax)
 
     def as_json(self, by_projection: bool = False) -> dict[str, Any]:
         """What `onegrad predict --json` adds to a row: method, error estimate, assumptions, …"""
@@ -103,6 +148,8 @@ class Prediction:
             "component_test": self.component_test,
             "component_train": self.component_train,
             "misclassification": self.misclassification,
+            "test_error_se": self.test_error_se or None,
+            "train_error_se": self.train_error_se or None,
         }
         if by_projection and self.solution is not None:
             nodes = self.by_projection()
@@ -152,6 +199,32 @@ def of_real_data(result: RealPrediction) -> Prediction:
     return Prediction(*found.errors, result.name, result.assumptions, status, found.error_estimate)
 
 
+def of_layers(found: Sequence[LayerErrors], theory: Theory, source: str) -> Prediction:
+    """The mean over first layers, with what rule, size and draws leave open.
+
+    source : where the layers come from
+    """
+    values = np.array([one.errors for one in found])
+    mean, draws = values.mean(axis=0), len(found)
+    se = values.std(axis=0, ddof=1) / math.sqrt(draws) if draws > 1 else np.zeros(3)
+    scatter = float(np.max(se[:2] / np.maximum(mean[:2], 1e-300)))
+    size = float(np.mean([one.by_size for one in found]))
+    by_nodes = max(one.by_nodes for one in found)
+    layers = "One first layer" if draws == 1 else f"Mean over {draws} first layers"
+    rules = "one coarse rule" if theory.draft else "two rules compared"
+    return Prediction(
+        float(mean[0]), float(mean[1]), float(mean[2]), "matrix theory of the first layer",
+        (
+            f"{layers}, {source}; weights are taken as they are, k and m large. {_FINITE_SIZE}",
+            f"Features Gaussian given their projections on {found[0].directions} directions, "
+            f"{found[0].nodes} nodes, {rules}.",
+        ),
+        "draft" if theory.draft else "ok",
+        math.hypot(by_nodes, scatter, size),
+        test_error_se=float(se[0]), train_error_se=float(se[1]),
+    )  # fmt: skip
+
+
 def of_solution(solution: Solution, theory: Theory, seed: int) -> Prediction:
     """The conditional theory's solution, with what was drawn for it."""
     problem, drawn = solution.task.problem, solution.task.geometry.basis is not None
@@ -162,17 +235,18 @@ def of_solution(solution: Solution, theory: Theory, seed: int) -> Prediction:
         else "Gaussian mixture with spiked covariances"
     )
     where = f"the overlaps of the draw with seed {seed}" if drawn else "typical overlaps at this n"
-    source = f"neurons of the first step drawn with seed {seed}" if hybrid else "any step"
-    size = f"{solution.types} types of neurons, {solution.nodes} nodes"
-    if solution.status == "draft":
-        numerics, estimate = f"{size}, one coarse resolution.", math.nan
-    else:
-        left = finite_size_bound(solution)
-        estimate = solution.error_estimate + left
-        numerics = (
-            f"{size}, two resolutions compared: they differ by "
-            f"{100 * solution.error_estimate:.2g} %; what is left in 1/n may be {100 * left:.2g} %."
-        )
+    steps = problem.training.steps
+    source = "any step" if steps == 1 else f"{steps} steps on fresh samples"
+    if hybrid:
+        source = f"neurons of the first step drawn with seed {seed}"
+    size, estimate = f"{solution.types} types of neurons, {solution.nodes} nodes", math.nan
+    numerics = f"{size}, one coarse resolution."
+    if solution.status != "draft":
+        estimate, numerics = solution.error_estimate, f"{size}, two resolutions compared."
+        if solution.correction is None:
+            left = finite_size_bound(solution)
+            numerics += f" What is left in 1/n may be {100 * left:.2g} %."
+            estimate += left
         if solution.status == "not settled":
             numerics += _UNSETTLED
     return Prediction(
@@ -181,14 +255,27 @@ def of_solution(solution: Solution, theory: Theory, seed: int) -> Prediction:
         solution.train_objective,
         "conditional Gaussian theory" + (", hybrid" if hybrid else ""),
         (
-            f"{data}; n, k, m large with fixed ratios. {_FINITE_SIZE}",
+            f"{data}; n, k, m large with fixed ratios. {_at_this_size(solution)}",
             f"Conditional Gaussian equivalence, {source}; {where}.",
             numerics,
+            *(() if solution.correction is None else solution.correction.left_out),
         ),
         solution.status,
         estimate,
         misclassification=solution.misclassification,
         solution=solution,
+    )
+
+
+def _at_this_size(solution: Solution) -> str:
+    """What was done about terms of order 1/n."""
+    found = solution.correction
+    if found is None or found.size == 0:
+        return _FINITE_SIZE
+    test, train = (f"{100 * (ratio - 1):+.2g} %" for ratio in (found.test, found.train))
+    return (
+        f"Corrected for terms of order 1/n (test {test}, train {train}); what is left is about "
+        f"{100 * found.remainder:.2g} %."
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from onegrad.drawn_layers import drawn_neurons
-from onegrad.errors import AssumptionError, Failure, OnegradError
+from onegrad.errors import AssumptionError, ConvergenceError, Failure, OnegradError
 from onegrad.models import MODELS
 from onegrad.predicted import (
     Prediction,
@@ -20,20 +20,24 @@ from onegrad.predicted import (
     of_real_data,
     of_solution,
 )
-from onegrad.problem import Problem
+from onegrad.presets import Spec
+from onegrad.problem import Problem, as_problem
 from onegrad.randomness import Seed, root_seed
+from onegrad.readouts import predict_layers
 from onegrad.real_data import is_real, predict_real
 from onegrad.results.rows import Results, Row
-from onegrad.specs.experiment import Experiment, Point
+from onegrad.specs.experiment import Compare, Experiment, Point
 from onegrad.theory.conditional import predict_mixtures
-from onegrad.theory.geometry import geometry_of
+from onegrad.theory.geometry import geometry_of, geometry_with
 from onegrad.theory.isotropic.closed_form import predict_isotropic
+from onegrad.theory.layers.recursion import recursion_holds
 from onegrad.theory.options import Theory
-from onegrad.theory.resolution import Task
+from onegrad.theory.resolution import Solution, Task
+from onegrad.theory.strengths import StrengthNodes, strength_nodes
 
 
 def predict(
-    problem: Problem,
+    problem: Problem | Spec,
     theory: Theory | str = Theory(),
     *,
     rng: Seed = 0,
@@ -42,6 +46,7 @@ def predict(
 ) -> Prediction:
     """Training and test error without sampling.
 
+    problem : a Problem, or a spec that states one: a preset's name, a TOML file, a nested mapping
     theory : a Theory, or the name of a method. Its fields `method`, `accuracy`, `overlaps` and
         `finite_size` may also be given by name: predict(problem, accuracy=0.03)
     rng : seed of what is drawn, if anything: the same draws as the simulation's first repetition
@@ -58,7 +63,7 @@ def predict(
 
 
 def predict_curve(
-    problems: Iterable[Problem],
+    problems: Iterable[Problem | Spec],
     theory: Theory | str = Theory(),
     *,
     rng: Seed = 0,
@@ -72,7 +77,7 @@ def predict_curve(
     points takes about 0.1 s.
     """
     theory = Theory.of(theory, options)
-    answers = _answers(list(problems), theory, root_seed(rng))
+    answers = _answers([as_problem(problem) for problem in problems], theory, root_seed(rng))
     if throw:
         for answer in answers:
             if isinstance(answer, Failure):
@@ -85,21 +90,29 @@ def predict_experiment(
 ) -> tuple[Results, list[Prediction]]:
     """The predictions of all points, and a row of results for each; failed ones too.
 
-    theory : by default the automatic choice at the spec's own `compare.accuracy`
+    theory : by default the automatic choice with the spec's own `compare.accuracy` and
+        `compare.finite_size`
     """
     start = time.perf_counter()
     compare, points = experiment.compare, experiment.points
-    theory = theory or Theory(accuracy=compare.accuracy)
+    theory = theory or Theory(accuracy=compare.accuracy, finite_size=compare.finite_size)
     found = predict_curve([point.problem for point in points], theory, rng=compare.seed)
     seconds = (time.perf_counter() - start) / len(points)
     rows = [_row(p, "theory", one, seconds) for p, one in zip(points, found, strict=True)]
     return Results(experiment.name, tuple(rows)), found
 
 
+def theory_of(model: str, compare: Compare) -> Theory:
+    """What a theory among the models stands for: its method, the spec's accuracy and size."""
+    record = MODELS[model]
+    finite_size = compare.finite_size and record.finite_size
+    return Theory(record.theory or "auto", compare.accuracy, finite_size=finite_size)
+
+
 def theory_row(point: Point, model: str = "theory") -> Row:
     """The row of a theory among the models: by that model's method, at the spec's accuracy."""
     start = time.perf_counter()
-    theory = Theory(MODELS[model].theory or "auto", point.compare.accuracy)
+    theory = theory_of(model, point.compare)
     found = predict(point.problem, theory, rng=point.compare.seed, throw=False)
     return _row(point, model, found, time.perf_counter() - start)
 
@@ -119,7 +132,10 @@ def _answers(problems: Sequence[Problem], theory: Theory, seed: int) -> list[Pre
     rest = [i for i, answer in enumerate(answers) if answer is None]
     together = _conditional([problems[i] for i in rest], theory, seed)
     for i, answer in zip(rest, together, strict=True):
-        answers[i] = _cross_checked(problems[i], answer) if theory.method == "auto" else answer
+        auto, several = theory.method == "auto", problems[i].training.steps > 1
+        if auto and several and isinstance(answer, Failure):
+            answer = _layers(problems[i], theory, seed)
+        answers[i] = _cross_checked(problems[i], answer) if auto and not several else answer
     return [answer for answer in answers if answer is not None]
 
 
@@ -128,16 +144,22 @@ def _alone(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure 
     try:
         if is_real(problem, theory.method):
             return _of_real_data(problem, theory, seed)
+        several = problem.trained and not problem.one_step
+        by_types = several and recursion_holds(problem)
+        if theory.method == "layer" or (theory.method == "auto" and several and not by_types):
+            return predict_layers(problem, theory, seed)
+        if several and not (by_types and theory.method in ("auto", "conditional")):
+            raise AssumptionError(
+                f"the {theory.method} theory does not reach so far (training.optimiser = "
+                f'"{problem.training.optimiser}", {problem.training.steps} steps, '
+                f'batch = "{problem.training.batch}"); use method = "layer"'
+            )
         if theory.method == "hybrid" and theory.overlaps == "typical":
             raise AssumptionError(
                 'the hybrid theory draws a first step and takes its overlaps: use overlaps = "auto"'
             )
         if theory.method in ("auto", "conditional", "hybrid"):
             return None
-        if theory.finite_size:
-            raise AssumptionError(
-                'the closed form has no finite-size correction; use method = "conditional"'
-            )
         if reason := _why_not_isotropic(problem):
             raise AssumptionError(f'the isotropic closed form {reason}. Use method = "conditional"')
         return _closed_form(problem, theory, seed)
@@ -145,11 +167,24 @@ def _alone(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure 
         return Failure(error)
 
 
+def _layers(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure:
+    try:
+        return predict_layers(problem, theory, seed)
+    except OnegradError as error:
+        return Failure(error)
+
+
 def _of_real_data(problem: Problem, theory: Theory, seed: int) -> Prediction:
     """Images, arrays and files: the semi-parametric theory, or that of a fitted mixture."""
-    if theory.finite_size or theory.overlaps == "typical":
-        raise AssumptionError("real data have no finite-size option and no typical overlaps")
-    return of_real_data(predict_real(problem, theory, seed))
+    if theory.overlaps == "typical":
+        raise AssumptionError("real data have no typical overlaps")
+    try:
+        return of_real_data(predict_real(problem, theory, seed))
+    except OnegradError:
+        raise
+    except (np.linalg.LinAlgError, ValueError, ArithmeticError) as error:
+        # somebody's own rows may be degenerate in ways that nobody has thought of
+        raise ConvergenceError(f"the numerics of the theory fail on these data ({error})") from None
 
 
 def _conditional(
@@ -157,22 +192,55 @@ def _conditional(
 ) -> list[Prediction | Failure]:
     """The conditional theory of all problems together."""
     answers: dict[int, Prediction | Failure] = {}
-    tasks: dict[int, Task] = {}
-    hybrid = theory.method == "hybrid"
+    tasks: dict[int, list[Task]] = {}
     for i, problem in enumerate(problems):
         try:
-            geometry = geometry_of(problem, "drawn" if hybrid else theory.overlaps, seed)
-            neurons = drawn_neurons(problem, geometry, seed) if hybrid else None
-            tasks[i] = Task(problem, geometry, neurons)
+            tasks[i] = _tasks(problem, theory, seed)
         except OnegradError as error:
             answers[i] = Failure(error)
     try:
-        solutions = predict_mixtures(list(tasks.values()), theory)
+        solutions = iter(predict_mixtures([t for own in tasks.values() for t in own], theory))
     except OnegradError as error:
         return [answers.get(i, Failure(error)) for i in range(len(problems))]
-    for i, found in zip(tasks, solutions, strict=True):
-        answers[i] = found if isinstance(found, Failure) else of_solution(found, theory, seed)
+    for i, own in tasks.items():
+        found = [next(solutions) for _ in own]
+        answers[i] = _averaged(problems[i], found, theory, seed)
     return [answers[i] for i in range(len(problems))]
+
+
+def _tasks(problem: Problem, theory: Theory, seed: int) -> list[Task]:
+    """One task, or where strengths are drawn one for each point of their law."""
+    if theory.method == "hybrid":
+        geometry = geometry_of(problem, "drawn", seed)
+        return [Task(problem, geometry, drawn_neurons(problem, geometry, seed))]
+    if nodes := _strength_nodes(problem, theory):
+        return [Task(problem, geometry_with(problem, s)) for s in nodes.strengths]
+    return [Task(problem, geometry_of(problem, theory.overlaps, seed))]
+
+
+def _strength_nodes(problem: Problem, theory: Theory) -> StrengthNodes | None:
+    """Points of the law of the strengths, unless they are given or of one draw."""
+    data: Any = problem.data
+    drawn = theory.overlaps == "drawn" or problem.directions == "fixed"
+    if drawn or not getattr(data, "random_strengths", False):
+        return None
+    return strength_nodes(data.component_ranks, data.weights, problem.spread)
+
+
+def _averaged(
+    problem: Problem, found: list[Solution | Failure], theory: Theory, seed: int
+) -> Prediction | Failure:
+    for one in found:
+        if isinstance(one, Failure):
+            return one
+    solutions = [one for one in found if isinstance(one, Solution)]
+    if len(solutions) == 1:
+        return of_solution(solutions[0], theory, seed)
+    nodes = _strength_nodes(problem, theory)
+    assert nodes is not None
+    averaged = of_solution(nodes.mean(solutions), theory, seed)
+    note = f"Errors are averaged over the law of the spikes' strengths ({len(found)} points)."
+    return replace(averaged, assumptions=(*averaged.assumptions, note))
 
 
 # --- the isotropic closed form -------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,13 @@ from onegrad.data.base import DataNodes
 from onegrad.data.instance import Instance
 from onegrad.data.labels import Labels, SingleIndex, Teacher
 from onegrad.data.population import Batch, Population
-from onegrad.declared import Section, read_toml
+from onegrad.declared import Section
 from onegrad.errors import AssumptionError, SpecError
 from onegrad.gaussian.activation import Activation
+from onegrad.presets import Spec, read_spec
 from onegrad.randomness import Rng, generator
 from onegrad.settings import Network, Scaling, Training
+from onegrad.shown import html_table
 
 # Tables of a spec file that describe the experiment, not the problem (specs/experiment.py).
 EXPERIMENT_KEYS = ("name", "compare", "sweep", "figure")
@@ -45,9 +46,13 @@ class Problem(Section):
     scaling: Scaling = Field(default_factory=Scaling)
 
     @classmethod
-    def from_spec(cls, spec: str | Path | Mapping[str, Any]) -> Problem:
-        """From a TOML file or a nested mapping; tables about the experiment are passed over."""
-        tables = dict(spec) if isinstance(spec, Mapping) else read_toml(spec)
+    def from_spec(cls, spec: Spec) -> Problem:
+        """From a TOML file, a preset's name or a nested mapping.
+
+        Tables about the experiment are passed over: of a spec with a sweep this is the problem that
+        its other tables state.
+        """
+        tables = read_spec(spec)
         return cls(**{str(k): v for k, v in tables.items() if k not in EXPERIMENT_KEYS})
 
     @model_validator(mode="before")
@@ -61,6 +66,8 @@ class Problem(Section):
             for name, table in values.items()
         }
         labels, default = values.get("labels"), default_labels(values.get("data"))
+        if callable(labels):  # y = labels(ξᵀx)
+            labels = values["labels"] = {"link": labels}
         if labels is None and default is not None:
             values["labels"] = {"model": default}
         elif isinstance(labels, dict) and "model" not in labels:
@@ -70,15 +77,55 @@ class Problem(Section):
     @model_validator(mode="after")
     def _consistent(self) -> Problem:
         self.data.check_labels(self.labels)
-        self.scaling.check(self.network.convention, self.training.rate, self.data)
+        self.scaling.check(self.network.convention, self.training, self.data)
         if self.rows_left is not None and self.rows_left <= 0:
             raise SpecError.of(
                 "training.samples", self.samples,
-                f"step ({self.step_samples}) and readout ({self.samples}) must leave rows for "
+                f"step ({self.step_rows}) and readout ({self.samples}) must leave rows for "
                 f"the test; the data have {self.data.rows}",
                 f"For example {max(1, (self.data.rows or 0) // 3)}",
             )  # fmt: skip
+        self._check_scales()
         return self
+
+    def _check_scales(self) -> None:
+        """Refuse scales that are no numbers: every error would be NaN, or exactly that of zero."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scales = {
+                "learning rate η": max(self.rates),
+                "spread θ": self.spread,
+                "mean trace of the covariances": self.mean_trace,
+                "effective ridge": self.effective_ridge,
+            }
+        for name, value in scales.items():
+            positive = value > 0 or name in ("learning rate η", "spread θ")
+            if not (np.isfinite(value) and positive):
+                of_data = name.startswith("mean trace")
+                raise SpecError.of(
+                    "data" if of_data else "scaling", value,
+                    f"the {name} must be a finite number above 0",
+                    "Inputs must not all be constant or as large as 1e150: rescale them" if of_data
+                    else "Take less extreme sizes or exponents",
+                )  # fmt: skip
+
+    # --- how it looks ---------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        lines = [f"  {name:9} {text}" for name, text in self._described()]
+        return "\n".join(["Problem", *lines])
+
+    def _repr_html_(self) -> str:
+        return html_table("Problem", ("", ""), self._described())
+
+    def _described(self) -> list[tuple[str, str]]:
+        """Its tables, and the sizes and scales that follow from them."""
+        tables = [(name, getattr(self, name).summary()) for name in type(self).model_fields]
+        sizes = f"n = {self.dim}, k = {self.width}, m = {self.samples}"
+        rates = ", ".join(f"{rate:.4g}" for rate in dict.fromkeys(self.rates))
+        scales = f"η = {rates}" + f", θ = {self.spread:.4g}" * self.data.structured
+        degree = "" if self.strength is None else f", degree {self.degree}"
+        notes = [("", self.activation.note)] if self.activation.note else []
+        return [*tables, ("so that", f"{sizes}, {scales}{degree}"), *notes]
 
     # --- sizes and scales ---------------------------------------------------------------
 
@@ -86,7 +133,12 @@ class Problem(Section):
     def rows_left(self) -> int | None:
         """Samples for the test where the data are finite; None where they are drawn at will."""
         rows = self.data.rows
-        return None if rows is None else rows - self.samples - self.step_samples
+        return None if rows is None else rows - self.samples - self.step_rows
+
+    @property
+    def step_rows(self) -> int:
+        """Samples that the steps use up together."""
+        return self.step_samples * (self.training.steps if self.training.batch == "fresh" else 1)
 
     @property
     def dim(self) -> int:
@@ -105,7 +157,7 @@ class Problem(Section):
 
     @property
     def step_samples(self) -> int:
-        """m̃: samples of the gradient step."""
+        """m̃: samples of a gradient step."""
         return self.training.step_samples or self.training.samples
 
     @property
@@ -118,13 +170,30 @@ class Problem(Section):
 
     @property
     def rate(self) -> float:
-        """η."""
+        """η of the first step."""
+        return self.rates[0]
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """η of every step."""
+        steps, scaling = self.training.steps, self.scaling
         if self.training.rate is not None:
-            return self.training.rate
-        if self.scaling.exponent is not None:
-            return float((self.scaling.constant or 1.0) * self.samples**self.scaling.exponent)
-        assert self.scaling.strength is not None and self.scaling.weighting is not None
-        return float(self.dim ** (self.scaling.strength * self.scaling.weighting))
+            return _each(self.training.rate, steps)
+        if scaling.exponent is not None:
+            constant = scaling.constant or 1.0
+            return tuple(float(constant * self.samples**x) for x in _each(scaling.exponent, steps))
+        assert scaling.strength is not None and scaling.weighting is not None
+        return (float(self.dim ** (scaling.strength * scaling.weighting)),) * steps
+
+    @property
+    def trained(self) -> bool:
+        """Whether any step moves the first layer."""
+        return any(self.rates)
+
+    @property
+    def one_step(self) -> bool:
+        """One step of gradient descent, what the theory of one step is about."""
+        return self.training.steps == 1 and self.training.optimiser == "gd"
 
     @property
     def spread(self) -> float:
@@ -191,11 +260,13 @@ class Problem(Section):
         """β of the degree rule, η·‖Σ‖ ≍ n^β; None where no rule is known.
 
         2·exponent in the isotropic convention; βα where the data have no spikes, because then the
-        learning rate alone counts. None if η was set by hand, and for spiked data in the isotropic
-        convention.
+        learning rate alone counts. None if η was set by hand, for spiked data in the isotropic
+        convention, and for more than one step of gradient descent.
         """
+        if not self.one_step:
+            return None
         if self.scaling.exponent is not None:
-            return None if self.data.structured else 2 * self.scaling.exponent
+            return None if self.data.structured else 2 * _each(self.scaling.exponent, 1)[0]
         if self.scaling.strength is None or self.data.structured:
             return self.scaling.strength
         assert self.scaling.weighting is not None
@@ -275,6 +346,16 @@ class Problem(Section):
         return replace(nodes, y=y, label_noise=self.label_noise**2)
 
 
+def as_problem(problem: Problem | Spec) -> Problem:
+    """The problem itself, or the one that a preset, a file or a mapping states."""
+    return problem if isinstance(problem, Problem) else Problem.from_spec(problem)
+
+
+def _each(value: float | tuple[float, ...], steps: int) -> tuple[float, ...]:
+    """One value for each step."""
+    return value if isinstance(value, tuple) else (value,) * steps
+
+
 def degree_rule(strength: float | None) -> int:
     """Degree of the polynomial model: the least that is enough, but at most 4.
 
@@ -286,8 +367,9 @@ def degree_rule(strength: float | None) -> int:
     """
     if strength is None:
         raise AssumptionError(
-            "no degree rule applies: η or θ was set by hand, or spiked data meet the isotropic "
-            "convention. Give [scaling] strength and weighting instead, or set compare.degree"
+            "no degree rule applies: η or θ was set by hand, spiked data meet the isotropic "
+            "convention, or there is more than one step of gradient descent. Give [scaling] "
+            "strength and weighting for one step, or set compare.degree"
         )
     needed = needed_degree(strength)
     return MOST_DEGREE if needed is None else min(needed, MOST_DEGREE)

@@ -26,8 +26,11 @@ PURPOSES = (
     "split",
     "control-teachers",
     "control-instances",
+    "later-step-data",
 )
 
+# What makes a data set: the same in all repetitions if only the network is drawn anew.
+DATA_PURPOSES = ("structure", "step-data", "train-data", "test-data", "split")
 
 Seed = int | np.random.SeedSequence | np.random.Generator
 
@@ -56,10 +59,11 @@ class Streams:
 
     root: int
     repetition: int
+    shared: tuple[str, ...] = ()  # purposes that all repetitions have in common
 
     def rng(self, purpose: str) -> np.random.Generator:
         """The generator of a purpose in this repetition, from its beginning."""
-        return self._generator(1 + self.repetition, purpose)
+        return self._generator(0 if purpose in self.shared else 1 + self.repetition, purpose)
 
     def shared_rng(self, purpose: str) -> np.random.Generator:
         """The same for every repetition of this root: what is drawn once and kept."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onegrad.compute.linalg import leading_direction
+from onegrad.compute.linalg import leading_direction, outlying_directions
 from onegrad.data.base import DataNodes
 from onegrad.data.fit import fit_mixture
 from onegrad.data.labels import ComponentLabels
@@ -77,6 +77,12 @@ def predict_real(problem: Problem, theory: Theory, seed: int) -> RealPrediction:
     )  # fmt: skip
 
 
+def rows_as_nodes(problem: Problem, theory: Theory, seed: int) -> DataNodes:
+    """Rows of finite data, in an order of that seed: all, or as many as are quick."""
+    count = _MOST_NODES // 3 if theory.draft else _MOST_NODES
+    return problem.row_nodes(problem.data.split(Streams(seed, 0).rng("split"))[:count])
+
+
 def draw_layer(problem: Problem, streams: Streams, count: int) -> tuple[DrawnLayer, DataNodes]:
     """The first layer of a repetition, and at most `count` nodes that its step has not seen.
 
@@ -87,13 +93,15 @@ def draw_layer(problem: Problem, streams: Streams, count: int) -> tuple[DrawnLay
     nodes = _drawn_nodes(trial, count) if problem.data.known else _unseen_rows(trial, count)
     directions = [batch.x.T @ (batch.y - batch.y.mean())]
     weights = trial.updated_weights
-    if problem.rate > 0:
+    if problem.trained and problem.one_step:
         directions.append(leading_direction(weights - trial.weights))
+    elif problem.trained:
+        directions += list(outlying_directions(weights - trial.weights).T)
     return DrawnLayer(weights, np.stack(directions, axis=1)), nodes
 
 
 def _unseen_rows(trial: Trial, count: int) -> DataNodes:
-    return trial.problem.row_nodes(trial.draw.rows[trial.problem.step_samples :][:count])
+    return trial.problem.row_nodes(trial.draw.rows[trial.problem.step_rows :][:count])
 
 
 def _drawn_nodes(trial: Trial, count: int) -> DataNodes:
@@ -129,9 +137,16 @@ def surrogate_of(problem: Problem, seed: int) -> Problem:
             'isotropic convention the surrogate needs 1. Divide the inputs by it, or use "mixture"'
         )
     assert fit.labels is not None
+    if problem.training.optimiser != "gd" and abs(fit.scale - 1) > 0.05:
+        raise AssumptionError(
+            f"the noise in these data has a standard deviation of {fit.scale:.3g}; with optimiser "
+            f'= "{problem.training.optimiser}" the surrogate needs 1. Divide the inputs by it'
+        )
+    rates = tuple(rate * fit.scale**2 for rate in problem.rates)
+    rate = rates[0] if len(rates) == 1 else rates
     return Problem(
         data=fit.mixture,
         labels=ComponentLabels(values=fit.labels, noise=problem.label_noise),
         network=problem.network,
-        training=problem.training.model_copy(update={"rate": problem.rate * fit.scale**2}),
+        training=problem.training.model_copy(update={"rate": rate}),
     )

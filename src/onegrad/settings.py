@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from onegrad.data.base import DataModel
 from onegrad.declared import Count, Real, Section
 from onegrad.errors import SpecError
-from onegrad.gaussian.activation import Activation, get_activation
+from onegrad.gaussian.activation import Activation, get_activation, written
 
 NamedActivation = Annotated[
     Activation,
     BeforeValidator(lambda value: get_activation(value, "network.activation")),
-    PlainSerializer(lambda activation: activation.name),
+    PlainSerializer(written),
 ]
+
+Rate = Annotated[Real, Field(ge=0, le=1e9)]
+Exponent = Annotated[Real, Field(ge=-5, le=2)]
+DAMPING = 0.1  # of K-FAC, beside covariances of about one
 
 
 class Network(Section):
@@ -38,6 +49,10 @@ class Network(Section):
         description="neurons per sample k/m, instead of width",
         examples=[1.0],
     )
+    rows: Literal["gaussian", "unit"] = Field(
+        default="gaussian", description="initial weights of a neuron: Gaussian, or a random "
+        "direction of that length: norm 1 where tr Σ̄ = n", examples=["gaussian"],
+    )  # fmt: skip
     readout: Literal["gaussian", "constant"] = Field(
         default="gaussian", description="initial readout: Gaussian, or every entry equal",
         examples=["gaussian"],
@@ -55,7 +70,7 @@ class Network(Section):
 
 
 class Training(Section):
-    """One gradient step on its own samples, then ridge regression on fresh ones."""
+    """Steps on the first layer, on samples of their own, then ridge regression on fresh ones."""
 
     table: ClassVar[str] = "training"
     samples: Count = Field(description="samples m of the readout stage", examples=[1000])
@@ -67,15 +82,58 @@ class Training(Section):
         default=1e-4, gt=0, le=1e6, description="regularisation as the convention defines it",
         examples=[1e-4],
     )  # fmt: skip
-    rate: Real | None = Field(
-        default=None, ge=0, le=1e9, description="learning rate η by hand, instead of [scaling]",
-        examples=[30.0],
+    rate: Rate | tuple[Rate, ...] | None = Field(
+        default=None, description="learning rate η by hand, instead of [scaling]; a list has one "
+        "for each step", examples=[30.0],
     )  # fmt: skip
     gradient: Literal["exact", "labels-only"] = Field(
         default="exact",
-        description="exact, or labels-only: the initial output left out of the residual",
+        description="exact, or labels-only: the network's output left out of the residual",
         examples=["exact"],
     )
+    steps: Annotated[Count, Field(le=1000)] = Field(
+        default=1, description="steps on the first layer, the readout at its initial value",
+        examples=[1],
+    )  # fmt: skip
+    batch: Literal["fresh", "same"] = Field(
+        default="fresh", description="every step has step_samples of its own, or all have the same",
+        examples=["fresh"],
+    )  # fmt: skip
+    optimiser: Literal["gd", "sign", "adam", "muon", "kfac"] = Field(
+        default="gd", description="how a gradient moves the first layer: docs/layers.md",
+        examples=["gd"],
+    )  # fmt: skip
+    damping: Annotated[Real, Field(gt=0, le=1e6)] | None = Field(
+        default=None, description=f"of kfac: δ added to the inputs' covariance, else {DAMPING}",
+        examples=[DAMPING],
+    )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _a_rate_for_each_step(self) -> Training:
+        check_steps("training.rate", self.rate, self.steps)
+        if self.damping is not None and self.optimiser != "kfac":
+            raise SpecError.of(
+                "training.damping", self.damping, f'belongs to optimiser = "kfac", not '
+                f'"{self.optimiser}"', "Remove it",
+            )  # fmt: skip
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without the keys of several steps where they say nothing: stored points keep their
+        names."""
+        record: dict[str, Any] = dump(self)
+        plain = {"steps": 1, "batch": "fresh", "optimiser": "gd"}
+        return {k: v for k, v in record.items() if k not in plain or v != plain[k]}
+
+
+def check_steps(key: str, value: float | tuple[float, ...] | None, steps: int) -> None:
+    """Refuse a list that has not one value for each step."""
+    if isinstance(value, tuple) and len(value) != steps:
+        raise SpecError.of(
+            key, list(value), f"must have one value for each of the {steps} steps",
+            f"Give {steps} values, one number for all steps, or training.steps = {len(value)}",
+        )  # fmt: skip
 
 
 class Scaling(Section):
@@ -91,9 +149,9 @@ class Scaling(Section):
         description="α: how β is shared, from the data alone (0) to the learning rate alone (1); "
         "η = n^{βα}, θ = n^{β(1−α)}",
     )  # fmt: skip
-    exponent: Real | None = Field(
-        default=None, ge=-5, le=2, description="isotropic convention: η = constant·m^exponent",
-        examples=[0.29],
+    exponent: Exponent | tuple[Exponent, ...] | None = Field(
+        default=None, description="isotropic convention: η = constant·m^exponent; a list has one "
+        "for each step", examples=[0.29],
     )  # fmt: skip
     constant: Real | None = Field(
         default=None, gt=0, le=1e9, description="isotropic convention: factor of η", examples=[1.0]
@@ -119,8 +177,10 @@ class Scaling(Section):
             )
         return self
 
-    def check(self, convention: str, rate: float | None, data: DataModel) -> None:
+    def check(self, convention: str, training: Training, data: DataModel) -> None:
         """Refuse what leaves η or θ open, or sets them twice."""
+        rate = training.rate
+        check_steps("scaling.exponent", self.exponent, training.steps)
         isotropic = convention == "isotropic"
         by_strength = self.strength is not None
         by_exponent = self.exponent is not None

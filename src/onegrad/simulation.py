@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,14 +13,18 @@ from onegrad.compute.threads import blas_threads, threads_for
 from onegrad.control_variates import Controls, ControlVariates
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
 from onegrad.memory import check_memory
-from onegrad.models import MODELS, SIMULATED
+from onegrad.models import MODELS, SIMULATED, VARIANTS
 from onegrad.models.base import Fitted, exact_risk
 from onegrad.network.trial import Draw, Reuse, Trial, draw_key
-from onegrad.problem import Problem
-from onegrad.randomness import Seed, Streams, root_seed
+from onegrad.presets import Spec
+from onegrad.problem import Problem, as_problem
+from onegrad.randomness import DATA_PURPOSES, Seed, Streams, root_seed
 from onegrad.results.rows import Estimate, Results, Row, Summary
 from onegrad.risk.sampled import sampled_risk
+from onegrad.shown import html_table, text_table
 from onegrad.specs.experiment import Compare, Point
+
+_COLUMNS = ("model", "test error", "train error", "train objective")
 
 
 def group_points(points: Sequence[Point]) -> list[list[Point]]:
@@ -28,7 +32,7 @@ def group_points(points: Sequence[Point]) -> list[list[Point]]:
     groups: dict[str, list[Point]] = {}
     for point in points:
         c = point.compare
-        key = f"{draw_key(point.problem)} {c.seed} {c.device} {c.dtype}"
+        key = f"{draw_key(point.problem)} {c.seed} {c.device} {c.dtype} {c.redraw}"
         groups.setdefault(key, []).append(point)
     return list(groups.values())
 
@@ -51,7 +55,7 @@ def run_group(
     controlled : whether rows get control variates
     """
     problem, compare = points[0].problem, points[0].compare
-    streams = Streams(compare.seed, seed)
+    streams = Streams(compare.seed, seed, DATA_PURPOSES if compare.redraw == "network" else ())
     backend = get_backend(compare.device, compare.dtype)
     rows: list[Row] = []
     layers = by_layer(points).values()
@@ -86,12 +90,14 @@ def reuse_of(
     return Reuse(layers > 1, shared, initial, ridges > 1, controlled)
 
 
-def by_layer(points: Sequence[Point]) -> dict[str, list[Point]]:
+def by_layer(points: Sequence[Point]) -> dict[Hashable, list[Point]]:
     """Points whose trained first layer is the same: they differ in the ridge alone."""
-    layers: dict[str, list[Point]] = {}
+    layers: dict[Hashable, list[Point]] = {}
     for point in points:
         p = point.problem
-        key = repr((p.network.activation, p.rate, p.training.gradient, point.degree))
+        t = p.training
+        how = (t.gradient, t.optimiser, t.batch, t.damping)
+        key = (p.network.activation, p.rates, how, point.degree)
         layers.setdefault(key, []).append(point)
     return layers
 
@@ -196,6 +202,23 @@ class Simulation:
 
     results: Results
 
+    def __repr__(self) -> str:
+        return f"Simulation, {self._seeds}\n{text_table(_COLUMNS, self._lines())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(f"Simulation, {self._seeds}", _COLUMNS, self._lines())
+
+    @property
+    def _seeds(self) -> str:
+        count = max(summary.seeds for summary in self.estimates.values())
+        return f"{count} repetition{'s' * (count != 1)}: mean ± standard error"
+
+    def _lines(self) -> list[list[str]]:
+        return [
+            [s.model, *(str(e) for e in (s.test_error, s.train_error, s.train_objective))]
+            for s in self.estimates.values()
+        ]
+
     @property
     def estimates(self) -> dict[str, Summary]:
         return {summary.model: summary for summary in self.results.summaries()}
@@ -216,13 +239,17 @@ class Simulation:
     def train_objective(self) -> Estimate:
         return self._first.train_objective
 
+    def plot(self, *quantities: str, ax: Any = None) -> Any:
+        """Errors of all models with error bars; quantities and axes as of `Results.plot`."""
+        return self.results.plot(*quantities, ax=ax)
+
     def difference(self, model: str) -> Estimate:
         """Test error of `model` minus the network's, relative to it, paired seed by seed."""
         return self.estimates[model].test_difference
 
 
 def simulate(
-    problem: Problem,
+    problem: Problem | Spec,
     models: str | Sequence[str] = ("network",),
     seeds: int = 20,
     rng: Seed = 0,
@@ -241,13 +268,13 @@ def simulate(
     """
     models = (models,) if isinstance(models, str) else tuple(models)
     for name in models:
-        if name not in SIMULATED:
+        if name not in MODELS or MODELS[name].fit is None:
             raise SpecError.of(
-                "models", name, f"must be from {', '.join(SIMULATED)}",
+                "models", name, f"must be from {', '.join((*SIMULATED, *VARIANTS))}",
                 did_you_mean(name, SIMULATED),
             )  # fmt: skip
     compare = Compare(models=models, seeds=seeds, seed=root_seed(rng), **options)
-    point = Point({}, problem, compare)
+    point = Point({}, as_problem(problem), compare)
     rows: list[Row] = []
     pool = Pool()
     for seed in range(seeds):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,10 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
 from onegrad.network.trial import Trial
-from onegrad.problem import Problem, degree_rule
+from onegrad.presets import Spec
+from onegrad.problem import Problem, as_problem, degree_rule
 from onegrad.randomness import Streams
+from onegrad.shown import html_table, plots, text_table
 from onegrad.theory.isotropic.bulk import Bulk, feature_bulk, weight_bulk
 from onegrad.theory.isotropic.closed_form import check_exponent
 from onegrad.theory.isotropic.measured import (
@@ -36,6 +39,7 @@ from onegrad.theory.isotropic.outliers import (
 )
 from onegrad.theory.isotropic.setting import IsotropicSetting
 
+_COLUMNS = ("matrix", "bulk edge", "spikes", "largest singular values", "spikes in the limit")
 _FULL = 3000  # up to this many rows or columns all singular values are computed, for histograms
 
 
@@ -62,6 +66,31 @@ class SpectrumReport:
     distances: tuple[float, ...]
     weight_values: tuple[Array, Array]  # before, after
     feature_values: tuple[Array, Array]
+
+    def __repr__(self) -> str:
+        return f"Spectrum after the step, degree ℓ = {self.degree}\n" + text_table(
+            _COLUMNS, self._lines()
+        )
+
+    def _repr_html_(self) -> str:
+        title = f"Spectrum after the step, degree ℓ = {self.degree}"
+        return html_table(title, _COLUMNS, self._lines())
+
+    def _lines(self) -> list[list[str]]:
+        spike = self.weight_spike
+        limits = [spike.singular_value] if spike.present else []
+        return [
+            _line("weights", self.weights, limits),
+            _line("features", self.features, self.feature_spikes.singular_values),
+        ]
+
+    def plot(self, which: str = "features", ax: Any = None) -> Any:
+        """Singular values of the draw, the limiting density, spikes found and predicted.
+
+        which : "features" (one panel) or "weights" (before and after the step, two)
+        Returns the matplotlib axes, one or an array of two.
+        """
+        return plots().plot_spectrum(self, which, ax)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -100,10 +129,21 @@ class LimitingSpectrum:
     feature_bulk: Bulk
     norm_outlier: float | None
 
+    def __repr__(self) -> str:
+        edges = (
+            f"{math.sqrt(self.weight_bulk.edge):.3f}",
+            f"{math.sqrt(self.feature_bulk.edge):.3f}",
+        )
+        spikes = ", ".join(f"{v:.3f}" for v in self.feature_spikes.singular_values) or "none"
+        return (
+            f"Limiting spectrum, degree ℓ = {self.degree}: bulk edges {edges[0]} (weights) and "
+            f"{edges[1]} (features), spikes of the features {spikes}"
+        )
 
-def limiting_spectrum(problem: Problem) -> LimitingSpectrum:
+
+def limiting_spectrum(problem: Problem | Spec) -> LimitingSpectrum:
     """The limiting laws alone; nothing is drawn. Some hundredths of a second."""
-    return _limit(_setting(problem))
+    return _limit(_setting(as_problem(problem)))
 
 
 def _limit(setting: IsotropicSetting) -> LimitingSpectrum:
@@ -118,12 +158,13 @@ def _limit(setting: IsotropicSetting) -> LimitingSpectrum:
     )
 
 
-def spectrum(problem: Problem, seed: int = 0) -> SpectrumReport:
+def spectrum(problem: Problem | Spec, seed: int = 0) -> SpectrumReport:
     """Draw W and F of one repetition and compare them with the limiting laws.
 
     Cost: the step and F (O(kmn)), all singular values up to 3000 rows or columns (O(km·min(k, m))),
     beyond that the leading ten by Lanczos iterations (O(km) each).
     """
+    problem = as_problem(problem)
     setting = _setting(problem)
     limit = _limit(setting)
     degree = limit.degree
@@ -161,7 +202,20 @@ def spectrum(problem: Problem, seed: int = 0) -> SpectrumReport:
     )  # fmt: skip
 
 
+def _line(name: str, found: MeasuredSpectrum, limits: Iterable[float]) -> list[str]:
+    values = found.singular_values[: max(found.spikes, 1)]
+    return [
+        name, f"{found.edge:.3f}", str(found.spikes), ", ".join(f"{v:.3f}" for v in values),
+        ", ".join(f"{v:.3f}" for v in limits) or "none",
+    ]  # fmt: skip
+
+
 def _setting(problem: Problem) -> IsotropicSetting:
+    if not problem.one_step:
+        raise AssumptionError(
+            "the limiting spectrum and its spikes are those of one step of gradient descent: use "
+            'training.steps = 1 and optimiser = "gd"'
+        )
     setting = IsotropicSetting.of(problem)
     if problem.rate <= 0:
         raise AssumptionError(

@@ -109,3 +109,33 @@ def test_bad_options_are_advice(digits, tmp_path, arguments, said):
     )
     message = done.output + str(done.exception or "")
     assert said in message
+
+
+def test_few_rows_a_category_and_labels_that_mean_nothing(tmp_path):
+    """A few neurons are silent at some rows: the theory must not take their logarithm. Names with
+    a dollar sign are names, not mathematics."""
+    rng = np.random.default_rng(0)
+    _ = rng.standard_normal((200, 2000)), rng.standard_normal(200)
+    kinds, labels = rng.choice(list("abc"), 150), rng.choice(["$p_", "q$ ^{$"], 150)
+    lines = ["a,b,c,$kind$,la$bel$"]
+    for row, kind, label in zip(rng.standard_normal((150, 3)), kinds, labels, strict=True):
+        lines.append(",".join([*map(repr, map(float, row)), str(kind), str(label)]))
+    path, out = tmp_path / "few.csv", tmp_path / "few.html"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    result = CliRunner().invoke(app, ["analyze", str(path), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "la$bel$" in out.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_many_more_columns_than_rows(seed):
+    import onegrad as og
+
+    rng = np.random.default_rng(seed)
+    x, y = rng.standard_normal((200, 2000)), rng.standard_normal(200)
+    problem = og.Problem(
+        data={"model": "arrays", "x": x, "y": y}, network={"width": 7},
+        training={"samples": 66, "rate": 1.0, "ridge": 1e-3},
+    )  # fmt: skip
+    found = og.predict(problem, accuracy=0.03)
+    assert np.isfinite(found.test_error) and 0.5 < found.test_error < 5

@@ -31,9 +31,9 @@ seeds = 3
 """
 
 
-def onegrad(*arguments, cwd=None):
+def onegrad(*arguments, cwd=None, env=None):
     command = [sys.executable, "-m", "onegrad", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=120)
 
 
 @pytest.fixture
@@ -82,8 +82,9 @@ def test_run_writes_figure_and_numbers(spec, tmp_path):
 
 
 def test_degree(spec):
-    done = onegrad("degree", spec)
-    assert done.returncode == 0
+    done = onegrad("degree", spec)  # a sweep: one table
+    assert done.returncode == 0 and "left out at most" in done.stdout
+    done = onegrad("degree", spec, "--set", "network.width_ratio=0.5")
     assert "Degree 3 is enough" in done.stdout
     assert "(0.6667, 0.75)" in done.stdout
     rows = json.loads(onegrad("degree", spec, "--json").stdout)["rows"]

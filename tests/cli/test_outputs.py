@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 
 from onegrad.cli.commands import app
+from onegrad.specs.catalogue import preset_names
 from tests.cli.test_cli import onegrad
 
 SPEC = """
@@ -91,10 +92,19 @@ def test_set_on_every_command(spec, command, capsys):
 
 def test_set_on_spectrum(tmp_path, capsys):
     sizes = ("data.dim=60", "network.width=70", "training.samples=80")
-    app(["spectrum", "weight-spectrum", "--json", "--out", str(tmp_path),
+    app(["spectrum", "moniri2024/weight-spectrum", "--json", "--out", str(tmp_path),
          *(word for size in sizes for word in ("--set", size))], standalone_mode=False)  # fmt: skip
     assert json.loads(capsys.readouterr().out)["rows"]
     assert len((tmp_path / "figure.csv").read_text().splitlines()) > 60
+
+
+def test_a_spectrum_stores_rows_that_can_be_exported(tmp_path):
+    done = onegrad("run", "moniri2024/weight-spectrum", "--quick", "--out", tmp_path)
+    assert done.returncode == 0 and "Weights: bulk edge" in done.stdout, done.stderr
+    done = onegrad("export", tmp_path)
+    assert "1 rows" in done.stdout
+    (row,) = pd.read_csv(tmp_path / "rows.csv").to_dict("records")
+    assert row["model"] == "network" and row["test_error"] > 0
 
 
 def test_a_bad_change_is_advice(spec):
@@ -113,15 +123,13 @@ def test_quick_has_its_own_folder(spec, tmp_path):
 def test_list_has_one_line_for_every_preset_under_its_source():
     lines = onegrad("list").stdout.splitlines()
     heads = [line for line in lines if not line.startswith(" ")]
-    assert [head.partition(" ")[0] for head in heads][-1] == "Ours"
-    assert len(heads) == 4
+    assert [head.partition(" ")[0] for head in heads] == [
+        "Start",
+        "Demir",
+        "Moniri,",
+        "Cui",
+        "Ours",
+    ]
     names = [line.split()[0] for line in lines if line.startswith(" ")]
-    wanted = {
-        "width", "weighting", "strength", "training-error", "mixture-ratio", "alignment", "rank",
-        "error-map", "linear-gap-map", "strength-spread", "strength-rate", "three-components",
-        "finite-size", "weight-spectrum", "feature-spectrum", "staircase", "setting-1",
-        "setting-2", "double-descent", "beyond-linear", "quickstart",
-    }  # fmt: skip
-    assert wanted <= set(names) and len(names) == len(set(names))
-    ours = lines[lines.index("Ours") :]
-    assert any(line.startswith("  finite-size") for line in ours)
+    assert names == preset_names() and names[0] == "quickstart"
+    assert all(line.endswith(" min") for line in lines if line.startswith(" "))

@@ -7,7 +7,8 @@ from onegrad.cli.tables import results_table, verdict_table
 from onegrad.figures.draw import save_figure_of
 from onegrad.runs.engines import Local
 from onegrad.runs.run import run_experiment
-from onegrad.specs.experiment import Experiment, preset_names, preset_path
+from onegrad.specs.catalogue import preset_names, preset_path
+from onegrad.specs.experiment import Experiment
 from tests.images import needs_fashion_mnist
 
 
@@ -27,7 +28,8 @@ def test_preset_runs_quickly(name, changes, tmp_path, capsys):
     else:
         results = run_experiment(experiment, tmp_path, Local(1))
         failed = {(row.model, row.error) for row in results.rows if row.status != "ok"}
-        assert not failed
+        # at a twentieth of its size one point of Cui et al. has no limit, and says so
+        assert not {one for one in failed if "close to interpolation" not in one[1]}
         assert len(results.summaries()) == len(experiment.points) * len(experiment.compare.models)
         assert results_table(experiment, results).row_count == len(experiment.points)
         assert verdict_table(results) is not None

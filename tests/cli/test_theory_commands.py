@@ -7,7 +7,8 @@ import pytest
 from onegrad.declared import override, read_toml
 from onegrad.prediction import predict
 from onegrad.simulation import group_points, run_group
-from onegrad.specs.experiment import Experiment, preset_names, preset_path
+from onegrad.specs.catalogue import preset_names, preset_path
+from onegrad.specs.experiment import Experiment
 from onegrad.spectra import spectrum
 from tests.cli.test_cli import SPEC, onegrad
 from tests.images import needs_fashion_mnist
@@ -86,8 +87,6 @@ def test_predict_by_projection_adds_up(mixture):
     for name in ("test_error", "train_error"):
         total = sum(w * e for w, e in zip(nodes["weight"], nodes[name], strict=True))
         assert total == pytest.approx(row[name], rel=1e-6)
-    corrected = json.loads(onegrad("predict", mixture, "--json", "--finite-size").stdout)["rows"][0]
-    assert corrected["test_error"] > row["test_error"]
 
 
 def test_learned_function_of_the_prediction(mixture):
@@ -130,7 +129,8 @@ def test_spectrum_refuses_mixtures_with_advice(mixture, tmp_path):
 def presets():
     """Every preset; those on images only where the images are."""
     for name in preset_names():
-        marks = [needs_fashion_mnist] if name.startswith("fashion") else []
+        images = read_toml(preset_path(name))["data"]["model"] == "fashion-mnist"
+        marks = [needs_fashion_mnist] if images else []
         yield pytest.param(name, marks=marks)
 
 
@@ -155,3 +155,14 @@ def test_every_preset_runs_at_a_small_size(name):
     for method in experiment.compare.theories:
         if method == "theory":
             assert predict(group[0].problem).test_error > 0
+
+
+def test_predict_with_and_without_the_correction(mixture):
+    def error(*arguments):
+        result = onegrad("predict", mixture, "--json", *arguments)
+        return json.loads(result.stdout)["rows"][0]["test_error"]
+
+    corrected, limit = error(), error("--no-finite-size")
+    assert limit < corrected < 1.05 * limit
+    assert error("--set", "compare.finite_size=false") == limit
+    assert error("--set", "compare.finite_size=false", "--finite-size") == corrected

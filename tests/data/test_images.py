@@ -18,7 +18,7 @@ from onegrad.errors import SpecError
 from onegrad.network.trial import Draw
 from onegrad.problem import Problem
 from onegrad.randomness import Streams
-from onegrad.specs.experiment import Experiment, Point, preset_groups
+from onegrad.specs.experiment import Experiment, Point
 from tests.images import needs_fashion_mnist
 from tests.keys import key_of
 
@@ -318,10 +318,3 @@ def test_fashion_mnist_as_a_problem():
     # centred classes: nothing to gain for a linear model, but for a wide network
     assert out.estimates["linear"].test_error.mean == pytest.approx(1.0, abs=0.02)
     assert out.test_error.mean < 0.9
-
-
-def test_presets_have_a_group_of_their_own():
-    names = [name for name, _ in preset_groups()["Fashion-MNIST (Demir & Dogan 2025)"]]
-    assert names == [
-        "fashion-0-1", "fashion-5-9", "fashion-means-0-1", "fashion-means-5-9", "fashion-rate",
-    ]  # fmt: skip

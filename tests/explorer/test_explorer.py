@@ -23,7 +23,8 @@ from onegrad.explorer.worker_pool import PageTask, WorkerPool
 from onegrad.prediction import predict
 from onegrad.problem import Problem
 from onegrad.runs.run import run_experiment
-from onegrad.specs.experiment import Experiment, preset_names
+from onegrad.specs.catalogue import preset_names
+from onegrad.specs.experiment import Experiment
 from tests import event_loop
 
 MIXTURE = controls.TASKS["regression"]["tables"]
@@ -82,7 +83,9 @@ def test_tasks_are_valid_specs(task):
 
 def test_presets_on_drawn_data_are_all_offered():
     offered = {p["name"] for group in controls.presets() for p in group["presets"]}
-    assert {"width", "staircase", "quickstart"} <= offered <= set(preset_names())
+    assert (
+        {"demir2025/fig1a", "moniri2024/staircase", "quickstart"} <= offered <= set(preset_names())
+    )
     assert not any(name.startswith("fashion") for name in offered)
 
 

@@ -9,6 +9,7 @@ import pytest
 from onegrad.cli.tables import results_table, verdict_table
 from onegrad.figures.caption import caption
 from onegrad.figures.curves import draw_curves
+from onegrad.figures.deviations import draw_deviations, fitted_power
 from onegrad.figures.draw import save_figure_of
 from onegrad.figures.maps import draw_difference_map, draw_map
 from onegrad.results.rows import Results, Row, relative_difference
@@ -209,3 +210,45 @@ def test_a_difference_of_two_theories_has_no_noise():
     a, b = ([Row({}, name, 0, v, v)] for name, v in (("theory", 1.2), ("theory-limit", 1.0)))
     mean, error = relative_difference(a, b, "test_error")
     assert mean == pytest.approx(0.2) and error == 0
+
+
+def deviating(power):
+    """Networks with an error of one, a model that is 10·n^power above it, noise of 1e-3."""
+    tables = {
+        **SPEC, "compare": {"models": ["network", "theory"], "seeds": 2},
+        "sweep": {"data.dim": [50, 100, 200]}, "figure": {"kind": "deviations"},
+    }  # fmt: skip
+    rows = []
+    for i, n in enumerate(tables["sweep"]["data.dim"]):
+        point, high = {"data.dim": n}, 1 + 10.0 * n**power
+        for seed, noise in enumerate((-1e-3, 1e-3)):
+            rows.append(Row(point, "network", seed, 1 + noise, 1.0, number=i))
+        rows.append(Row(point, "theory", 0, high, 1.0, number=i))
+    return Experiment.from_tables(tables), Results("made", tuple(rows))
+
+
+@pytest.mark.parametrize("power", [-1.0, -2.0])
+def test_deviations_have_a_fitted_power(power, tmp_path):
+    experiment, results = deviating(power)
+    paths = save_figure_of(experiment, results, tmp_path)
+    assert [path.name for path in paths] == ["figure.png", "figure.pdf", "figure.csv"]
+    with paths[2].open(encoding="utf-8") as handle:
+        lines = [line for line in csv.DictReader(handle) if line["quantity"] == "test_error"]
+    if power == -1.0:
+        assert float(lines[0]["slope"]) == pytest.approx(power, abs=0.02)
+    assert [float(line["data.dim"]) for line in lines] == [50, 100, 200]
+    assert float(lines[1]["deviation"]) == pytest.approx(10.0 * 100.0**power, rel=1e-6)
+    texts = [
+        text.get_text()
+        for text in draw_deviations(experiment, results, "data.dim")
+        .axes[0]
+        .get_legend()
+        .get_texts()
+    ]
+    assert ("slope" in texts[0]) == (power == -1.0)  # what drowns in noise has no power
+
+
+def test_no_power_of_two_points():
+    from onegrad.results.estimates import Estimate
+
+    assert math.isnan(fitted_power([(1.0, Estimate(1.0, 0.1)), (2.0, Estimate(0.5, 0.1))]).mean)

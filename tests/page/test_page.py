@@ -70,7 +70,12 @@ def test_copy_as_spec_runs(visit, tmp_path):
 
 def test_the_spec_of_every_view_is_valid(visit):
     page = visit.open()
-    for preset in ("finite-size", "staircase", "error-map", "mixture-ratio"):
+    for preset in (
+        "ours/finite-size",
+        "moniri2024/staircase",
+        "demir2025/fig4a",
+        "demir2025/fig2b",
+    ):
         page.click(f"#presets [data-name='{preset}']")
         for view in ("curve", "map", "features"):
             page.click(f"#tab-{view}")
@@ -168,7 +173,7 @@ def test_what_is_refused_is_said(visit):
 def test_every_preset_opens_with_one_click(visit):
     page = visit.open()
     names = page.eval_on_selector_all("#presets [data-name]", "all => all.map(b => b.dataset.name)")
-    assert {"width", "weighting", "staircase", "double-descent", "quickstart"} <= set(names)
+    assert {"demir2025/fig1a", "moniri2024/staircase", "cui2024/theory", "quickstart"} <= set(names)
     for name in names:
         page.click(f"#presets [data-name='{name}']")
         page.wait_for_function(

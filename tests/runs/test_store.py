@@ -9,7 +9,7 @@ import pytest
 
 from onegrad.models import MODELS
 from onegrad.results.rows import Row
-from onegrad.runs import store as storing
+from onegrad.runs import database
 from onegrad.runs.engines import work
 from onegrad.runs.run import run_experiment
 from onegrad.runs.store import Store, StoreError
@@ -177,7 +177,7 @@ def test_a_journal_of_its_own_where_memory_cannot_be_shared(tmp_path, monkeypatc
     def without_shared_memory(path, **options):
         return connect(f"file:{path}?vfs=unix-dotfile", uri=True, **options)
 
-    monkeypatch.setattr(storing.sqlite3, "connect", without_shared_memory)
+    monkeypatch.setattr(database.sqlite3, "connect", without_shared_memory)
     first = run_experiment(experiment(seeds=2), tmp_path / "delete")
     assert len(first.rows) == 6 * 2 * 2
     assert numbers(run_experiment(experiment(), tmp_path / "delete")) == expected

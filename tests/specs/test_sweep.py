@@ -3,7 +3,8 @@
 import pytest
 
 from onegrad.errors import SpecError
-from onegrad.specs.experiment import Experiment, preset_names
+from onegrad.specs.catalogue import preset_names
+from onegrad.specs.experiment import Experiment
 from onegrad.specs.overrides import parse_change
 
 SPEC = {

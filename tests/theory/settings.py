@@ -123,7 +123,7 @@ def simulated_and_predicted(
             e = e - geometry.basis @ (geometry.basis.T @ e)
             basis = np.concatenate([geometry.basis, (e / np.linalg.norm(e))[:, None]], axis=1)
             neurons = drawn_types(result.first_layer, basis)
-        solution = predict_mixture(Task(problem, geometry, neurons))
+        solution = predict_mixture(Task(problem, geometry, neurons), Theory(finite_size=False))
         power = label_power(problem, geometry)
         ratio_estimate = 1.0 if problem.links is None else power / result.train_power
         measured.append([result.train_error * ratio_estimate, result.test_error, result.wrong_sign])

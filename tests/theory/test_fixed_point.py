@@ -56,18 +56,13 @@ def test_low_rank_form_equals_dense_equations(activation: str) -> None:
     assert result.train_objective == pytest.approx(objective, rel=1e-8)
 
 
-@pytest.mark.parametrize("finite_size", [False, True])
 @pytest.mark.parametrize("tilt", [False, True])
-def test_train_error_is_the_ridge_derivative_of_the_objective(
-    tilt: bool, finite_size: bool
-) -> None:
+def test_train_error_is_the_ridge_derivative_of_the_objective(tilt: bool) -> None:
     """L = train + λ‖a‖² at its minimum, so train = L − λ dL/dλ."""
     features = some_features(tilt)
 
     def solved(ridge: float) -> NodeErrors:
-        return errors_of(
-            solve_fixed_point(features, 180, ridge, tolerance=1e-13, finite_size=finite_size)
-        )
+        return errors_of(solve_fixed_point(features, 180, ridge, tolerance=1e-13))
 
     def objective(ridge: float) -> float:
         return solved(ridge).train_objective

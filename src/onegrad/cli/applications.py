@@ -1,4 +1,4 @@
-"""Commands that take no spec: a report on data, the bench, the page."""
+"""Commands that take no spec: a report on data, the bench, the page, all published figures."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from onegrad.cli.arguments import Json
-from onegrad.cli.output import print_json, print_table
+from onegrad.cli.arguments import Engine, Json, Scheduler, Workers
+from onegrad.cli.layout import print_table
+from onegrad.cli.output import print_json
 
 
 def analyze(
@@ -73,3 +74,49 @@ def explore(
     from onegrad.explorer.server import explore as serve
 
     serve(folder, port, browser=not no_browser)
+
+
+def reproduce(
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(help="sources or figures, demir2025 or demir2025/fig1a; all unless named"),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="some of the points, five seeds, sizes as published")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="folder for rows, figures and page")] = None,
+    engine: Engine = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+) -> None:
+    """Every published figure with the published points, as one page; goes on where it stopped."""
+    from dataclasses import replace
+
+    from onegrad.cli.tables import reproduction_table
+    from onegrad.figures.draw import save_figure_of
+    from onegrad.figures.histograms import save_spectra
+    from onegrad.report.reproduction import write_reproduction
+    from onegrad.runs.engines import engine_of
+    from onegrad.runs.progress import progress_line
+    from onegrad.runs.reproduce import chosen_figures, planned
+    from onegrad.runs.run import run_experiment
+    from onegrad.spectra import spectrum
+
+    folder = out or Path("results") / f"reproduction{'-quick' * quick}"
+    where = engine_of(engine, workers, scheduler)
+    done = []
+    plan = planned(chosen_figures(figures or ()), folder, quick)
+    for number, one in enumerate(plan, start=1):
+        print(f"{number} of {len(plan)}: {one.name}, {one.experiment.name}", file=sys.stderr)
+        if one.experiment.figure.draws_spectra:
+            reports = [spectrum(p.problem, p.compare.seed) for p in one.experiment.points]
+            save_spectra(one.experiment, reports, folder / one.name)
+        else:
+            with progress_line(one.experiment) as progress:
+                results = run_experiment(one.experiment, one.store, where, progress)
+            save_figure_of(one.experiment, results, folder / one.name)
+            one = replace(one, results=results)
+        done.append(one)
+    written = write_reproduction(done, folder, quick)
+    print_table(reproduction_table(done))
+    print("Page: " + ", ".join(str(path) for path in written))

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
-Spec = Annotated[str, typer.Argument(help="a TOML spec file, or the name of a preset")]
+
+def complete_preset(incomplete: str) -> list[str]:
+    """Names of presets, for the shell's completion."""
+    from onegrad.presets import preset_names
+
+    return [name for name in preset_names() if name.startswith(incomplete)]
+
+
+Spec = Annotated[
+    str,
+    typer.Argument(
+        help="a TOML spec file, or the name of a preset", autocompletion=complete_preset
+    ),
+]
+Preset = Annotated[str, typer.Argument(help="name of a preset", autocompletion=complete_preset)]
+Quick = Annotated[bool, typer.Option("--quick", help="sizes, points and seeds cut down: seconds")]
 Engine = Annotated[
     str | None, typer.Option(help="local or dask; no number depends on it", show_default="local")
 ]
@@ -22,6 +39,9 @@ Set = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="change a key of the spec; repeatable"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object instead of a table")]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="start without a question, however long it takes")
+]
 Method = Annotated[
     str,
     typer.Option(
@@ -37,6 +57,33 @@ Overlaps = Annotated[
     str, typer.Option(help="auto, typical (at this n) or drawn (of the spec's seed)")
 ]
 FiniteSize = Annotated[
-    bool,
-    typer.Option("--finite-size", help="count the mean's degrees of freedom (docs/theory.md)"),
+    bool | None,
+    typer.Option(
+        "--finite-size/--no-finite-size",
+        help="theory with its 1/n correction, or the limit of large sizes",
+        show_default="compare.finite_size",
+    ),
 ]
+
+_LONG = 2 * 3600.0  # seconds above which a terminal is asked
+
+
+def agreement(yes: bool) -> Callable[[Any], None]:
+    """Says what a long run costs before it starts; asks in a terminal, unless --yes was given."""
+
+    def agree(cost: Any) -> None:
+        if not cost.worth_saying:
+            return
+        print(f"onegrad: {cost}.", file=sys.stderr)
+        asked = sys.stdin.isatty() and sys.stderr.isatty() and not yes
+        if asked and (cost.seconds > _LONG or not cost.fits):
+            typer.confirm("Start?", abort=True, err=True)
+
+    return agree
+
+
+def with_finite_size(changes: list[str] | None, finite_size: bool | None) -> list[str]:
+    """The changes of a spec, with that of --finite-size or --no-finite-size."""
+    if finite_size is None:
+        return changes or []
+    return [*(changes or []), f"compare.finite_size={str(finite_size).lower()}"]

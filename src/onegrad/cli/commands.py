@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from onegrad.cli.applications import analyze, bench, explore
+from onegrad.cli.applications import analyze, bench, explore, reproduce
 from onegrad.cli.arguments import (
     Accuracy,
     Engine,
@@ -16,25 +18,30 @@ from onegrad.cli.arguments import (
     Json,
     Method,
     Overlaps,
+    Preset,
+    Quick,
     Scheduler,
     Set,
     Spec,
     Workers,
+    Yes,
+    agreement,
+    with_finite_size,
 )
+from onegrad.cli.layout import print_table
 from onegrad.cli.output import (
     exit_if_all_failed,
     print_failed_rows,
     print_failures,
     print_json,
-    print_table,
     print_verdict,
     report_spectra,
     show_results,
 )
+from onegrad.cli.stopping import listen, stoppable
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="What one gradient step teaches a two-layer network: simulation and theory.",
@@ -45,42 +52,37 @@ app = typer.Typer(
 def run(
     spec: Spec,
     changes: Set = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="sizes, points and seeds cut down: seconds")
-    ] = False,
+    quick: Quick = False,
     out: Annotated[Path | None, typer.Option(help="folder for results and figure")] = None,
+    finite_size: FiniteSize = None,
     engine: Engine = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """The main job: compute, store, print a table, draw a figure."""
-    from onegrad.cli.progress import progress_line
     from onegrad.figures.draw import save_figure_of
     from onegrad.runs.engines import engine_of
+    from onegrad.runs.progress import progress_line
     from onegrad.runs.run import default_folder, run_experiment
     from onegrad.specs.experiment import Experiment
 
-    experiment = Experiment.read(spec, changes or (), quick)
+    experiment = Experiment.read(spec, with_finite_size(changes, finite_size), quick)
     folder = out or default_folder(spec, experiment.name, quick)
-    if experiment.figure.draws_spectra:
-        report_spectra(experiment, folder, as_json)
-        return
-    try:
+    kept = f"{folder} keeps every row; run the same command again to go on."
+    with stoppable(kept):
         with progress_line(experiment) as progress:
             where = engine_of(engine, workers, scheduler)
-            results = run_experiment(experiment, folder, where, progress)
-    except KeyboardInterrupt:
-        print(
-            f"onegrad: interrupted. {folder} keeps every row; run the same command again to go on.",
-            file=sys.stderr,
-        )
-        raise typer.Exit(130) from None
-    written = save_figure_of(experiment, results, folder)
+            results = run_experiment(experiment, folder, where, progress, agreement(yes))
+        if experiment.figure.draws_spectra:
+            report_spectra(experiment, folder, as_json)
+            return
+        written = save_figure_of(experiment, results, folder)
     print_failed_rows(results, folder)
     show_results(experiment, results, as_json)
     if not as_json:
-        print_verdict(results)
+        print_verdict(experiment, results)
         print("\nFigure: " + ", ".join(str(path) for path in written))
 
 
@@ -88,21 +90,23 @@ def run(
 def simulate(
     spec: Spec,
     changes: Set = None,
+    quick: Quick = False,
     engine: Engine = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Monte Carlo alone: mean and standard error of every model, differences paired by seed."""
-    from onegrad.cli.progress import progress_line
     from onegrad.runs.engines import engine_of
+    from onegrad.runs.progress import progress_line
     from onegrad.runs.run import simulate_experiment
     from onegrad.specs.experiment import Experiment
 
-    experiment = Experiment.read(spec, changes or ())
-    with progress_line(experiment) as progress:
+    experiment = Experiment.read(spec, changes or (), quick)
+    with stoppable("Nothing is kept: `onegrad run` stores."), progress_line(experiment) as progress:
         where = engine_of(engine, workers, scheduler)
-        results = simulate_experiment(experiment, where, progress)
+        results = simulate_experiment(experiment, where, progress, agreement(yes))
     show_results(experiment, results, as_json)
 
 
@@ -110,24 +114,26 @@ def simulate(
 def predict(
     spec: Spec,
     changes: Set = None,
+    quick: Quick = False,
     method: Method = "auto",
     accuracy: Accuracy = None,
     overlaps: Overlaps = "auto",
-    finite_size: FiniteSize = False,
+    finite_size: FiniteSize = None,
     by_projection: Annotated[
         bool, typer.Option("--by-projection", help="with --json: errors given the projections κ")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Theory alone: errors in the limit, no sampling."""
+    """Theory alone: no sampling."""
     from onegrad.cli.tables import prediction_table
     from onegrad.prediction import predict_experiment
     from onegrad.specs.experiment import Experiment
     from onegrad.theory.options import Theory
 
-    experiment = Experiment.read(spec, changes or ())
-    accuracy = experiment.compare.accuracy if accuracy is None else accuracy
-    theory = Theory(method, accuracy, overlaps, finite_size)
+    experiment = Experiment.read(spec, with_finite_size(changes, finite_size), quick)
+    compare = experiment.compare
+    accuracy = compare.accuracy if accuracy is None else accuracy
+    theory = Theory(method, accuracy, overlaps, compare.finite_size)
     results, predictions = predict_experiment(experiment, theory)
     if as_json:
         report = results.as_json()
@@ -135,34 +141,36 @@ def predict(
             record |= prediction.as_json(by_projection)
         print_json(report)
     else:
-        print_table(prediction_table(experiment, predictions))
+        print_table(prediction_table(experiment, predictions), len(experiment.sweep))
         print_failures(results)
     exit_if_all_failed(results)
 
 
 @app.command()
-def degree(spec: Spec, changes: Set = None, as_json: Json = False) -> None:
-    """Which polynomial degree is enough, and why."""
-    from onegrad.cli.tables import degree_text
+def degree(spec: Spec, changes: Set = None, quick: Quick = False, as_json: Json = False) -> None:
+    """Which polynomial degree is enough, and why; a sweep as one table."""
+    from onegrad.cli.tables import degree_table, degree_text
     from onegrad.degrees import degree as degree_of
     from onegrad.specs.experiment import Experiment
 
-    experiment = Experiment.read(spec, changes or ())
+    experiment = Experiment.read(spec, changes or (), quick)
     reports = [
         (point, degree_of(point.problem, experiment.compare.seed)) for point in experiment.points
     ]
     if as_json:
         rows = [{"point": point.settings, **report.as_json()} for point, report in reports]
         print_json({"name": experiment.name, "rows": rows})
-        return
-    for point, report in reports:
-        print(degree_text(point, report))
+    elif len(reports) == 1:
+        print(degree_text(*reports[0]))
+    else:
+        print_table(degree_table(experiment, reports), len(experiment.sweep))
 
 
 @app.command()
 def spectrum(
     spec: Spec,
     changes: Set = None,
+    quick: Quick = False,
     out: Annotated[Path | None, typer.Option(help="folder for the figure")] = None,
     as_json: Json = False,
 ) -> None:
@@ -170,8 +178,8 @@ def spectrum(
     from onegrad.runs.run import default_folder
     from onegrad.specs.experiment import Experiment
 
-    experiment = Experiment.read(spec, changes or ())
-    report_spectra(experiment, out or default_folder(spec, experiment.name), as_json)
+    experiment = Experiment.read(spec, changes or (), quick)
+    report_spectra(experiment, out or default_folder(spec, experiment.name, quick), as_json)
 
 
 @app.command()
@@ -195,30 +203,27 @@ def export(
 
 @app.command("list")
 def list_presets() -> None:
-    """The built-in experiments."""
-    from onegrad.specs.experiment import preset_groups
+    """The built-in experiments: name, title, about how many minutes on two cores."""
+    from onegrad.specs.catalogue import preset_groups
 
     for source, presets in preset_groups().items():
         print(source)
-        for name, title in presets:
-            print(f"  {name:18} {title}")
+        for one in presets:
+            minutes = f"{one.minutes:.0f}" if one.minutes >= 1 else "< 1"
+            print(f"  {one.name:26} {one.title:66} {minutes:>3} min")
 
 
 @app.command("show")
-def show_preset(preset: Annotated[str, typer.Argument(help="name of a preset")]) -> None:
+def show_preset(preset: Preset) -> None:
     """A preset as TOML, which runs as it is."""
-    from onegrad.errors import SpecError, did_you_mean
-    from onegrad.specs.experiment import preset_names, preset_path
+    from onegrad.specs.catalogue import preset_names, preset_path, unknown
 
     if preset not in preset_names():
-        known = preset_names()
-        raise SpecError.of(
-            "preset", preset, f"must be one of {', '.join(known)}", did_you_mean(preset, known)
-        )
+        raise unknown(preset)
     print(preset_path(preset).read_text(encoding="utf-8"), end="")
 
 
-for command in (analyze, bench, explore):
+for command in (analyze, bench, explore, reproduce):
     app.command()(command)
 
 
@@ -256,8 +261,10 @@ def main() -> None:
     """Entry point: errors of ours are advice on one page, not a traceback."""
     from onegrad.errors import OnegradError
 
+    listen()
+    warnings.showwarning = functools.partial(_one_line, warnings.showwarning)
     try:
-        app()
+        app(prog_name="onegrad")
     except OnegradError as error:
         print(f"onegrad: {error}", file=sys.stderr)
         sys.exit(2)
@@ -266,6 +273,14 @@ def main() -> None:
             sys.exit(0)
         print(f"onegrad: {error.strerror or error}: {error.filename or ''}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         print("onegrad: interrupted", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(128 + getattr(stop, "number", 2))
+
+
+def _one_line(usual: Any, message: Any, category: Any, *where: Any, **more: Any) -> None:
+    """A warning of ours for somebody at a terminal: what it says, not from which line it comes."""
+    if category.__module__.startswith("onegrad."):
+        print(f"onegrad: {message}", file=sys.stderr)
+    else:
+        usual(message, category, *where, **more)

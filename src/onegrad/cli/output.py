@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from rich.table import Table
+from onegrad.cli.layout import print_table
 
+if TYPE_CHECKING:
     from onegrad.results.rows import Results
     from onegrad.specs.experiment import Experiment
 
@@ -41,7 +41,7 @@ def show_results(experiment: Experiment, results: Results, as_json: bool) -> Non
     if as_json:
         print_json(results.as_json())
     else:
-        print_table(results_table(experiment, results))
+        print_table(results_table(experiment, results), len(experiment.sweep))
         print_failures(results)
     exit_if_all_failed(results)
 
@@ -50,21 +50,12 @@ def print_json(report: dict[str, Any]) -> None:
     print(json.dumps(report, ensure_ascii=False))
 
 
-def print_verdict(results: Results) -> None:
-    from onegrad.cli.tables import verdict_table
+def print_verdict(experiment: Experiment, results: Results) -> None:
+    from onegrad.cli.tables import published_table, verdict_table
 
-    table = verdict_table(results)
-    if table is not None:
-        print_table(table)
-
-
-def print_table(table: Table) -> None:
-    from rich.console import Console
-
-    console = Console()
-    if not console.is_terminal:  # a pipe or a file has no width to fit into
-        console = Console(width=160)
-    console.print(table)
+    for table in (verdict_table(results), published_table(experiment, results)):
+        if table is not None:
+            print_table(table, 2 if table.title and "Verdict" in str(table.title) else 1)
 
 
 def exit_if_all_failed(results: Results) -> None:

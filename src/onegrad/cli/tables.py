@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from onegrad.cli.layout import new_table
+from onegrad.results.reproduced import agreements
 from onegrad.results.verdict import Deviation, verdicts
 
 if TYPE_CHECKING:
@@ -14,27 +16,30 @@ if TYPE_CHECKING:
     from onegrad.degrees import DegreeReport
     from onegrad.predicted import Prediction
     from onegrad.results.rows import Estimate, Results, Summary
+    from onegrad.runs.reproduce import Reproduction
     from onegrad.specs.experiment import Experiment, Point
     from onegrad.spectra import SpectrumReport
 
 
+FEWEST_SEEDS = 8  # whose standard error can be counted in, as `seeds = "auto"` has at least
+
+
 def results_table(experiment: Experiment, results: Results) -> Table:
     """One line per point: the network's errors, and how far the other models are from it."""
-    from rich.table import Table
-
     points: dict[str, dict[str, Summary]] = {}
     for s in results.summaries():
         points.setdefault(repr(s.point), {})[s.model] = s
     models = list(dict.fromkeys(m for at in points.values() for m in at))
     reference = "network" if "network" in models else models[0]
     others = [m for m in models if m != reference]
-    table = Table(title=experiment.name, title_justify="left")
+    table = new_table(experiment.name)
     for key in experiment.sweep:
         table.add_column(key.rpartition(".")[2])
-    table.add_column(f"{reference}: test error", justify="right")
-    table.add_column("train error", justify="right")
+    table.add_column(f"{reference}\ntest error", justify="right")
+    table.add_column("\ntrain error", justify="right")
     for model in others:
-        table.add_column(f"{model}: test", justify="right")
+        word = model.replace("-", "-\n", 1) if len(model) > 14 else f"{model}\ntest"
+        table.add_column(word, justify="right")
     for at in points.values():
         first = next(iter(at.values()))
         cells = [format_value(first.point[key]) for key in experiment.sweep]
@@ -64,33 +69,77 @@ def results_table(experiment: Experiment, results: Results) -> Table:
 
 
 def verdict_table(results: Results) -> Table | None:
-    """Where each model is furthest from the network; None if there is nothing to compare."""
-    from rich.table import Table
+    """Where each model is furthest from the network; None if there is nothing to compare.
 
+    Standard errors of fewer than eight seeds are too rough to count differences in them: then the
+    percentages stand alone.
+    """
     rows = verdicts(results)
     if not rows:
         return None
-    table = Table(title="Verdict: how far from the network at worst", title_justify="left")
-    headers = ("model", "error", "largest", "in s.e.", "where", "surest", "in s.e.", "where")
+    fewest = min((s.seeds for s in results.summaries() if s.model == "network"), default=0)
+    counted = fewest >= FEWEST_SEEDS
+    table = new_table("Verdict: how far from the network at worst")
+    headers = ["model", "error", "largest", *(["in s.e."] * counted), "where"]
+    headers += ["surest", "in s.e.", "where"] * counted
     for header in headers:
         number = header in ("largest", "surest", "in s.e.")
         table.add_column(header, justify="right" if number else "left")
     for v in rows:
-        cells = [v.model, v.quantity.partition("_")[0], *_deviation(v.largest)]
+        cells = [v.model, v.quantity.partition("_")[0], *_deviation(v.largest, counted)]
         same = v.surest is None or v.surest.point == v.largest.point
-        table.add_row(*cells, *(("", "", "the same") if same else _deviation(v.surest)))
-    table.caption = (
-        "largest: in percent of the network's error; surest: in standard errors of the difference, "
-        "paired seed by seed (of the network alone for theories)"
+        if counted:
+            cells += ("", "", "the same") if same else _deviation(v.surest, counted)
+        table.add_row(*cells)
+    table.caption = "largest: in percent of the network's error, paired seed by seed. "
+    table.caption += (
+        "surest: in standard errors of the difference (of the network alone for theories)"
+        if counted
+        else f"{fewest} seed{'s' * (fewest != 1)}: too few to count differences in standard errors"
     )
     return table
 
 
-def _deviation(deviation: Deviation | None) -> tuple[str, str, str]:
+def published_table(experiment: Experiment, results: Results) -> Table | None:
+    """How far network, models and theory are from the published points; None if there are none."""
+    rows = agreements(experiment, results)
+    if not rows:
+        return None
+    table = new_table(f"Published: {experiment.figure.published}")
+    for header in ("", "points", "mean", "mean size", "r.m.s.", "largest", "far", "verdict"):
+        table.add_column(header, justify="left" if header in ("", "verdict") else "right")
+    for a in rows:
+        verdict = "agrees" if a.agrees else "differs"
+        table.add_row(
+            a.what, str(len(a.comparisons)), f"{100 * a.mean:+.1f} %", f"{100 * a.mean_size:.1f} %",
+            f"{a.root_mean_square:.1f}", f"{a.worst.spreads:.1f}", str(a.off), verdict,
+        )  # fmt: skip
+    table.caption = (
+        "mean: ours less published, in percent of it; then in spreads between data sets (of gaps: "
+        "in standard errors); agrees: at most 5 % of the points beyond 3 spreads, none beyond 5 "
+        "(more where few seeds tell what a spread is)"
+    )
+    return table
+
+
+def reproduction_table(done: Sequence[Reproduction]) -> Table:
+    """One line per figure and model that has published points."""
+    from onegrad.report.reproduction import SUMMARY, summary_rows
+
+    table = new_table("Published points")
+    for i, header in enumerate(SUMMARY):
+        table.add_column(header, justify="right" if 1 < i < len(SUMMARY) - 1 else "left")
+    for row in summary_rows(done):
+        table.add_row(*row, style="bold red" if row[-1] == "differs" else "")
+    return table
+
+
+def _deviation(deviation: Deviation | None, counted: bool) -> tuple[str, ...]:
     assert deviation is not None
     sigmas = f"{deviation.sigmas:.1f}" if math.isfinite(deviation.sigmas) else "–"
     where = ", ".join(short_setting(k, v) for k, v in deviation.point.items())
-    return percent(deviation.difference), sigmas, where or "the only point"
+    middle = (sigmas,) if counted else ()
+    return percent(deviation.difference), *middle, where or "the only point"
 
 
 def short_setting(key: str, value: Any) -> str:
@@ -100,9 +149,7 @@ def short_setting(key: str, value: Any) -> str:
 
 def prediction_table(experiment: Experiment, predictions: Sequence[Prediction]) -> Table:
     """One line per point: errors, how sure, and by which theory."""
-    from rich.table import Table
-
-    table = Table(title=experiment.name, title_justify="left")
+    table = new_table(experiment.name)
     for key in experiment.sweep:
         table.add_column(key.rpartition(".")[2])
     good = [p for p in predictions if p.status != "failed"]
@@ -120,7 +167,7 @@ def prediction_table(experiment: Experiment, predictions: Sequence[Prediction]) 
             continue
         cells += [f"{v:.5g}" for v in (p.test_error, p.train_error, p.train_objective)]
         unchecked = math.isnan(p.error_estimate)
-        cells.append("draft" if unchecked else f"{100 * p.error_estimate:.1g} %")
+        cells.append("draft" if unchecked else f"{100 * p.error_estimate:.2g} %")
         if binary:
             wrong = p.misclassification
             cells.append("" if wrong is None else f"{100 * wrong:.2f} %")
@@ -151,6 +198,30 @@ def failures(results: Results) -> list[str]:
     return list(lines)
 
 
+def degree_table(experiment: Experiment, reports: Sequence[tuple[Point, DegreeReport]]) -> Table:
+    """One line per point of a sweep: step and spread, the degree, and what it leaves out."""
+    table = new_table(experiment.name)
+    for key in experiment.sweep:
+        table.add_column(key.rpartition(".")[2])
+    for header in ("η", "θ", "degree", "to the next", "left out at most"):
+        table.add_column(header, justify="right")
+    for point, report in reports:
+        problem = point.problem
+        cells = [format_value(point.settings[key]) for key in experiment.sweep]
+        cells += [f"{problem.rate:.4g}", f"{problem.spread:.4g}"]
+        degree = "no rule" if report.degree is None else str(report.degree)
+        left = max((t.norm_ratio for t in report.terms if not t.kept), default=0.0)
+        cells += [degree + " (capped)" * (report.degree is not None and report.capped)]
+        cells += ["–" if report.to_next is None else f"{report.to_next:.3g}", f"{left:.2f}"]
+        table.add_row(*cells)
+    table.caption = (
+        "to the next: how far β (or α) is below the value from which one more degree counts. left "
+        "out at most: the largest operator norm of a term that is not kept, over that of noise; "
+        "above 1 structure is lost. One point by --set shows all terms"
+    )
+    return table
+
+
 def degree_text(point: Point, report: DegreeReport) -> str:
     lines = []
     if point.settings:
@@ -160,8 +231,9 @@ def degree_text(point: Point, report: DegreeReport) -> str:
     lines.append(f"η = {problem.rate:.4g}, θ = {problem.spread:.4g} ({sizes})")
     if report.degree is None:
         lines.append(
-            "No degree by the rule: η or θ was set by hand, or spiked data meet the isotropic "
-            "convention. Choose one by the table below."
+            "No degree by the rule: η or θ was set by hand, spiked data meet the isotropic "
+            "convention, or there is more than one step of gradient descent. Choose one by the "
+            "table below."
         )
     else:
         lines += _degree_reason(report)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.linalg import eigh
 
 from onegrad.compute.backend import Array, namespace
 
@@ -31,3 +32,44 @@ def leading_direction(matrix: Array, iterations: int = 40) -> Array:
         vector = matrix.T @ (matrix @ vector)
     vector /= math.sqrt(float(vector @ vector))
     return vector
+
+
+def outlying_directions(matrix: Array, most: int = 4) -> Array:
+    """Right singular directions (n, q ≤ `most`) above the edge of the bulk, strongest first.
+
+    The bulk is taken for one of independent entries, whose median singular value tells its edge:
+    √(λ₊/λ_median) of the Marchenko–Pastur law of that shape. Rows of unequal length have a wider
+    bulk, and some of its directions come along, at most `most` in all. One eigendecomposition of
+    the smaller Gram matrix, O(kn·min(k, n)).
+
+    >>> rng = np.random.default_rng(0)
+    >>> noise, u, v = rng.standard_normal((80, 100)), rng.standard_normal(80), np.eye(100)[3]
+    >>> found = outlying_directions(noise + 5 * np.outer(u, v))
+    >>> found.shape[1], bool(abs(found[3, 0]) > 0.9)
+    (1, True)
+    """
+    rows, columns = matrix.shape
+    small = min(rows, columns)
+    if small < 2 or not np.any(matrix):
+        return np.zeros((columns, 0))
+    gram = matrix @ matrix.T if rows <= columns else matrix.T @ matrix
+    values, vectors = eigh(gram, check_finite=False, overwrite_a=True)
+    ratio = small / max(rows, columns)
+    edge = (1 + math.sqrt(ratio)) ** 2 / _median_of_bulk(ratio) * float(np.median(values))
+    count = min(most, int(np.sum(values > _ABOVE * edge)))
+    leading = vectors[:, ::-1][:, :count]
+    if rows <= columns:
+        leading = matrix.T @ leading / np.sqrt(values[::-1][:count])
+    return np.asarray(leading)
+
+
+_ABOVE = 1.1  # of the edge of squared singular values: at finite size the bulk leaks over it
+
+
+def _median_of_bulk(ratio: float) -> float:
+    """Median of the Marchenko–Pastur law of that ratio ≤ 1, unit variance."""
+    low, high = (1 - math.sqrt(ratio)) ** 2, (1 + math.sqrt(ratio)) ** 2
+    angle = (np.arange(2000) + 0.5) * math.pi / 2000  # λ = middle − half·cos(angle)
+    value = (low + high) / 2 - (high - low) / 2 * np.cos(angle)
+    mass = np.cumsum(np.sin(angle) ** 2 / value)
+    return float(np.interp(0.5, mass / mass[-1], value))

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from threadpoolctl import ThreadpoolController
 
+from onegrad.compute import forks as forks  # what is computed may be forked
 from onegrad.compute.backend import NUMPY, Backend
 
 # Operations per product from which one repetition takes seconds (n = m = k = 2500). Below, many

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
-from zipfile import BadZipFile
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from onegrad.compute.backend import Array
 from onegrad.data.base import DataModel, DataNodes
+from onegrad.data.files import check_file, read_npz
 from onegrad.data.population import Batch
 from onegrad.errors import SpecError, did_you_mean
 
@@ -112,14 +112,7 @@ class File(RowTable):
 
     @model_validator(mode="after")
     def _readable(self) -> File:
-        if not self.path.is_file():
-            here = self.path.parent
-            found = [p.name for p in here.iterdir()] if here.is_dir() else []
-            raise SpecError.of(
-                "data.path", str(self.path), "no such file (relative paths start where onegrad "
-                "runs)",
-                did_you_mean(self.path.name, found) or "Give the path of a CSV or NPZ file",
-            )  # fmt: skip
+        check_file(self.path, "data.path", "the path of a CSV or NPZ file")
         if self.path.suffix.lower() not in (".csv", ".npz"):
             raise SpecError.of(
                 "data.path", str(self.path), "must end in .csv or .npz",
@@ -134,7 +127,7 @@ class File(RowTable):
         npz = self.path.suffix.lower() == ".npz"
         x, y = read_npz(self.path) if npz else _read_csv(self.path, self.label)
         check_arrays(x, y, "data.path")
-        return x, y
+        return x.astype(float), y.astype(float)  # sums of half precision overflow at 65,504
 
     def load(self) -> tuple[Array, Array]:
         return self.loaded
@@ -174,18 +167,6 @@ def check_arrays(x: np.ndarray, y: np.ndarray, key: str) -> None:
                 key, name, "must be finite numbers: no text, no NaN, no infinity",
                 "Drop or fill the missing entries first",
             )  # fmt: skip
-
-
-def read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """The arrays x and y of an archive; objects, which could run code, are refused."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return np.asarray(archive["x"]), np.asarray(archive["y"])
-    except (KeyError, ValueError, OSError, EOFError, TypeError, BadZipFile) as error:
-        raise SpecError.of(
-            "data.path", str(path), f"must be an NPZ archive with number arrays x and y ({error})",
-            "Write it with numpy.savez(path, x=x, y=y)",
-        ) from None  # fmt: skip
 
 
 def _read_csv(path: Path, label: str | None) -> tuple[Array, Array]:

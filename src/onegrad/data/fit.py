@@ -43,19 +43,18 @@ class FittedMixture(Mixture):
         return self
 
     @property
-    def ranks(self) -> tuple[int, ...]:
-        """Spikes of each component."""
-        return tuple(len(s) for s in self.own_strengths)
+    def relative_strengths(self) -> tuple[Array, ...]:
+        """Strength of each spike, component by component."""
+        return self.own_strengths
 
-    @property
-    def relative_strengths(self) -> Array:
-        """All of them as one list whose sum is the mean trace of the structure."""
+    def mean_trace(self, spread: float) -> float:
         pairs = zip(self.weights, self.own_strengths, strict=True)
-        return np.concatenate([weight * strengths for weight, strengths in pairs])
+        structure = np.concatenate([weight * strengths for weight, strengths in pairs])
+        return self.dim + spread * float(structure.sum())
 
     @property
     def source(self) -> str:
-        ranks = ", ".join(str(rank) for rank in self.ranks)
+        ranks = ", ".join(str(rank) for rank in self.component_ranks)
         return f"Gaussian mixture fitted to the data ({ranks} spikes)"
 
     def fingerprint(self) -> dict[str, Any]:
@@ -135,7 +134,7 @@ def fit_mixture(x: Array, y: Array | None = None, components: int = 2) -> Fit:
     if not variance > 0:
         raise AssumptionError("the data have no noise: every direction is a spike. Add samples.")
     mixture = FittedMixture(
-        dim=dim, weights=tuple(weights.tolist()), rank=max(len(s) for s in strengths),
+        dim=dim, weights=tuple(weights.tolist()), ranks=tuple(len(s) for s in strengths),
         directions="fixed", spread=1.0, means=np.stack(means) / np.sqrt(variance),
         spikes=tuple(spikes), own_strengths=tuple(s / variance for s in strengths),
     )  # fmt: skip

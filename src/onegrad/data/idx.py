@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from onegrad.data.files import check_size
 from onegrad.errors import SpecError
 
 # the third byte of a file names the type of its numbers, most significant byte first
@@ -16,19 +17,34 @@ _TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: "
 
 
 def read_bytes(path: Path, key: str = "data.path") -> bytes:
-    """The contents of a file, decompressed if it is gzip."""
+    """The contents of an IDX file, decompressed if it is gzip: no more of them than one byte beyond
+    the size that its header declares."""
     try:
-        raw = path.read_bytes()
-        return gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+        with path.open("rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if packed else path.open("rb") as stream:
+            head = stream.read(4)
+            head += stream.read(4 * head[3]) if len(head) == 4 else b""
+            declared = _declared(head)
+            check_size(path, key, declared)
+            return head + stream.read(declared + 1)
     except FileNotFoundError:
         raise SpecError.of(key, str(path), "no such file", "Check the path") from None
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, zlib.error, OverflowError, MemoryError) as error:
         raise SpecError.of(
             key,
             str(path.parent),
             f"{path.name} cannot be read ({error})",
             "Fetch the file again: it is damaged",
         ) from None
+
+
+def _declared(head: bytes) -> int:
+    """Bytes of numbers that follow this header; none if it is no header."""
+    kind = _TYPES.get(head[2]) if len(head) >= 4 and head[:2] == b"\0\0" else None
+    if kind is None or len(head) < 4 + 4 * head[3]:
+        return 0
+    return math.prod(np.frombuffer(head[4:], ">u4").tolist()) * np.dtype(kind).itemsize
 
 
 def parse_idx(raw: bytes, name: str, key: str = "data.path") -> np.ndarray:

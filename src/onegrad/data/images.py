@@ -20,6 +20,14 @@ _LABELS = np.array([1.0, -1.0])
 
 
 @dataclass(frozen=True)
+class PixelStatistics:
+    """Traces of the classes' covariances; distance of each class mean from their average."""
+
+    traces: tuple[float, float]
+    distance: float
+
+
+@dataclass(frozen=True)
 class ImagePopulation:
     """Images of two classes in equal numbers; x = √θ·structure + N(0, I)  [demir2025, sec. 4].
 
@@ -34,18 +42,31 @@ class ImagePopulation:
     scales: Array
 
     @classmethod
-    def of(cls, first: np.ndarray, second: np.ndarray, centring: str) -> ImagePopulation:
+    def of(
+        cls, first: np.ndarray, second: np.ndarray, centring: str, traces: str = "moment"
+    ) -> ImagePopulation:
         """From the pixels (N × n) of two classes; the longer one is cut."""
         count = min(len(first), len(second))
         pixels = np.stack([first[:count], second[:count]], axis=1)
-        means = pixels.mean(axis=0, dtype=float)
+        own = pixels.mean(axis=0, dtype=float)
+        means = own
         if centring == "common":
-            means = np.broadcast_to(means.mean(axis=0), means.shape).copy()
-        traces = np.square(pixels - means).mean(axis=0).sum(axis=1)
-        return cls(pixels.reshape(2 * count, -1), means, 1 / np.sqrt(traces))
+            means = np.broadcast_to(own.mean(axis=0), own.shape).copy()
+        about = own if traces == "covariance" else means
+        sizes = np.square(pixels - about).mean(axis=0).sum(axis=1)
+        return cls(pixels.reshape(2 * count, -1), means, 1 / np.sqrt(sizes))
 
     def __len__(self) -> int:
         return len(self.pixels)
+
+    @property
+    def statistics(self) -> PixelStatistics:
+        """Of the pixels as they are, before any scaling."""
+        pairs = self.pixels.reshape(len(self) // 2, 2, -1)
+        own = pairs.mean(axis=0, dtype=float)
+        first, second = np.square(pairs - own).mean(axis=0).sum(axis=1)
+        half = 0.5 * float(np.linalg.norm(own[0] - own[1]))
+        return PixelStatistics((float(first), float(second)), half)
 
     def components(self, rows: np.ndarray) -> np.ndarray:
         """0 for rows of the first class, 1 for those of the second."""
@@ -94,6 +115,12 @@ class Images(DataModel):
         description="class: each class has mean zero; common: only both together, so that the "
         "class means stay apart", examples=["class"],
     )  # fmt: skip
+    traces: Literal["moment", "covariance"] = Field(
+        default="moment",
+        description="what is made equal in both classes, to the spread: the second moment about "
+        "the centre, class means included, or the covariance, class means on top",
+        examples=["moment"],
+    )
     part: Literal["all", "first-half", "second-half"] = Field(
         default="all", description="all images, or one of two disjoint halves", examples=["all"]
     )
@@ -176,4 +203,4 @@ class Images(DataModel):
 def _both_classes(data: Images) -> ImagePopulation:
     pixels, labels = data.images()
     first, second = (pixels[labels == c][data.stretch(c)] for c in data.classes)
-    return ImagePopulation.of(first, second, data.centring)
+    return ImagePopulation.of(first, second, data.centring, data.traces)

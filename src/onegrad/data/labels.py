@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field, PlainSerializer
+from pydantic import BeforeValidator, Field, PlainSerializer, SerializationInfo
 
 from onegrad.compute.backend import Array
 from onegrad.data.population import Population
 from onegrad.declared import Real, Section
 from onegrad.errors import AssumptionError, SpecError
-from onegrad.gaussian.activation import Activation, get_activation
+from onegrad.gaussian.activation import Activation, get_activation, written
 
 
 def _link(value: Any) -> Any:
@@ -25,8 +25,10 @@ def _link(value: Any) -> Any:
     return get_activation(value, "labels.link")
 
 
-def _name(link: Activation | tuple[Activation, ...]) -> str | list[str]:
-    return [part.name for part in link] if isinstance(link, tuple) else link.name
+def _name(link: Activation | tuple[Activation, ...], info: SerializationInfo) -> str | list[str]:
+    return (
+        [written(part, info) for part in link] if isinstance(link, tuple) else written(link, info)
+    )
 
 
 Link = Annotated[
@@ -115,6 +117,11 @@ class SingleIndex(LabelModel):
         description="the teacher's direction: random, or along the sum of the leading spikes",
         examples=["random"],
     )
+    cosine: Annotated[Real, Field(ge=-1, le=1)] | None = Field(
+        default=None, examples=[0.5],
+        description="cosine of the teacher with the leading spike of the first component that has "
+        "one; beside it the direction is random",
+    )  # fmt: skip
     noise: Real = Field(
         default=0.0, ge=0, le=1e6, description="standard deviation of the label noise",
         examples=[0.1],
@@ -140,16 +147,27 @@ class SingleIndex(LabelModel):
                 "labels.direction", self.direction, "needs data with spikes",
                 'Use direction = "random", or data.model = "mixture" with rank ≥ 1',
             )  # fmt: skip
+        if self.cosine is not None and (self.direction == "spikes" or not structured):
+            what = "needs data with spikes" if not structured else "goes with a random direction"
+            raise SpecError.of(
+                "labels.cosine", self.cosine, what,
+                'Leave it out, or set direction = "random" and data.rank ≥ 1',
+            )  # fmt: skip
 
     def teacher(
         self, population: Population, rng: np.random.Generator, orthogonal: bool
     ) -> Teacher:
         direction = rng.standard_normal(population.dim)
         if self.direction == "spikes":
-            direction = np.sum([s[:, 0] for s in population.spikes], axis=0)
+            direction = np.sum([s[:, 0] for s in population.spikes if s.shape[1]], axis=0)
         elif orthogonal:
             basis = np.linalg.qr(np.hstack([*population.spikes, population.means.T]))[0]
             direction -= basis @ (basis.T @ direction)
+        if self.cosine is not None:
+            spike = next(s[:, 0] for s in population.spikes if s.shape[1])
+            direction -= spike * (spike @ direction)
+            direction *= np.sqrt(1 - self.cosine**2) / np.linalg.norm(direction)
+            direction += self.cosine * spike
         direction /= np.linalg.norm(direction) * np.sqrt(population.mean_covariance_norm)
         return Teacher(direction, self.links, None, self.noise)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -16,6 +18,7 @@ from onegrad.errors import SpecError
 
 _Weight = Annotated[Real, Field(ge=0, le=1)]
 _Strength = Annotated[Real, Field(ge=0, le=1e6)]
+_Rank = Annotated[Whole, Field(ge=0, le=1000)]
 
 
 class Mixture(DataModel):
@@ -32,9 +35,17 @@ class Mixture(DataModel):
         description="mixture weights, one per component, that sum to 1", examples=[[0.5, 0.5]],
     )  # fmt: skip
     rank: Whole = Field(default=1, ge=0, le=1000, description="spikes per component", examples=[1])
-    strengths: tuple[_Strength, ...] | None = Field(
-        default=None, description="strength of each of the `rank` spikes relative to the spread "
-        "(all 1 unless given)", examples=[[1.0, 0.5]],
+    ranks: tuple[_Rank, ...] | None = Field(
+        default=None, description="spikes of each component, instead of one `rank` for all",
+        examples=[[1, 3]],
+    )  # fmt: skip
+    strengths: (
+        tuple[_Strength, ...] | tuple[tuple[_Strength, ...], ...] | Literal["uniform"] | None
+    ) = Field(
+        default=None, description="strengths of the spikes relative to the spread (all 1 unless "
+        'given): a list for all components, a list of lists, one for each, or "uniform": U(0, 1), '
+        "drawn with the directions, those of later components scaled to the sum of the first",
+        examples=[[1.0, 0.5]],
     )  # fmt: skip
     alignment: Real = Field(
         default=0.0, ge=-1, le=1,
@@ -71,17 +82,8 @@ class Mixture(DataModel):
     @model_validator(mode="after")
     def _consistent(self) -> Mixture:
         components = len(self.weights)
-        if self.rank >= self.dim:
-            raise SpecError.of(
-                "data.rank", self.rank, f"must be below data.dim = {self.dim}",
-                f"For example {min(5, self.dim - 1)}",
-            )  # fmt: skip
-        if self.strengths is not None and len(self.strengths) != self.rank:
-            raise SpecError.of(
-                "data.strengths", list(self.strengths),
-                f"must have one entry per spike: data.rank = {self.rank}",
-                f"For example {[1.0] * self.rank}",
-            )  # fmt: skip
+        self._check_ranks(components)
+        self._check_strengths()
         lowest = -1.0 if components == 1 else -1.0 / (components - 1)
         if self.alignment < lowest - 1e-12:
             raise SpecError.of(
@@ -89,7 +91,7 @@ class Mixture(DataModel):
                 f"must be at least −1/(components − 1) = {lowest:.4g}: no {components} directions "
                 "have such pairwise cosines", f"For example {lowest:.4g}",
             )  # fmt: skip
-        needed = components * self.rank + (components if self.mean else 0) + 1
+        needed = sum(self.component_ranks) + (components if self.mean else 0) + 1
         if self.directions == "orthogonal" and needed > self.dim:
             raise SpecError.of(
                 "data.directions", self.directions,
@@ -98,45 +100,117 @@ class Mixture(DataModel):
             )  # fmt: skip
         return self
 
+    def _check_ranks(self, components: int) -> None:
+        if self.ranks is not None and "rank" in self.model_fields_set:
+            raise SpecError.of(
+                "data.ranks", list(self.ranks), "cannot be combined with data.rank",
+                "Keep one of the two",
+            )  # fmt: skip
+        if self.ranks is not None and len(self.ranks) != components:
+            raise SpecError.of(
+                "data.ranks", list(self.ranks),
+                f"must have one entry per component ({components})",
+                f"For example {[1] * components}",
+            )  # fmt: skip
+        if max(self.component_ranks) >= self.dim:
+            key, value = ("rank", self.rank) if self.ranks is None else ("ranks", list(self.ranks))
+            raise SpecError.of(
+                f"data.{key}", value, f"must be below data.dim = {self.dim}",
+                f"For example {min(5, self.dim - 1)}",
+            )  # fmt: skip
+        if self.alignment and 0 in self.component_ranks and any(self.component_ranks):
+            raise SpecError.of(
+                "data.alignment", self.alignment, "needs a spike in every component",
+                "Set it to 0, or give every component a rank of at least 1",
+            )  # fmt: skip
+
+    def _check_strengths(self) -> None:
+        if self.strengths is None or self.strengths == "uniform":
+            return
+        ranks = self.component_ranks
+        nested = [s for s in self.strengths if isinstance(s, tuple)]
+        good = tuple(map(len, nested)) == ranks if nested else {len(self.strengths)} == set(ranks)
+        if not good:
+            shown = f"rank = {self.rank}" if self.ranks is None else f"ranks = {list(ranks)}"
+            example = [1.0] * ranks[0] if len(set(ranks)) == 1 else [[1.0] * r for r in ranks]
+            raise SpecError.of(
+                "data.strengths", [list(s) if isinstance(s, tuple) else s for s in self.strengths],
+                f"must have one entry per spike, or a list for each component: data.{shown}",
+                f"For example {example}",
+            )  # fmt: skip
+
     @property
     def components(self) -> int:
         return len(self.weights)
 
     @property
+    def component_ranks(self) -> tuple[int, ...]:
+        """Spikes of each component."""
+        return (self.rank,) * len(self.weights) if self.ranks is None else self.ranks
+
+    @property
     def structured(self) -> bool:
-        return self.rank > 0
+        return any(self.component_ranks)
 
     @property
     def fixed_counts(self) -> bool:
         return self.counts == "proportional"
 
     def mean_trace(self, spread: float) -> float:
-        return self.dim + spread * float(self.relative_strengths.sum())
+        sums = [float(strengths.sum()) for strengths in self.relative_strengths]
+        same = len(set(sums)) == 1
+        return self.dim + spread * (sums[0] if same else float(np.dot(self.weights, sums)))
 
     @property
-    def relative_strengths(self) -> Array:
-        """Strength of each spike over θ (rank), the same in every component."""
-        return np.ones(self.rank) if self.strengths is None else np.array(self.strengths)
+    def relative_strengths(self) -> tuple[Array, ...]:
+        """Strength of each spike over θ, component by component; the mean ones if drawn."""
+        if self.strengths == "uniform":
+            return tuple(
+                np.full(r, 0.5 * self.component_ranks[0] / r if r else 0.0)
+                for r in self.component_ranks
+            )
+        if self.strengths is None:
+            return tuple(np.ones(r) for r in self.component_ranks)
+        if isinstance(self.strengths[0], tuple):
+            return tuple(np.array(s) for s in self.strengths)
+        return (np.array(self.strengths),) * len(self.weights)
+
+    @property
+    def random_strengths(self) -> bool:
+        """Whether strengths are drawn with the directions."""
+        return self.strengths == "uniform"
+
+    def strengths_at(self, uniform: Sequence[Array]) -> tuple[Array, ...]:
+        """Strengths over θ from numbers in (0, 1), one per spike: strongest first, and scaled to
+        the sum of the first component's  [demir2025, Fig. 2c]."""
+        drawn = [np.sort(u)[::-1] for u in uniform]
+        total = drawn[0].sum()
+        return tuple(s * (total / s.sum()) if s.size and total else s for s in drawn)
 
     def population(self, spread: float, rng: np.random.Generator) -> Population:
         """Draw the directions of spikes and means: O(n·(components·rank)²), no n × n matrix."""
-        components, n, r = len(self.weights), self.dim, self.rank
-        raw = rng.standard_normal((n, components * r + components))
+        components, n, ranks = len(self.weights), self.dim, self.component_ranks
+        starts = [sum(ranks[:c]) for c in range(components + 1)]
+        raw = rng.standard_normal((n, starts[-1] + components))
         if self.directions == "orthogonal":
             raw = np.linalg.qr(raw)[0]
         raw /= np.linalg.norm(raw, axis=0)
-        blocks = [raw[:, c * r : (c + 1) * r].copy() for c in range(components)]
-        if r:
-            mixing = _square_root(self.alignment, components)
-            leading = np.stack([b[:, 0] for b in blocks], axis=1) @ mixing
-            for c, block in enumerate(blocks):
-                block[:, 0] = leading[:, c] / np.linalg.norm(leading[:, c])
-                blocks[c] = _orthonormal(block)
+        blocks = [raw[:, a:b].copy() for a, b in itertools.pairwise(starts)]
+        spiked = [c for c in range(components) if ranks[c]]
+        if spiked:
+            mixing = _square_root(self.alignment, len(spiked))
+            leading = np.stack([blocks[c][:, 0] for c in spiked], axis=1) @ mixing
+            for j, c in enumerate(spiked):
+                blocks[c][:, 0] = leading[:, j] / np.linalg.norm(leading[:, j])
+                blocks[c] = _orthonormal(blocks[c])
         means = np.zeros((components, n))
         if self.mean:
-            corners = _simplex(components) @ raw[:, components * r :].T
+            corners = _simplex(components) @ raw[:, starts[-1] :].T
             means = self.mean * corners / np.linalg.norm(corners, axis=1, keepdims=True)
-        strengths = tuple(spread * self.relative_strengths for _ in range(components))
+        relative = self.relative_strengths
+        if self.random_strengths:  # drawn last: directions do not depend on it
+            relative = self.strengths_at([rng.random(r) for r in ranks])
+        strengths = tuple(spread * s for s in relative)
         return Population(np.array(self.weights), means, tuple(blocks), strengths)
 
 

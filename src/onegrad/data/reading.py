@@ -7,19 +7,22 @@ look at data (`onegrad analyze`): it does what a careful person would do, and sa
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
-from onegrad.data.arrays import read_npz
+from onegrad.data.files import check_file, check_size, read_npz
 from onegrad.data.table import Raw, Table, cleaned, column_of, number_in
 from onegrad.errors import SpecError, did_you_mean
 
 _MOST_ROWS = 20_000  # rows kept for the analysis, drawn at random from a longer file
 _MOST_CELLS = 40_000_000  # numbers kept: 320 MB
 _MOST_COLUMNS = 20_000
+_MOST_LINE = 50_000_000  # characters
 
 
 def read_table(path: str | Path, label: str | None = None, task: str | None = None) -> Table:
@@ -34,12 +37,7 @@ def read_table(path: str | Path, label: str | None = None, task: str | None = No
             "task", task, "must be regression or classification",
             did_you_mean(task, ["regression", "classification"]) or "Leave out --task",
         )  # fmt: skip
-    if not path.is_file():
-        found = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise SpecError.of(
-            "data", str(path), "no such file",
-            did_you_mean(path.name, found) or "Give a CSV, Parquet, NPZ or IDX file",
-        )  # fmt: skip
+    check_file(path, "data", "a CSV, Parquet, NPZ or IDX file")
     name = path.name.lower()
     if name.endswith(".npz"):
         raw = _from_npz(path)
@@ -61,16 +59,19 @@ def read_table(path: str | Path, label: str | None = None, task: str | None = No
 
 
 def _from_npz(path: Path) -> Raw:
-    x, y = read_npz(path)
-    if x.ndim > 2 and len(x):
+    x, y = read_npz(path, "data")
+    if x.ndim > 2 and x.size:
         x = x.reshape(len(x), -1)
-    if x.ndim != 2 or y.ndim != 1 or len(x) != len(y):
+    if x.ndim != 2 or y.ndim != 1 or len(x) != len(y) or x.dtype.kind not in "fiub":
         raise SpecError.of(
-            "data", f"x {x.shape}, y {y.shape}", "x must have one row for each entry of y",
+            "data", f"x {x.shape} {x.dtype}, y {y.shape}",
+            "x must be numbers, with one row for each entry of y",
             "Write it with numpy.savez(path, x=x, y=y)",
         )  # fmt: skip
     keep, notes = _part(len(x), x.shape[1])
-    return Raw(_split(x[keep]) | {"y": column_of(y[keep].tolist())}, "y", notes)
+    kept = x[keep].astype(float)
+    kept[~np.isfinite(kept)] = np.nan  # gaps
+    return Raw(_split(kept) | {"y": column_of(y[keep].tolist())}, "y", notes)
 
 
 def _from_idx(path: Path) -> Raw:
@@ -87,6 +88,11 @@ def _from_idx(path: Path) -> Raw:
             "data", str(path), f"needs its labels in {other} beside it", "Copy that file there"
         )
     images, labels = read_idx(path, "data"), read_idx(path.parent / other, "data")
+    if images.size == 0:
+        raise SpecError.of(
+            "data", str(path), f"has {len(images)} images of shape {images.shape[1:]}: no numbers",
+            "Give the file as it was published",
+        )  # fmt: skip
     if labels.ndim != 1 or len(images) != len(labels):
         raise SpecError.of(
             "data", str(path), f"{len(images)} images but labels of shape {labels.shape}",
@@ -94,7 +100,9 @@ def _from_idx(path: Path) -> Raw:
         )  # fmt: skip
     flat = images.reshape(len(images), -1)
     keep, notes = _part(len(flat), flat.shape[1])
-    columns = _split(flat[keep].astype(float))
+    kept = flat[keep].astype(float)
+    kept[~np.isfinite(kept)] = np.nan
+    columns = _split(kept)
     return Raw(columns | {"class": labels[keep].astype(str)}, "class", notes)
 
 
@@ -109,6 +117,10 @@ def _from_parquet(path: Path, label: str | None) -> Raw:
     try:
         file = parquet.ParquetFile(path)
         names = [str(name) for name in file.schema_arrow.names]
+        _own_names(names)
+        meta = file.metadata
+        sizes = (meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))
+        check_size(path, "data", max(sum(sizes), meta.num_rows * len(names)))
         chosen = _label_column(names, label, path)
         rows = file.metadata.num_rows
         keep, notes = _part(rows, len(names))
@@ -133,7 +145,7 @@ def _from_parquet(path: Path, label: str | None) -> Raw:
 def _from_csv(path: Path, label: str | None) -> Raw:
     try:
         with path.open(newline="", encoding="utf-8", errors="replace") as handle:
-            lines = _rows(handle)
+            lines = _rows(_lines(handle))
             header = [name.strip().lstrip("\ufeff") for name in next(lines, [])]
             notes: tuple[str, ...] = ()
             if header and all(number_in(name) is not None for name in header):
@@ -145,11 +157,7 @@ def _from_csv(path: Path, label: str | None) -> Raw:
                     "data", str(path), "must have at least one input column and the labels",
                     "Separate the columns by commas, semicolons or tabs",
                 )  # fmt: skip
-            if len(set(header)) < len(header):
-                twice = next(name for name in header if header.count(name) > 1)
-                raise SpecError.of(
-                    "data", twice, "names two columns", "Give every column its own name"
-                )
+            _own_names(header)
             chosen = _label_column(header, label, path)
             kept, total = _reservoir(lines, len(header), path)
     except (OSError, csv.Error) as error:
@@ -160,6 +168,20 @@ def _from_csv(path: Path, label: str | None) -> Raw:
         notes += (_sampled(len(kept), total),)
     columns = {name: column_of([row[i] for row in kept]) for i, name in enumerate(header)}
     return Raw(columns, chosen, notes)
+
+
+def _lines(handle: TextIO) -> Iterator[str]:
+    """Lines of a file; one without an end is no table."""
+    while line := handle.readline(_MOST_LINE):
+        if len(line) == _MOST_LINE:
+            raise csv.Error(f"a line has {_MOST_LINE:,} characters and more")
+        yield line
+
+
+def _own_names(names: list[str]) -> None:
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise SpecError.of("data", twice, "names two columns", "Give every column its own name")
 
 
 def _rows(handle: Iterable[str]) -> Iterator[list[str]]:

@@ -55,7 +55,10 @@ def number_in(cell: object) -> float | None:
     if cell is None:
         return math.nan
     if isinstance(cell, int | float):
-        return float(cell) if math.isfinite(cell) else math.nan
+        try:
+            return float(cell) if math.isfinite(cell) else math.nan
+        except OverflowError:  # a whole number of more than 308 digits
+            return math.nan
     text = str(cell).strip()
     if text.lower() in _GAPS:
         return math.nan

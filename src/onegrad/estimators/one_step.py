@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from onegrad.compute.backend import Array
 from onegrad.errors import SpecError
 from onegrad.estimators.first_layer import FirstLayer, prepare_step
+from onegrad.estimators.memory_need import check_memory
 from onegrad.estimators.readout import BlockReadout, fit_in_blocks
 from onegrad.estimators.rows import Rows, rows_in_block
 from onegrad.gaussian.activation import Activation, get_activation
@@ -62,6 +63,7 @@ class _OneStep(BaseEstimator):
         ridges = _candidates("ridge", self.ridge, np.finfo(float).tiny)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         streams = Streams(seed, 0)
+        check_memory(width, x.shape[1], x.shape[0])
         rows = Rows(x, target, weight, streams.rng("split"), width, block_rows)
 
         half = rows.distinct // 2

@@ -30,10 +30,11 @@ class Rows:
     target : the targets of some rows, as an array with one column for each output
     weight : one number ≥ 0 for each row, or None; rows of weight zero are not there at all
 
-    Equal rows of `x` are copies of one input: what is decided about one is decided about all.
-    `copies[i]` numbers the distinct inputs in an order that depends on their content and the
-    seed alone, so that any leading part of them is a random sample of the inputs, whatever the
-    order of the rows, and a row given twice is the same as a row of weight two.
+    Rows of `x` that are equal to single precision are copies of one input: what is decided about
+    one is decided about all. `copies[i]` numbers the distinct inputs in an order that depends on
+    their content and the seed alone, so that any leading part of them is a random sample of the
+    inputs, whatever the order of the rows, and a row given twice is the same as a row of weight
+    two.
     Memory: 24 bytes a row beside x, and one block.
     """
 
@@ -76,7 +77,8 @@ class Rows:
         for start in range(0, self.count, self.block_rows):
             part = slice(start, start + self.block_rows)
             # adding zero turns −0.0 into 0.0
-            bits = (np.asarray(self.x[part], dtype=float, order="C") + 0.0).view(np.uint64)
+            exact = (np.asarray(self.x[part], dtype=float, order="C") + 0.0).view(np.uint64)
+            bits = _in_single_precision(exact)
             keys[part] = _mixed((_mixed(bits) * odd).sum(axis=1, dtype=np.uint64))
         copies = np.full(self.count, -1, dtype=np.int64)
         _, number = np.unique(keys[self.present], return_inverse=True)
@@ -86,6 +88,13 @@ class Rows:
 
 def rows_in_block(width: int, dim: int) -> int:
     return max(256, _BLOCK_NUMBERS // max(width, dim))
+
+
+def _in_single_precision(bits: np.ndarray) -> np.ndarray:
+    """The bits of doubles, rounded to the 24 digits of single precision (ties to even) whatever
+    their exponent: the same inputs in either precision are numbered alike."""
+    kept = np.uint64((1 << 64) - (1 << 29))
+    return (bits + np.uint64((1 << 28) - 1) + ((bits >> np.uint64(29)) & np.uint64(1))) & kept
 
 
 def _mixed(bits: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 from collections.abc import AsyncIterator
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI, Response, WebSocket, WebSocketDisconnect
 
 from onegrad.compute.threads import cores
-from onegrad.explorer.bounds import PAGES
+from onegrad.explorer.bounds import PAGES, SEND_SECONDS
 from onegrad.explorer.cache import Cache
 from onegrad.explorer.controls import about
 from onegrad.explorer.guard import Guard
@@ -23,7 +24,11 @@ from onegrad.explorer.worker_pool import WorkerPool
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+# How a page ends: closed, no longer read by anybody, or a binary message, which none of ours sends.
+_GONE = (WebSocketDisconnect, RuntimeError, KeyError, TimeoutError, OSError)
+_log = logging.getLogger(__name__)
 _LINGER = 2.0  # seconds without a page before the workers are ended: a reload takes less
+_FAREWELL = 1.0  # seconds to say good-bye to a page that may be gone
 _BACKLOG = 100  # unsent notes of a page after which nothing more is read from it
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
@@ -91,21 +96,34 @@ def make_app(port: int, stored: dict[str, Any] | None = None) -> ASGIApp:
             return
         await websocket.accept()
         hub.join()
-        session = Session(hub.theory, hub.simulation, hub.cache, websocket.send_text)
-        running = [asyncio.create_task(job()) for job in (session.work, session.answer)]
-        try:
-            await websocket.send_text(hello)
+
+        async def send(text: str) -> None:
+            await asyncio.wait_for(websocket.send_text(text), SEND_SECONDS)
+
+        session = Session(hub.theory, hub.simulation, hub.cache, send)
+
+        async def read() -> None:
+            await send(hello)
             while True:
                 session.receive(await websocket.receive_text())
                 while session.backlog > _BACKLOG:
                     await asyncio.sleep(0.05)
-        except (WebSocketDisconnect, RuntimeError, KeyError):
-            pass  # closed, or a binary message, which no page of ours sends
+
+        running = [asyncio.create_task(job()) for job in (read, session.work, session.answer)]
+        try:
+            # The first to end ends the page: `read` when it is closed or sends what no page of ours
+            # does, `answer` when nobody is there to read, also while nothing is read from it.
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for job in running:
                 job.cancel()
             session.close()
             hub.leave()
+            for error in await asyncio.gather(*running, return_exceptions=True):
+                if isinstance(error, Exception) and not isinstance(error, _GONE):
+                    _log.error("a page ended with a fault of ours", exc_info=error)
+        with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError):
+            await asyncio.wait_for(websocket.close(1011), _FAREWELL)
 
     return Guard(app, port)
 

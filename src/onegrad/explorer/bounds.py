@@ -8,6 +8,9 @@ from onegrad.problem import Problem
 DATA_MODELS = ("isotropic", "mixture")  # others name a file, which a page must not do
 MESSAGE_BYTES = 32_000  # of one message from a page
 PAGES = 100  # open at the same time
+WAITING = 200  # connections that are no page: half-sent requests, answers that nobody reads
+EXCHANGE_SECONDS = 10.0  # of a request and its answer, from the first byte to the last
+SEND_SECONDS = 10.0  # that a page may take to read what it was sent
 POINTS = 500  # of one theory request: a map of 21 × 21 and some room
 RUNS = 2000  # points times seeds of one simulation
 DRAW_SIZE = 1500  # n, m and k of a drawn spectrum, whose singular values are all computed

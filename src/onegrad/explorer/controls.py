@@ -18,8 +18,9 @@ from onegrad.declared import allowed, read_toml
 from onegrad.explorer.bounds import DATA_MODELS
 from onegrad.figures.style import COLOURS, LABELS, MARKS, RATIOS
 from onegrad.gaussian.activation import Activation, names
+from onegrad.specs.catalogue import preset_groups, preset_path
 from onegrad.specs.citations import bibliography
-from onegrad.specs.experiment import TABLES, preset_groups, preset_path
+from onegrad.specs.experiment import TABLES
 
 _MIXED = ("regression", "classification")
 _ALONE = ("isotropic",)
@@ -129,7 +130,7 @@ def about(stored: dict[str, Any] | None = None) -> dict[str, Any]:
         "citations": citations(),
         "colours": COLOURS,
         "labels": LABELS,
-        "marks": {name: mark["marker"] for name, mark in MARKS.items()},
+        "marks": {name: mark.marker for name, mark in MARKS.items()},
     }
 
 
@@ -197,10 +198,10 @@ def presets() -> list[dict[str, Any]]:
     groups = []
     for source, members in preset_groups().items():
         entries = []
-        for name, title in members:
-            tables = read_toml(preset_path(name))
+        for preset in members:
+            tables = read_toml(preset_path(preset.name))
             if tables["data"]["model"] in DATA_MODELS:
-                entries.append({"name": name, "title": title, "tables": tables})
+                entries.append({"name": preset.name, "title": preset.title, "tables": tables})
         if entries:
             groups.append({"source": source, "presets": entries})
     return groups

@@ -40,6 +40,7 @@ def explore(folder: Path | None = None, port: int | None = None, browser: bool =
         import websockets  # noqa: F401
 
         from onegrad.explorer.app import make_app
+        from onegrad.explorer.connections import for_one_server
     except ModuleNotFoundError as error:
         raise OnegradError(f"{_INSTALL} ({error})") from None
     from onegrad.explorer.stored import open_stored
@@ -50,8 +51,9 @@ def explore(folder: Path | None = None, port: int | None = None, browser: bool =
     one_thread_each()
     config = uvicorn.Config(
         make_app(number, stored), log_level="warning", access_log=False, server_header=False,
-        ws_max_size=4 * MESSAGE_BYTES, ws_per_message_deflate=False, ws_ping_interval=20,
-        ws_ping_timeout=20, limit_concurrency=4 * PAGES, timeout_graceful_shutdown=2,
+        ws_max_size=4 * MESSAGE_BYTES, ws_per_message_deflate=False, ws_ping_interval=10,
+        ws_ping_timeout=10, limit_concurrency=4 * PAGES, timeout_graceful_shutdown=2,
+        http=for_one_server(),
     )  # fmt: skip
     address = f"http://127.0.0.1:{number}/"
     print(f"onegrad explorer: {address}  (Ctrl-C ends it)", flush=True)

@@ -26,11 +26,12 @@ def open_stored(folder: Path) -> dict[str, Any]:
             "Give the --out folder of an `onegrad run`",
         )  # fmt: skip
     loaded, points = load_points(folder)
-    if not loaded.rows:
+    if not any(row.status != "damaged" for row in loaded.rows):
         raise SpecError.of(
             "folder", str(folder), "has no rows yet", "Run `onegrad run` with this --out first"
         )
-    results = replace(loaded, name=_name(folder))
+    whole = tuple(row for row in loaded.rows if row.status != "damaged")
+    results = replace(loaded, name=_name(folder), rows=whole)
     tables: dict[str, Any] = {}
     for key, value in points[0].items():
         table, _, name = key.partition(".")

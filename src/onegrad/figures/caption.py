@@ -36,12 +36,21 @@ def _sizes(experiment: Experiment) -> list[str]:
     if problem.scaling.strength is not None:
         parts["scaling.strength"] = f"β = {problem.scaling.strength:g}"
         parts["scaling.weighting"] = f"α = {problem.scaling.weighting:g}"
-    if problem.scaling.exponent is not None:
-        parts["scaling.exponent"] = (
-            f"η = {problem.scaling.constant or 1:g}·m^{problem.scaling.exponent:g}"
+    training, exponent = problem.training, problem.scaling.exponent
+    if exponent is not None:
+        powers = ", ".join(
+            f"m^{x:g}" for x in (exponent if isinstance(exponent, tuple) else [exponent])
         )
-    if problem.training.rate is not None:
-        parts["training.rate"] = f"η = {problem.rate:g}"
+        parts["scaling.exponent"] = f"η = {problem.scaling.constant or 1:g}·{powers}"
+    if training.rate is not None:
+        rates = training.rate if isinstance(training.rate, tuple) else [training.rate]
+        parts["training.rate"] = "η = " + ", ".join(f"{rate:g}" for rate in rates)
+    if training.optimiser != "gd":
+        parts["training.optimiser"] = training.optimiser
+    if training.steps > 1:
+        parts["training.steps"] = f"{training.steps} steps"
+        if "training.batch" not in experiment.sweep:
+            parts["training.batch"] = f"{training.batch} batch{'es' * (training.batch == 'fresh')}"
     if getattr(problem.data, "spread", None) is not None:
         parts["data.spread"] = f"θ = {problem.spread:g}"
     swept = set(experiment.sweep)

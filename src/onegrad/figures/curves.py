@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onegrad.figures.caption import caption
+from onegrad.figures.published_layer import draw_published, published_handles, published_points
 from onegrad.figures.style import (
     COLOURS,
     LINES,
-    MARKS,
     RATIOS,
     RC,
     curve_name,
     head,
     label,
+    mark_of,
     quantity_rows,
     save_figure,
 )
+from onegrad.figures.theory_lines import TheoryLine, position, theory_line
 from onegrad.results.rows import Results, Summary
 from onegrad.specs.experiment import Experiment
 
@@ -50,26 +52,52 @@ def draw_curves(experiment: Experiment, results: Results) -> Figure:
         quantities = experiment.figure.quantities
         figure = Figure(figsize=(2.4 + 3.6 * len(quantities), 4.6), layout="constrained")
         panels = np.atleast_1d(figure.subplots(1, len(quantities)))
-        for panel, quantity in zip(panels, quantities, strict=True):
-            _draw_panel(panel, curves, axis, quantity)
-        _legend(figure, curves)
+        lines = _lines(experiment, curves, axis)
+        layers = [published_points(experiment, quantity) for quantity in quantities]
+        for panel, quantity, published in zip(panels, quantities, layers, strict=True):
+            draw_panel(panel, curves, lines, axis, quantity, bool(published))
+            draw_published(panel, published, axis)
+        handles = [
+            *legend_handles(curves),
+            *published_handles([p for layer in layers for p in layer]),
+        ]
+        figure.legend(handles=handles, loc="outside right center")
         bars = "error bars: standard error of the network"
+        if any(layers):
+            bars += ", pale: spread between data sets"
         head(figure, experiment.name, caption(experiment, results, bars))
     return figure
 
 
-def _position(summary: Summary, axis: str) -> float:
-    """Where a point stands on the horizontal axis; mixtures by their first weight."""
-    value = summary.point.get(axis, 0)
-    return float(value[0] if isinstance(value, list | tuple) else value)
+def _lines(
+    experiment: Experiment, curves: dict[str, list[Summary]], axis: str
+) -> dict[tuple[str, str], TheoryLine]:
+    """The line of every theory of every curve, by (curve, model)."""
+    found = {}
+    for name, summaries in curves.items():
+        for model in [m for m in LINES if axis]:
+            chosen = [s for s in summaries if s.model == model]
+            if chosen:
+                found[name, model] = theory_line(
+                    experiment, chosen, axis, experiment.figure.quantities
+                )
+    return found
 
 
-def _draw_panel(panel: Axes, curves: dict[str, list[Summary]], axis: str, quantity: str) -> None:
+def draw_panel(
+    panel: Axes,
+    curves: dict[str, list[Summary]],
+    lines: dict[tuple[str, str], TheoryLine],
+    axis: str,
+    quantity: str,
+    spread: bool,
+) -> None:
+    """spread : also the standard deviation between repetitions, as a pale bar"""
     values: list[float] = []
-    for i, summaries in enumerate(curves.values()):
+    for i, (name, summaries) in enumerate(curves.items()):
         for model in dict.fromkeys(s.model for s in summaries):
             chosen = [s for s in summaries if s.model == model]
-            x = [_position(s, axis) for s in chosen]
+            x = [position(s.point.get(axis, 0)) for s in chosen]
             y = np.array([getattr(s, quantity).mean for s in chosen])
             e = np.nan_to_num([getattr(s, quantity).standard_error for s in chosen])
             colour = COLOURS[i % len(COLOURS)]
@@ -77,13 +105,20 @@ def _draw_panel(panel: Axes, curves: dict[str, list[Summary]], axis: str, quanti
             if model in LINES and len(chosen) == 1:
                 panel.axhline(float(y[0]), color=colour, linestyle=LINES[model], lw=1.3, zorder=1)
             elif model in LINES:
-                panel.plot(x, y, color=colour, linestyle=LINES[model], lw=1.3, zorder=1)
+                line = lines[name, model]
+                panel.plot(
+                    line.x, line.errors[quantity], color=colour, linestyle=LINES[model], lw=1.3,
+                    zorder=1,
+                )  # fmt: skip
             else:
                 # the other models share the network's draws: their own bars would mislead
                 bars = e if model == "network" else None
                 panel.errorbar(x, y, yerr=bars, **_mark(model, colour))
+                if model == "network" and spread:
+                    between = e * np.sqrt([s.seeds for s in chosen])
+                    panel.vlines(x, y - between, y + between, color=colour, alpha=0.2, lw=4)
     if axis:
-        xs = [_position(s, axis) for summaries in curves.values() for s in summaries]
+        xs = [position(s.point[axis]) for summaries in curves.values() for s in summaries]
         if axis in RATIOS and min(xs) > 0 and max(xs) / min(xs) > 8:
             panel.set_xscale("log")
             ticks = _spaced(sorted(set(xs)))
@@ -93,10 +128,20 @@ def _draw_panel(panel: Axes, curves: dict[str, list[Summary]], axis: str, quanti
             panel.set_xticks(sorted(set(xs)))
     else:
         panel.set_xticks([])
-    if values and max(values) / min(values) > 8:
-        panel.set_yscale("log")
+    if values and max(values) / min(values) > 8 and not spread:  # as published: linear
+        _log_scale(panel)
     panel.set_xlabel(label(axis))
     panel.set_ylabel(label(quantity))
+
+
+def _log_scale(panel: Axes) -> None:
+    """A logarithmic vertical axis with plain numbers at 1, 2 and 5 times powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    panel.set_yscale("log")
+    panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    panel.yaxis.set_minor_locator(NullLocator())
 
 
 def _spaced(values: list[float], apart: float = 1.35) -> list[float]:
@@ -109,21 +154,22 @@ def _spaced(values: list[float], apart: float = 1.35) -> list[float]:
 
 
 def _mark(model: str, colour: str) -> dict[str, Any]:
-    mark = MARKS[model]
+    mark = mark_of(model)
     return {
         "color": colour,
-        "marker": mark["marker"],
-        "markersize": mark["size"],
-        "markerfacecolor": colour if mark["fill"] else "none",
+        "marker": mark.marker,
+        "markersize": mark.size,
+        "markerfacecolor": colour if mark.filled else "none",
         "linestyle": "none",
         "linewidth": 0,
         "elinewidth": 1.0,
         "markeredgewidth": 1.0,
-        "zorder": 3 if mark["fill"] else 2,
+        "zorder": 3 if mark.filled else 2,
     }
 
 
-def _legend(figure: Figure, curves: dict[str, list[Summary]]) -> None:
+def legend_handles(curves: dict[str, list[Summary]]) -> list[Any]:
+    """One for every curve's colour and one for every model's mark."""
     from matplotlib.lines import Line2D
 
     handles = []
@@ -137,4 +183,4 @@ def _legend(figure: Figure, curves: dict[str, list[Summary]]) -> None:
             continue
         style = {k: v for k, v in _mark(model, "#555555").items() if k != "elinewidth"}
         handles.append(Line2D([], [], label=model, **style))
-    figure.legend(handles=handles, loc="outside right center")
+    return handles

@@ -5,11 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from onegrad.figures.curves import save_curves
+from onegrad.figures.deviations import save_deviations
 from onegrad.figures.maps import save_difference_map, save_map
 from onegrad.results.rows import Results
 from onegrad.specs.experiment import Experiment
 
-KINDS = {"curves": save_curves, "map": save_map, "difference-map": save_difference_map}
+KINDS = {
+    "curves": save_curves,
+    "deviations": save_deviations,
+    "map": save_map,
+    "difference-map": save_difference_map,
+}
 
 
 def save_figure_of(experiment: Experiment, results: Results, folder: Path) -> list[Path]:

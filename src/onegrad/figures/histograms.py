@@ -55,9 +55,9 @@ def draw_spectra(
             panel.set_visible(False)
         for i, (label, report) in enumerate(reports):
             if which == "features":
-                _features(panels[i], label, report)
+                draw_features(panels[i], label, report)
             else:
-                _weights(panels[2 * i], panels[2 * i + 1], label, report)
+                draw_weights(panels[2 * i], panels[2 * i + 1], label, report)
         head(figure, name, caption)
     return figure
 
@@ -97,7 +97,7 @@ def _mark(panel: Axes, values: Array, colour: str, label: str, **style: object) 
                **style)  # type: ignore[arg-type]  # fmt: skip
 
 
-def _features(panel: Axes, label: str, report: SpectrumReport) -> None:
+def draw_features(panel: Axes, label: str, report: SpectrumReport) -> None:
     values = report.feature_values[1]
     if values.size == 0:
         values = report.features.singular_values
@@ -114,7 +114,7 @@ def _features(panel: Axes, label: str, report: SpectrumReport) -> None:
     panel.legend(fontsize=8, loc="upper right")
 
 
-def _weights(left: Axes, right: Axes, label: str, report: SpectrumReport) -> None:
+def draw_weights(left: Axes, right: Axes, label: str, report: SpectrumReport) -> None:
     for panel, values, title in (
         (left, report.weight_values[0], "before the step"),
         (right, report.weight_values[1], "after the step"),

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onegrad.figures.caption import caption
+from onegrad.figures.published_layer import draw_published_discs, published_points
 from onegrad.figures.style import RC, curve_name, head, label, quantity_rows, save_figure, tick
 from onegrad.results.rows import Estimate, Results, Row, estimate, relative_difference
 from onegrad.specs.experiment import Experiment
+from onegrad.specs.published import PublishedPoint
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_MOST_TICKS = 10  # cells along an axis that all have their value beside them
 _MOST_WRITTEN = 64  # cells of a panel that still have room for their number
 
 
@@ -54,7 +57,7 @@ def draw_map(experiment: Experiment, results: Results) -> Figure:
     positive = finite[finite > 0]
     log = positive.size == finite.size and finite.size and finite.max() / finite.min() > 8
     norm = (LogNorm if log else Normalize)(*_range(finite))
-    text = caption(experiment, results)
+    text = caption(experiment, results, *_remarks(experiment))
     return _draw(experiment, panels, _Scale(norm, "cividis", label(quantity), _short), text)
 
 
@@ -89,7 +92,8 @@ def draw_difference_map(experiment: Experiment, results: Results) -> Figure:
     most = float(finite.max()) if finite.size else 1.0
     norm = SymLogNorm(5.0, vmin=-most, vmax=most) if most > 50 else Normalize(-most, most)
     name = f"{label(quantity)}: percent above {reference}"
-    text = caption(experiment, results, "·: within two standard errors of zero")
+    text = caption(experiment, results, "·: within two standard errors of zero",
+                   *_remarks(experiment))  # fmt: skip
     return _draw(experiment, panels, _Scale(norm, "RdBu_r", name, _percent, dots=True), text)
 
 
@@ -173,9 +177,11 @@ def _draw(
 
     across, up = experiment.figure.along(experiment.sweep)
     columns, lines = _steps(experiment, across), _steps(experiment, up)
+    published = published_points(experiment, experiment.figure.quantities[0])
     models = list(dict.fromkeys(model for model, _ in panels))
     names = list(dict.fromkeys(name for _, name in panels))
-    cell = max(0.42, min(0.62, 3.6 / max(len(columns), len(lines))))
+    most = max(len(columns), len(lines))
+    cell = max(0.42, min(0.62, 3.6 / most)) if most <= _MOST_TICKS else 4.2 / most
     width, height = cell * len(columns) + 0.7, cell * 0.8 * len(lines) + 0.55
     size = (width * len(names) + 1.5, height * len(models) + 1.2)
     with matplotlib.rc_context(RC | {"axes.grid": False, "axes.spines.left": False,
@@ -189,12 +195,16 @@ def _draw(
                 image = panel.imshow(
                     cells.values, origin="lower", aspect="auto", cmap=scale.colours, norm=scale.norm
                 )
-                panel.set_xticks(range(len(columns)), [tick(v) for v in columns])
-                panel.set_yticks(range(len(lines)), [tick(v) for v in lines])
+                panel.set_xticks(*_ticks(columns))
+                panel.set_yticks(*_ticks(lines))
                 panel.tick_params(length=0)
                 panel.set_title(", ".join(filter(None, (name, model))), fontsize=9.5)
                 if cells.values.size <= _MOST_WRITTEN:
                     _write(panel, cells, image, scale)
+                layer = [p for p in published if _belongs(p, model, name) and not p.bound]
+                if layer:
+                    below = 0.3 if cells.values.size <= _MOST_WRITTEN else 0.0
+                    draw_published_discs(panel, layer, image, (across, columns), (up, lines), below)
         assert image is not None
         bar = figure.colorbar(
             image, ax=grid, label=scale.label, shrink=0.8 if len(models) > 1 else 1.0
@@ -211,12 +221,33 @@ def _draw(
     return figure
 
 
+def _remarks(experiment: Experiment) -> list[str]:
+    published = published_points(experiment, experiment.figure.quantities[0])
+    return ["discs: published"] if published else []
+
+
+def _belongs(point: PublishedPoint, model: str, name: str) -> bool:
+    """Whether a published point is one of this panel: of its model, or of the model's gap."""
+    activation = point.point.get("network.activation", "")
+    return point.model in (model, f"gap:{model}") and (not name or activation in name.split(", "))
+
+
+def _ticks(values: list[Any]) -> tuple[list[int], list[str]]:
+    """Cells that have room for their value: all of ten, six or so of more."""
+    last = len(values) - 1
+    few = range(len(values)) if last < _MOST_TICKS else [round(i * last / 5) for i in range(6)]
+    shown = [f"{values[i]:.2g}" if isinstance(values[i], float) else tick(values[i]) for i in few]
+    return list(few), shown
+
+
 def _round_ticks(norm: Any) -> list[float]:
     """1, 2 and 5 times powers of ten that a logarithmic scale covers, of both signs if it does."""
     round_numbers = [t * 10.0**p for p in range(-12, 12) for t in (1, 2, 5)]
     if norm.vmin > 0:
         return [t for t in round_numbers if norm.vmin <= t <= norm.vmax]
     positive = [t for t in round_numbers if norm.linthresh <= t <= norm.vmax]
+    if len(positive) > 5:  # no room for more on both sides
+        positive = positive[::2]
     return [*(-t for t in reversed(positive)), 0.0, *positive]
 
 

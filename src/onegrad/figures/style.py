@@ -6,9 +6,11 @@ import csv
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from onegrad.files import replacing
 from onegrad.models import MODELS
+from onegrad.models.base import Mark
 from onegrad.results.rows import QUANTITIES, Results
 from onegrad.specs.experiment import Experiment
 
@@ -18,15 +20,9 @@ if TYPE_CHECKING:
 # Okabe & Ito's palette, without its yellow (too pale on white)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 
-# As the models' records say: markers of what is simulated, lines of theories.
-MARKS: dict[str, dict[str, Any]] = {
-    name: {"marker": m.mark.marker, "fill": m.mark.filled, "size": m.mark.size}
-    for name, m in MODELS.items()
-    if m.mark.marker
-}
-LINES: dict[str, Literal["", "-", "--", ":"]] = {
-    name: m.mark.line for name, m in MODELS.items() if m.mark.line
-}
+# of the models that are simulated, and of the theories; variants by `mark_of`
+MARKS: dict[str, Mark] = {name: m.mark for name, m in MODELS.items() if m.mark.marker}
+LINES = {name: m.mark.line for name, m in MODELS.items() if m.mark.line}
 
 LABELS = {
     "network.width": "neurons k",
@@ -35,6 +31,9 @@ LABELS = {
     "training.samples": "samples m",
     "training.ridge": "ridge",
     "training.rate": "learning rate η",
+    "training.steps": "steps on the first layer",
+    "training.batch": "samples of the steps",
+    "training.optimiser": "optimiser",
     "scaling.strength": "strength β",
     "scaling.weighting": "weighting α  (0: data spread, 1: learning rate)",
     "scaling.exponent": "step exponent α",
@@ -77,8 +76,9 @@ def save_figure(
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / f"figure.{suffix}" for suffix in ("png", "pdf", "csv")]
     for path in written[:2]:
-        figure.savefig(path)
-    with written[2].open("w", newline="", encoding="utf-8") as handle:
+        with replacing(path) as draft:
+            figure.savefig(draft)
+    with replacing(written[2]) as draft, draft.open("w", newline="", encoding="utf-8") as handle:
         writer = csv.writer(handle)
         writer.writerow(header)
         writer.writerows(rows)
@@ -101,12 +101,14 @@ def curve_name(experiment: Experiment, point: dict[str, Any], axes: Sequence[str
     hidden = set(axes)
     if hidden & set(experiment.zipped):
         hidden |= set(experiment.zipped)
-    others = [
-        v if isinstance(v, str) else f"{k.rpartition('.')[2]} = {tick(v)}"
-        for k, v in point.items()
-        if k not in hidden
-    ]
-    return ", ".join(others)
+    return ", ".join(_setting(k, v) for k, v in point.items() if k not in hidden)
+
+
+def _setting(key: str, value: Any) -> str:
+    """A swept key in a legend; names speak for themselves, and so does a step."""
+    if key == "training.rate" and isinstance(value, int | float):
+        return f"one step, η = {tick(value)}" if value else "no step (random features)"
+    return plain(value) if isinstance(value, str) else f"{key.rpartition('.')[2]} = {tick(value)}"
 
 
 def tick(value: Any) -> str:
@@ -119,8 +121,20 @@ def tick(value: Any) -> str:
 def head(figure: Figure, title: str, caption: str) -> None:
     """Title above and caption below, broken into lines that fit the figure's width."""
     width = figure.get_figwidth()
-    figure.suptitle(textwrap.fill(title, int(width * 10)))  # letters to the inch, by size
+    figure.suptitle(textwrap.fill(plain(title), int(width * 10)))  # letters to the inch, by size
     figure.supxlabel(textwrap.fill(caption, int(width * 16)), fontsize=8, color="#444444")
+
+
+def plain(text: str) -> str:
+    """Somebody's own name for a figure: a $ in it is a letter, not the beginning of mathematics,
+    and a name that begins with _ is not hidden from the legend."""
+    text = text.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
+def mark_of(model: str) -> Mark:
+    """How a model looks, or a variant such as hermite:1."""
+    return MODELS[model].mark
 
 
 def label(key: str) -> str:

@@ -12,17 +12,21 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from onegrad.compute.backend import Array, host, like, namespace, pieces
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.gaussian import elementwise
+from onegrad.gaussian.content import content_digest
+from onegrad.gaussian.functions import Function, function_parts
 from onegrad.gaussian.polynomials import hermite_series, orthonormal_hermite, sqrt_factorial
 from onegrad.gaussian.quadrature import gaussian_mean
 
-Function = Callable[[Array], Array]
+if TYPE_CHECKING:
+    from pydantic import SerializationInfo
 
 
 class Smoothed(NamedTuple):
@@ -48,6 +52,7 @@ class Activation:
         an evaluation where both are needed
     portable : the functions take arrays of any library (`backend.namespace`); those of others
         are moved to NumPy and back
+    note : how the derivative was obtained, if not by a formula
 
     >>> cubic = Activation("cubic", lambda x: x**3, lambda x: 3 * x**2)
     >>> (cubic.coefficients(3).round(12) + 0.0).tolist()
@@ -62,6 +67,26 @@ class Activation:
     moments: Callable[[Array, Array], tuple[Array, Array, Array]] | None = None
     slope_of_value: Function | None = None
     portable: bool = False
+    note: str = ""
+
+    def __repr__(self) -> str:
+        centred = f", minus {self.offset:.4g}" if self.offset else ""
+        return f"<activation {self.name}{centred}{'; ' * bool(self.note)}{self.note}>"
+
+    @cached_property
+    def identity(self) -> str:
+        """What tells its numbers from those of any other activation, whatever their names: the name
+        where that says all (built in, or Hermite coefficients), else with a digest of the content.
+        """
+        if _BUILT_IN.get(self.name) == self:
+            return self.name
+        if isinstance(self.function, HermitePolynomial):
+            series = hermite_activation(*self.function.coefficients)
+            if series == self:
+                return self.name
+        functions = (self.function, self.derivative, self.moments, self.slope_of_value)
+        settings = (self.breakpoints, self.offset)
+        return f"{self.name} #{content_digest(functions, settings)}"
 
     def _of(self, function: Function, x: Any) -> Any:
         if self.portable or namespace(x) is np:
@@ -199,9 +224,15 @@ class HermitePolynomial:
 def hermite_activation(*coefficients: float) -> Activation:
     """Σ_j coefficients[j]·H_j as an activation or link; named `hermite(c0, c1, …)` in specs."""
     slopes = tuple(j * c for j, c in enumerate(coefficients))[1:] or (0.0,)
-    name = "hermite(" + ", ".join(f"{c:.12g}" for c in coefficients) + ")"
+    name = "hermite(" + ", ".join(_shown(c) for c in coefficients) + ")"
     value, slope = HermitePolynomial(tuple(coefficients)), HermitePolynomial(slopes)
     return Activation(name, value, slope, portable=True)
+
+
+def _shown(value: float) -> str:
+    """As short as it can be and still the same number."""
+    text = f"{value:.12g}"
+    return text if float(text) == value else repr(float(value))
 
 
 def register_activation(activation: Activation) -> Activation:
@@ -215,12 +246,23 @@ def register_activation(activation: Activation) -> Activation:
     return activation
 
 
+def written(activation: Activation, info: SerializationInfo) -> str:
+    """In a dump of settings: its name, or its `identity` where the dump is to be a key."""
+    return activation.identity if (info.context or {}).get("identity") else activation.name
+
+
 def names() -> list[str]:
     return sorted(_registry)
 
 
-def get_activation(which: str | Activation, key: str = "activation") -> Activation:
-    """The activation of that name; `hermite(0, 1, 0.5)` is H₁ + H₂/2. `key` is for the error."""
+_UFUNCS = {np.tanh: "tanh", np.sin: "sin"}
+
+
+def get_activation(which: str | Activation | Function, key: str = "activation") -> Activation:
+    """The activation of that name; `hermite(0, 1, 0.5)` is H₁ + H₂/2. `key` is for the error.
+
+    A smooth Python function of arrays is one too, with its derivative by numeric differentiation.
+    """
     if isinstance(which, Activation):
         return which
     if isinstance(which, str):
@@ -228,8 +270,14 @@ def get_activation(which: str | Activation, key: str = "activation") -> Activati
             return _registry[which]
         if match := _HERMITE.fullmatch(which):
             return hermite_activation(*_numbers(match[1], key, which))
+    elif callable(which):
+        if name := next((name for ufunc, name in _UFUNCS.items() if which is ufunc), ""):
+            return _registry[name]
+        name, function, derivative, note = function_parts(which, key)
+        return Activation(name, function, derivative, note=note)
     raise SpecError.of(
-        key, which, f"must be one of {', '.join(names())}, or hermite(c0, c1, …)",
+        key, which,
+        f"must be one of {', '.join(names())}, hermite(c0, c1, …), or in Python a function",
         did_you_mean(which, names()),
     )  # fmt: skip
 

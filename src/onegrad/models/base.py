@@ -59,6 +59,7 @@ class Model:
     name, summary : as in specs and tables; what it is, in a line
     fit : trains it on a repetition; None for a theory
     theory : the method of `predict` behind it; None for what is simulated
+    finite_size : of a theory: with the 1/n correction where the spec asks for it
     mark : on figures and on the page
     cites : keys of references.bib
     version : of its numbers: raise it when they change, and stored rows are computed again
@@ -70,6 +71,8 @@ class Model:
     double : whether it works in double precision whatever is asked for
     memory : numbers that it holds while it is fitted, where that is more than features and Gram
         matrix
+    variant : the record of "name:rest" from the rest, None where there is no such variant;
+        `variants` names them for messages
     """
 
     name: str
@@ -77,6 +80,7 @@ class Model:
     mark: Mark
     fit: Fit | None = None
     theory: str | None = None
+    finite_size: bool = True
     cites: tuple[str, ...] = ()
     version: int = 1
     polynomial: bool = False
@@ -86,6 +90,8 @@ class Model:
     noise: bool = False
     double: bool = False
     memory: Callable[[Problem], int] | None = None
+    variant: Callable[[str], Model | None] | None = None
+    variants: str = ""
 
 
 class FeatureMap(Protocol):

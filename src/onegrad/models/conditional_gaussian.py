@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from onegrad.compute.backend import Array, host, like, namespace
-from onegrad.compute.linalg import leading_direction, span_basis
+from onegrad.compute.linalg import leading_direction, outlying_directions, span_basis
 from onegrad.errors import AssumptionError
 from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.chebyshev import chebyshev_basis, chebyshev_nodes, chebyshev_transform
@@ -28,8 +27,10 @@ class ConditionalFeatures:
     """φ̂(x; c, κ) = ν(κ) + Ψ(κ)x_⊥ + Φ(κ)^{1/2}g  [demir2025, Thm. 1].
 
     κ = Vᵀx are the projections on the spikes and means of the data and on the direction of the
-    gradient; x_⊥ is the rest of x. Neuron i has v_i = Vᵀŵ_i and b_i = |ŵ_{i,⊥}|, and with
-    s = v_i·κ: ν_i = E σ(s+b_iZ), Ψ_i = E σ'(s+b_iZ)·ŵ_{i,⊥}ᵀ, Φ = diag(Var σ(s+b_iZ) − b_i²E[σ']²).
+    gradient (after several steps, or those of another optimiser, on the singular directions of
+    Ŵ − W₀ above the edge of its bulk); x_⊥ is the rest of x. Neuron i has v_i = Vᵀŵ_i and
+    b_i = |ŵ_{i,⊥}|, and with s = v_i·κ: ν_i = E σ(s+b_iZ), Ψ_i = E σ'(s+b_iZ)·ŵ_{i,⊥}ᵀ and
+    Φ = diag(Var σ(s+b_iZ) − b_i²E[σ']²).
     The component enters through κ: given κ, x_⊥ is the same for all components.
     """
 
@@ -43,10 +44,13 @@ class ConditionalFeatures:
     def of(cls, trial: Trial) -> ConditionalFeatures:
         weights = trial.updated_weights
         population = trial.instance.population
-        change = weights - trial.weights if trial.problem.rate else None
         directions = [*population.spikes, population.means.T]
-        if change is not None:
-            directions.append(host(leading_direction(change))[:, None])
+        if trial.problem.trained:
+            change = weights - trial.weights
+            if trial.problem.one_step:
+                directions.append(host(leading_direction(change))[:, None])
+            else:
+                directions.append(outlying_directions(host(change)))
         columns = np.hstack(directions)
         tolerance = 1e-10 * max(1.0, float(np.linalg.norm(columns, 2)))
         basis = trial.draw.backend.move(span_basis(columns, tolerance))
@@ -136,6 +140,8 @@ class SmoothTable:
         return results[0], results[1], results[2]
 
     def _tabulate(self, low: float, high: float) -> None:
+        from scipy.interpolate import CubicSpline  # slow to import, and needed here alone
+
         margin = 0.25 * (high - low) + 1e-3
         self.low, self.high = low - margin, high + margin
         scales = host(self.scales)

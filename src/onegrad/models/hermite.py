@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from onegrad.compute.backend import Array, pieces
 from onegrad.gaussian.activation import Activation, hermite_activation
@@ -12,6 +12,8 @@ from onegrad.models.base import Fitted, Mark, Model, fit_features
 from onegrad.network.trial import Inputs, Trial
 from onegrad.risk.component import Neurons
 from onegrad.risk.exact import Predictor
+
+MOST_DEGREES = 30
 
 
 @dataclass(frozen=True)
@@ -53,13 +55,30 @@ def _expansion(activation: Activation, degree: int, scale: float) -> tuple[Array
     return coefficients, activation.remainder(degree, scale)
 
 
-def fit_hermite(trial: Trial) -> Fitted:
-    """The polynomial model of the trained network, of the degree that the rule gives."""
+def fit_hermite(trial: Trial, degree: int | None = None) -> Fitted:
+    """The polynomial model of the trained network, of the degree that the rule gives unless told.
+
+    All degrees share their noise.
+    """
     problem = trial.problem
-    features = HermiteFeatures.of(
-        problem.activation, trial.updated_weights, problem.bulk_scale, trial.degree
-    )
+    degree = trial.degree if degree is None else degree
+    weights = trial.updated_weights
+    features = HermiteFeatures.of(problem.activation, weights, problem.bulk_scale, degree)
     return fit_features(trial, features, noise="hermite")
+
+
+def _of_degree(text: str) -> Model | None:
+    """hermite:1, hermite:2, …: the degree fixed, whatever the rule or compare.degree says."""
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_DEGREES or text != str(int(text)):
+        return None
+    return Model(
+        f"hermite:{text}",
+        f"activation → polynomial of degree {text}, plus noise",
+        Mark("d" if text == "1" else "p", size=7.0),
+        fit=partial(fit_hermite, degree=int(text)),
+        cites=("demir2025",),
+        noise=True,
+    )
 
 
 MODEL = Model(
@@ -70,4 +89,7 @@ MODEL = Model(
     cites=("demir2025",),
     polynomial=True,
     noise=True,
+    version=2,  # since 0.1: the degree rule
+    variant=_of_degree,
+    variants=f"hermite:1 to hermite:{MOST_DEGREES}",
 )

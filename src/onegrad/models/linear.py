@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -29,24 +30,46 @@ class LinearFeatures:
         return Predictor(singles=(Single(IDENTITY, a[1:], 1.0),), constant=float(a[0]))
 
 
-def fit_linear(trial: Trial) -> Fitted:
+def fit_linear(trial: Trial, everything: bool = False) -> Fitted:
     """Ridge on (1, x) with the ridge chosen by exact leave-one-out over ten decades.
 
     The network's ridge means nothing here; a baseline that is to be beaten gets its own best.
+    everything : also the samples of the gradient step, which the network has seen too
     """
     features = LinearFeatures()
     design, _ = features.moments(trial.train)
-    size = float(namespace(design).mean(design**2)) * trial.problem.dim
-    ridges = (np.geomspace(1e-7, 1e3, 41) * size / len(trial.train.batch)).tolist()
-    spectrum = Spectrum(design, namespace(design).astype(trial.train.batch.y, design.dtype))
+    xp = namespace(design)
+    y = xp.astype(trial.train.batch.y, design.dtype)
+    if everything:
+        step = trial.draw.step_batch
+        design = xp.concat([design, features.moments(Inputs(step))[0]], axis=0)
+        y = xp.concat([y, xp.astype(step.y, design.dtype)])
+    size = float(xp.mean(design**2)) * trial.problem.dim
+    ridges = (np.geomspace(1e-7, 1e3, 41) * size / len(y)).tolist()
+    spectrum = Spectrum(design, y)
     best = min(ridges, key=spectrum.leave_one_out)
     return LinearInFeatures(features, spectrum.fit(best))
 
 
+def _on_all_samples(text: str) -> Model | None:
+    if text != "all":
+        return None
+    return Model(
+        "linear:all",
+        "the same on the samples of step and readout together, as many as the network has seen",
+        Mark("1", filled=True, size=9.0),
+        fit=partial(fit_linear, everything=True),
+        products="none",
+        initial=True,
+    )
+
+
 MODEL = Model(
     "linear",
-    "baseline: ridge on (1, x) with its own best ridge",
+    "baseline: ridge on (1, x) with its own best ridge, on the samples of the readout",
     Mark("+", filled=True),
     fit=fit_linear,
     products="none",
+    variant=_on_all_samples,
+    variants="linear:all",
 )

@@ -1,4 +1,4 @@
-"""The two-layer network itself, after its gradient step."""
+"""The two-layer network itself, with its first layer trained."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from onegrad.network.trial import Trial
 
 
 def fit_network(trial: Trial) -> Fitted:
-    """The network itself after its gradient step."""
+    """The network itself, its first layer trained."""
     return fit_features(trial, NetworkFeatures(trial, trial.updated_weights))
 
 

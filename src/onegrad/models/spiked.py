@@ -60,6 +60,11 @@ def fit_spiked(trial: Trial) -> Fitted:
             'the spiked model assumes data.model = "isotropic"; for other data use "hermite" or '
             '"conditional-gaussian"'
         )
+    if not trial.problem.one_step:
+        raise AssumptionError(
+            "the spiked model is that of one step of gradient descent: use training.steps = 1 and "
+            'optimiser = "gd", or leave it out of compare.models'
+        )
     return fit_features(trial, SpikedFeatures.of(trial, trial.degree))
 
 
@@ -72,4 +77,5 @@ MODEL = Model(
     polynomial=True,
     products="initial",
     initial=True,
+    version=2,  # since 0.1: the degree rule
 )

@@ -1,4 +1,4 @@
-"""The deterministic prediction, by the method that applies."""
+"""The deterministic prediction, by the method that applies, at this size."""
 
 from onegrad.models.base import Mark, Model
 

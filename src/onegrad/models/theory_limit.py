@@ -1,10 +1,12 @@
-"""The isotropic closed form in the limit of large samples."""
+"""The deterministic prediction without its 1/n correction."""
 
 from onegrad.models.base import Mark, Model
 
 MODEL = Model(
     "theory-limit",
-    "the isotropic closed form in the limit of large samples",
+    "theory without its 1/n correction: the limit of large sizes",
     Mark(line="--"),
-    theory="isotropic-limit",
+    theory="auto",
+    finite_size=False,
+    version=3,
 )

@@ -10,9 +10,14 @@ from onegrad.randomness import Streams
 
 
 def draw_weights(problem: Problem, streams: Streams, out: Array | None = None) -> Array:
-    """W (k × n) with entries N(0, weight_variance); a wider network extends a narrower one."""
+    """W (k × n) with entries N(0, weight_variance), or rows of norm √(n·weight_variance).
+
+    A wider network extends a narrower one.
+    """
     shape = (problem.width, problem.dim)
     weights = streams.rng("weights").standard_normal(shape, out=out)
+    if problem.network.rows == "unit":
+        weights *= np.sqrt(problem.dim) / np.linalg.norm(weights, axis=1, keepdims=True)
     weights *= np.sqrt(problem.weight_variance)
     return weights
 

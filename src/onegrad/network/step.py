@@ -1,9 +1,14 @@
-"""One exact gradient step on the first layer."""
+"""Exact gradient steps on the first layer."""
 
 from __future__ import annotations
 
+from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import Array, namespace, pieces
+from onegrad.data.population import Batch
 from onegrad.gaussian.activation import Activation
+from onegrad.network.optimisers import OPTIMISERS, State
+from onegrad.problem import Problem
+from onegrad.settings import DAMPING
 
 
 def residual(activation: Activation, preactivation: Array, readout: Array, y: Array) -> Array:
@@ -43,3 +48,33 @@ def slopes_and_error(
         slopes *= readout
         out[rows] = slopes
     return error
+
+
+class Steps:
+    """The steps of a problem's training, one after the other, with the optimiser's memory."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._optimiser = OPTIMISERS[problem.training.optimiser]
+        self._state = State(problem.width, problem.dim, problem.training.damping or DAMPING)
+
+    def next(self, batch: Batch) -> float:
+        """Begin the next step, on these samples; what its slopes are to be multiplied by."""
+        state = self._state
+        state.rate, state.inputs = self._problem.rates[state.number], batch.x
+        state.number += 1
+        return self._optimiser.factor(state)
+
+    def change(self, gradient: Array) -> Array:
+        """What the step adds to the weights, from SᵀX of `slopes_and_error`; may overwrite it."""
+        return self._optimiser.update(gradient, self._state)
+
+    def move(self, weights: Array, readout: Array, batch: Batch, pool: Pool) -> None:
+        """One more step, in place: the gradient at these weights, through their own output."""
+        slopes = pool.product(batch.x, weights.T)
+        slopes_and_error(
+            self._problem.activation, slopes, readout, batch.y, self.next(batch),
+            self._problem.training.gradient == "labels-only",
+            out=slopes,
+        )  # fmt: skip
+        weights += self.change(pool.product(slopes.T, batch.x))

@@ -17,9 +17,10 @@ from onegrad.data.population import Batch
 from onegrad.network.gram import Grams
 from onegrad.network.init import draw_readout, draw_weights
 from onegrad.network.inputs import Inputs
-from onegrad.network.step import residual, slopes_and_error
+from onegrad.network.step import Steps, residual, slopes_and_error
 from onegrad.problem import Problem
 from onegrad.randomness import Streams
+from onegrad.settings import Training
 
 _BLOCK = 2048
 KEEP = 1 << 28  # bytes of noise that is kept for the next layer; more is drawn again
@@ -75,14 +76,24 @@ class Draw:
     @cached_property
     def step_batch(self) -> Batch:
         """The samples of the gradient step (m̃)."""
-        return self._batch("step-data", 0, self.problem.step_samples)
+        return self._batch(self.streams.rng("step-data"), 0, self.problem.step_samples)
 
     @cached_property
     def train(self) -> Inputs:
         """The samples of the readout (m)."""
-        start = self.problem.step_samples
-        batch = self._batch("train-data", start, self.problem.samples)
+        start = self.problem.step_rows
+        batch = self._batch(self.streams.rng("train-data"), start, self.problem.samples)
         return Inputs(batch, self.reuse.products, self.pool)
+
+    def later_batches(self, training: Training) -> Iterator[Batch]:
+        """The samples of the second step, of the third, …: fresh ones, or those of the first."""
+        count = self.problem.step_samples
+        if training.batch == "same":
+            yield from [self.step_batch] * (training.steps - 1)
+            return
+        rng = self.streams.rng("later-step-data")
+        for number in range(1, training.steps):
+            yield self._batch(rng, number * count, count)
 
     def test_batches(self, count: int) -> Iterator[Batch]:
         """The test set in blocks; labels are E[y|x], their noise is added to the risk exactly.
@@ -92,7 +103,7 @@ class Draw:
         """
         rng = self.streams.rng("test-data")
         if not self.problem.data.known:
-            rest = self.rows[self.problem.step_samples + self.problem.samples :]
+            rest = self.rows[self.problem.step_rows + self.problem.samples :]
             rest = rest if self.problem.data.whole_test else rest[:count]
             for start in range(0, len(rest), _BLOCK):
                 yield self._moved(self.problem.row_batch(rest[start : start + _BLOCK], rng))
@@ -106,8 +117,8 @@ class Draw:
         """Rows of finite data in this repetition's order: step, readout, test."""
         return self.problem.data.split(self.streams.rng("split"))
 
-    def _batch(self, purpose: str, start: int, count: int) -> Batch:
-        problem, rng = self.problem, self.streams.rng(purpose)
+    def _batch(self, rng: np.random.Generator, start: int, count: int) -> Batch:
+        problem = self.problem
         if problem.data.known:
             room = self._room(count, problem.dim)
             return self._moved(self.instance.sample(count, rng, out=room))
@@ -179,6 +190,7 @@ def draw_key(problem: Problem) -> str:
     parts = (
         problem.data, problem.labels, problem.spread, problem.samples, problem.step_samples,
         problem.width, problem.weight_variance, problem.network.readout, problem.readout_scale,
+        problem.rows_left, problem.network.rows,
     )  # fmt: skip
     return repr(parts)
 
@@ -263,13 +275,15 @@ class Trial:
 
     @cached_property
     def updated_weights(self) -> Array:
-        """Ŵ = W₀ + η·G (k × n); W₀ itself if η = 0.
+        """Ŵ after all steps (k × n): W₀ + η·G after one of gradient descent; W₀ if nothing moves.
 
-        Cost: two products of 2km̃n operations, the first one shared by all trials of the draw.
+        Cost of a step: two products of 2km̃n operations, the first one of the first step shared by
+        all trials of the draw, and the optimiser's own.
         """
         problem, draw = self.problem, self.draw
-        if problem.rate == 0:
+        if not problem.trained:
             return self.weights
+        steps = Steps(problem)
         batch, z = draw.step_batch, draw.step_preactivation
         if draw.reuse.layers:
             slopes = draw.pool.like(z)
@@ -277,16 +291,22 @@ class Trial:
             slopes = z
             draw.forget("step_preactivation")
         self._error = slopes_and_error(
-            problem.activation, z, self.readout, batch.y, problem.rate,
+            problem.activation, z, self.readout, batch.y, steps.next(batch),
             problem.training.gradient == "labels-only",
             out=slopes,
         )  # fmt: skip
-        change: Array = draw.pool.product(slopes.T, batch.x)
+        change = steps.change(draw.pool.product(slopes.T, batch.x))
+        del slopes, z
         if draw.reuse.layers or draw.reuse.initial:
             change += self.weights
-            return change
-        # nobody needs W₀ or the step's samples any more: Ŵ takes the place of W₀
-        weights = self.weights
-        weights += change
-        draw.forget("weights", "step_batch")
+            weights = change
+        else:  # nobody needs W₀ any more: Ŵ takes its place
+            weights = self.weights
+            weights += change
+            draw.forget("weights")
+        del change
+        for batch in draw.later_batches(problem.training):
+            steps.move(weights, self.readout, batch, draw.pool)
+        if not (draw.reuse.layers or draw.reuse.initial):
+            draw.forget("step_batch")
         return weights

@@ -19,7 +19,7 @@ from onegrad.report.words import (
     width_sentence,
 )
 
-_STYLE = """
+STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1b; --paper: #ffffff; --quiet: #5a5a5a;
   --line: #dddddd }
 @media (prefers-color-scheme: dark) {
@@ -76,7 +76,7 @@ def page(analysis: Analysis, source: str) -> str:
 <meta http-equiv="Content-Security-Policy"
  content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
 <title>{html.escape(title)}</title>
-<style>{_STYLE}</style>
+<style>{STYLE}</style>
 </head>
 <body>
 <h1>{html.escape(title)}</h1>
@@ -130,6 +130,8 @@ def _table(curve: Curve, name: str) -> str:
 
 
 def _scores(analysis: Analysis) -> str:
+    if not analysis.scores:
+        return ""
     rows = "".join(
         f"<tr><td>{html.escape(name)}</td><td>{score:.3f}</td><td>{seconds:.1f} s</td></tr>"
         for name, (score, seconds) in analysis.scores.items()

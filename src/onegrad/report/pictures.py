@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onegrad.figures.style import COLOURS, MARKS, RC
+from onegrad.figures.style import COLOURS, MARKS, RC, plain
 from onegrad.report.analysis import Analysis, Curve, Standing
 
 if TYPE_CHECKING:
@@ -51,18 +51,18 @@ def cloud(analysis: Analysis) -> str:
     figure, axes = _axes()
     if x.shape[1] == 1:
         axes.plot(x[keep, 0], y[keep], ".", color=COLOURS[0], ms=4, alpha=0.5)
-        axes.set(xlabel=analysis.table.names[0], ylabel=analysis.table.label)
+        axes.set(xlabel=plain(analysis.table.names[0]), ylabel=plain(analysis.table.label))
         return data_uri(figure)
     _, _, directions = np.linalg.svd(x[keep], full_matrices=False)
     along = x[keep] @ directions[:2].T
     if shown:
         for sign, colour, name in ((1.0, COLOURS[0], shown[0]), (-1.0, COLOURS[1], shown[1])):
             rows = y[keep] == sign
-            axes.plot(*along[rows].T, ".", color=colour, ms=4, alpha=0.55, label=name)
-        axes.legend(title=analysis.table.label, loc="upper left", bbox_to_anchor=(1, 1))
+            axes.plot(*along[rows].T, ".", color=colour, ms=4, alpha=0.55, label=plain(name))
+        axes.legend(title=plain(analysis.table.label), loc="upper left", bbox_to_anchor=(1, 1))
     else:
         dots = axes.scatter(along[:, 0], along[:, 1], c=y[keep], s=8, cmap="cividis")
-        figure.colorbar(dots, label=f"{analysis.table.label} (standardised)")
+        figure.colorbar(dots, label=f"{plain(analysis.table.label)} (standardised)")
     axes.set(xlabel="first principal direction", ylabel="second principal direction")
     return data_uri(figure)
 
@@ -108,7 +108,7 @@ def curve(values: Curve, label: str) -> str:
     for colour, (model, estimates) in zip(COLOURS, values.measured.items(), strict=False):
         axes.errorbar(
             values.values, [e.mean for e in estimates], [e.standard_error for e in estimates],
-            marker=MARKS[model]["marker"], ls="none", color=colour, capsize=2, label=_NAMES[model],
+            marker=MARKS[model].marker, ls="none", color=colour, capsize=2, label=_NAMES[model],
         )  # fmt: skip
     pairs = [(v, p) for v, p in zip(values.values, values.predicted, strict=True) if p is not None]
     if pairs:
@@ -116,7 +116,8 @@ def curve(values: Curve, label: str) -> str:
     axes.set(xscale="log", xlabel=label, ylabel="test error (MSE)")
     axes.set_xticks(values.values, [f"{value:g}" for value in values.values], minor=False)
     axes.set_xticks([], minor=True)
-    axes.set_ylim(0, 1.08 * axes.dataLim.ymax)  # room for the highest dot, however flat the curve
+    top = 1.08 * axes.dataLim.ymax  # room for the highest dot, however flat the curve
+    axes.set_ylim(0, top if np.isfinite(top) and top > 0 else 1.0)
     axes.legend()
     return data_uri(figure)
 

@@ -35,6 +35,9 @@ class Estimate(NamedTuple):
     def __float__(self) -> float:
         return self.mean
 
+    def __repr__(self) -> str:
+        return f"Estimate({self})"
+
     def __str__(self) -> str:
         if not math.isfinite(self.standard_error):
             return f"{self.mean:.4g}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from onegrad.control_variates import Controls
 from onegrad.models import THEORIES
 from onegrad.results.estimates import Estimate, usable
+from onegrad.shown import html_table, plots, settings_text, text_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,8 +38,15 @@ class Row:
     controls: Controls = ()
     number: int = 0
 
+    def __repr__(self) -> str:
+        where = f" at {settings_text(self.point)}" if self.point else ""
+        found = f"test_error {self.test_error:.6g}, train_error {self.train_error:.6g}"
+        outcome = found if self.status == "ok" else f"{self.status}: {self.error}"
+        return f"<row {self.model}{where}, seed {self.seed}: {outcome}>"
+
 
 QUANTITIES = ("test_error", "train_error", "train_objective")
+STORED = QUANTITIES  # numbers of a row that have a column in the store
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,12 @@ class Summary:
     seconds: float
     status: str
     error: str
+
+    def __repr__(self) -> str:
+        where = f" at {settings_text(self.point)}" if self.point else ""
+        errors = f"test_error {self.test_error}, train_error {self.train_error}"
+        seeds = f", {self.seeds} seeds" if self.seeds else ""
+        return f"<summary {self.model}{where}: {errors}{seeds}>"
 
     def as_json(self) -> dict[str, Any]:
         """The row of the command line's --json contract (docs/spec.md)."""
@@ -84,6 +98,33 @@ class Results:
 
     name: str
     rows: tuple[Row, ...] = ()
+
+    def __repr__(self) -> str:
+        return "\n".join([self._headline(), text_table(*self._table())])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._headline(), *self._table())
+
+    def _headline(self) -> str:
+        points = len({row.number for row in self.rows})
+        models = len({row.model for row in self.rows})
+        failed = sum(row.status != "ok" for row in self.rows)
+        counts = [f"{points} point{'s' * (points != 1)}", f"{models} model{'s' * (models != 1)}"]
+        counts += [f"{len(self.rows)} rows" + f" ({failed} failed)" * bool(failed)]
+        return f'Results "{self.name}": {", ".join(counts)}'
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """One line for each point and model: the errors with their standard errors."""
+        found = self.summaries()
+        keys = list(dict.fromkeys(key for s in found for key in s.point))
+        names = [key.rpartition(".")[2] for key in keys]
+        header = [*names, "model", "test error", "train error", "seeds"]
+        lines = [
+            [*(_cell(s.point.get(k)) for k in keys), s.model, str(s.test_error), str(s.train_error),
+             str(s.seeds or "–")]
+            for s in found
+        ]  # fmt: skip
+        return header, lines
 
     def groups(self) -> dict[tuple[int, str], list[Row]]:
         """The rows of each (number of the point, model)."""
@@ -121,6 +162,16 @@ class Results:
         rows = [s.as_json() for s in self.summaries()]
         return {"name": self.name, "rows": rows, "verdict": [v.as_json() for v in verdicts(self)]}
 
+    def plot(self, *quantities: str, x: str | None = None, ax: Any = None) -> Any:
+        """Errors against a swept key: dots with error bars, equivalent models, theory lines.
+
+        quantities : a panel for each of test_error (the default), train_error, train_objective
+        x : the swept key along the axis; the numeric one with the most values unless given
+        ax : where to draw, for one quantity
+        Returns the matplotlib axes, one or an array of them.
+        """
+        return plots().plot_results(self, quantities, x, ax)
+
     def to_pandas(self) -> pd.DataFrame:
         """One line per row: swept keys, model, seed, errors, seconds, status."""
         from onegrad.results.frames import to_pandas
@@ -142,6 +193,10 @@ class Results:
         from onegrad.results.frames import export
 
         return export(self, path)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)
 
 
 def relative_difference(rows: Sequence[Row], reference: Sequence[Row], quantity: str) -> Estimate:

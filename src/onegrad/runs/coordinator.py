@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
@@ -9,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from onegrad.results.estimates import Estimate
 from onegrad.results.rows import Row
+from onegrad.runs.cost import Cost, cost_of
 from onegrad.runs.engines import Engine
 from onegrad.runs.engines.work import Done, Failure, Outcome
 from onegrad.runs.schedule import Schedule, Unit
@@ -18,6 +20,7 @@ from onegrad.specs.experiment import Experiment, Point
 
 _SUSPECT = 2  # losses after which a unit has to go alone, so that it can be told from the others
 _LOOK_ROUND = 5.0  # seconds without any row before the engine is asked how it is
+_ASK_AGAIN = 0.2  # seconds between two questions for what another run has begun
 _DIED = "its worker process died each time: killed, or out of memory"
 
 
@@ -61,17 +64,29 @@ class Coordinator:
         self._under_way: dict[Future[Done], list[Unit]] = {}
         self._again: deque[Unit] = deque()
         self._suspects: deque[Unit] = deque()
+        self._theirs: deque[Unit] = deque()  # begun by another run on the same file
+        self._asked = 0.0
         self._computed = self._failed = 0
         most = experiment.compare.largest_count
         for point in self._points:
             rows = store.rows(point, experiment.compare.models, most)
             self._schedule.stored(row for row in rows if row.status == "ok")
 
+    def cost(self) -> Cost:
+        """Of what is missing, as far as is known now."""
+        schedule = self._schedule
+        missing, predictions = schedule.missing(), schedule.predictions_missing()
+        return cost_of(schedule.experiment, missing, predictions, self._engine.workers)
+
     def run(self) -> None:
         self._tell([])
         while self._give_out():
-            done, _ = wait(self._under_way, _LOOK_ROUND, FIRST_COMPLETED)
-            if not done:
+            if not self._under_way:
+                time.sleep(_ASK_AGAIN)
+                continue
+            patience = _ASK_AGAIN if self._theirs else _LOOK_ROUND
+            done, _ = wait(self._under_way, patience, FIRST_COMPLETED)
+            if not done and not self._theirs:
                 self._engine.check()
             self._take_in(done)
         self._tell([])
@@ -87,13 +102,13 @@ class Coordinator:
         if not self._under_way and self._suspects:
             units = [self._suspects.popleft()]
             self._under_way[self._engine.submit(units, 1)] = units
-        return bool(self._under_way)
+        return bool(self._under_way or self._theirs)
 
     def _next_job(self, size: int) -> list[Unit]:
         """Up to `size` units; one that needs several threads goes alone."""
         units: list[Unit] = []
         while len(units) < size:
-            unit = self._again.popleft() if self._again else self._schedule.next()
+            unit = self._again.popleft() if self._again else self._next_of_ours()
             if unit is None:
                 break
             if units and unit.threads > 1:
@@ -103,6 +118,31 @@ class Coordinator:
             if unit.threads > 1:
                 break
         return units
+
+    def _next_of_ours(self) -> Unit | None:
+        """The next unit that no other run has begun or finished; theirs are asked for again."""
+        while (unit := self._schedule.next()) is not None:
+            if self._is_ours(unit):
+                return unit
+        if time.monotonic() - self._asked >= _ASK_AGAIN:
+            for _ in range(len(self._theirs)):
+                if self._is_ours(unit := self._theirs.popleft()):
+                    return unit
+            self._asked = time.monotonic()
+        return None
+
+    def _is_ours(self, unit: Unit) -> bool:
+        def enough(row: Row) -> bool:  # the first model's rows bring the control variates
+            return bool(row.controls) or not unit.controlled or row.model != unit.models[0]
+
+        cells = [(self._points[i], model, unit.seed) for i, model in sorted(unit.cells)]
+        found = self._store.claim(cells, enough)
+        if found is None:
+            self._theirs.append(unit)
+        elif found:
+            self._schedule.arrived(unit, found)
+            self._tell(found)
+        return found == []
 
     def _take_in(self, done: set[Future[Done]]) -> None:
         new: list[tuple[Unit, list[Row]]] = []

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from onegrad.errors import SpecError
+from onegrad.gaussian.activation import get_activation, names, register_activation
+from onegrad.presets import Spec, preset_names
+from onegrad.problem import Problem, as_problem
 from onegrad.results.rows import Results
 from onegrad.runs.coordinator import Coordinator, Progress
+from onegrad.runs.cost import Agree
 from onegrad.runs.engines import Dask, Local, open_engine
+from onegrad.runs.progress import progress_line
 from onegrad.runs.schedule import interim_analyses
 from onegrad.runs.store import Store
 from onegrad.specs.experiment import Experiment
@@ -23,20 +29,28 @@ def run_experiment(
     out: str | Path,
     engine: Local | Dask = Local(),
     progress: Progress | None = None,
+    agree: Agree | None = None,
 ) -> Results:
     """Compute the rows that `out`/results.sqlite does not have yet; write results.json beside it.
 
     Rows that failed are tried again. What was computed before an interruption is never lost and
-    never repeated; more seeds or points add to what is there.
+    never repeated; more seeds or points add to what is there. Runs on the same folder at the same
+    time share the work. `agree` is told the cost before anything starts.
     """
-    results = _computed(experiment, Store(out), engine, progress)
+    store = Store(out)
+    results = _computed(experiment, store, engine, progress, agree)
+    if store.read_only:
+        return results
     text = json.dumps(results.as_json(), indent=1, ensure_ascii=False)
     (Path(out) / "results.json").write_text(text + "\n", encoding="utf-8")
     return results
 
 
 def simulate_experiment(
-    experiment: Experiment, engine: Local | Dask = Local(), progress: Progress | None = None
+    experiment: Experiment,
+    engine: Local | Dask = Local(),
+    progress: Progress | None = None,
+    agree: Agree | None = None,
 ) -> Results:
     """All points and seeds of a spec, the theories left out; nothing is stored."""
     compare = experiment.compare
@@ -46,15 +60,22 @@ def simulate_experiment(
             "Add the network, or use `onegrad predict`",
         )  # fmt: skip
     alone = replace(experiment, compare=compare.model_copy(update={"models": compare.simulated}))
-    return _computed(alone, Store(None), engine, progress)
+    return _computed(alone, Store(None), engine, progress, agree)
 
 
 def _computed(
-    experiment: Experiment, store: Store, engine: Local | Dask, progress: Progress | None
+    experiment: Experiment,
+    store: Store,
+    engine: Local | Dask,
+    progress: Progress | None,
+    agree: Agree | None,
 ) -> Results:
     try:
         with open_engine(experiment, engine) as opened:
-            Coordinator(experiment, store, opened, progress).run()
+            coordinator = Coordinator(experiment, store, opened, progress)
+            if agree is not None:
+                agree(coordinator.cost())
+            coordinator.run()
         return stored_results(experiment, store)
     finally:
         store.close()
@@ -88,23 +109,96 @@ def stored_results(experiment: Experiment, store: Store) -> Results:
 
 
 def run(
-    spec: str | Path | Mapping[str, Any],
+    spec: Spec,
     out: str | Path | None = None,
     engine: Local | Dask = Local(),
+    quick: bool = False,
+    progress: bool = True,
 ) -> Results:
     """`onegrad run` from Python: a preset's name, a TOML file or a nested mapping.
 
+    Draws nothing: `run(…).plot()` does.
+
     out : folder for the rows, as the command chooses it unless given: results/<name>
     engine : Local(workers) or Dask(address); no number depends on it
+    quick : sizes, points and seeds cut down, as --quick does
+    progress : a line that says how far it is, on a terminal, in a notebook or in a pipe
     """
-    experiment = Experiment.read(spec)
-    return run_experiment(experiment, out or default_folder(spec, experiment.name), engine)
+    experiment = Experiment.read(spec, quick=quick)
+    folder = out or default_folder(spec, experiment.name, quick)
+    with _told(experiment, progress) as told:
+        return run_experiment(experiment, folder, engine, told)
 
 
-def default_folder(spec: str | Path | Mapping[str, Any], name: str, quick: bool = False) -> Path:
+def sweep(
+    problem: Problem | Spec,
+    keys: Mapping[str, Sequence[Any]],
+    models: str | Sequence[str] = ("network", "theory"),
+    seeds: int = 10,
+    out: str | Path | None = None,
+    progress: bool = True,
+    **compare: Any,
+) -> Results:
+    """All models at all values of some dotted keys; several keys make a grid. No file is needed.
+
+    keys : {"network.width_ratio": [0.3, 1, 3]}; activations may be Python functions
+    out : folder in which rows are kept and taken from; in memory unless given
+    compare : further keys of a spec's [compare], seed=1 for instance
+
+    >>> problem = Problem.from_spec({"data": {"model": "isotropic", "dim": 30},
+    ...     "network": {"width": 20}, "training": {"samples": 40, "rate": 1.0}})
+    >>> found = sweep(problem, {"network.width": [20, 30]}, models="network", seeds=2,
+    ...     progress=False)
+    >>> len(found.rows)
+    4
+    """
+    base = as_problem(problem)
+    wanted = {"models": [models] if isinstance(models, str) else list(models), "seeds": seeds}
+    tables: dict[str, Any] = {
+        name: _table(getattr(base, name), any(key.startswith(f"{name}.") for key in keys))
+        for name in Problem.model_fields
+    }
+    named = {key: _named(key, values) for key, values in keys.items()}
+    title = "error against " + ", ".join(key.rpartition(".")[2] for key in keys)
+    experiment = Experiment.from_tables(
+        {**tables, "name": title, "compare": wanted | compare, "sweep": named}
+    )
+    with _told(experiment, progress) as told:
+        if out is None:
+            return _computed(experiment, Store(None), Local(), told, None)
+        return run_experiment(experiment, out, progress=told)
+
+
+def default_folder(spec: Spec, name: str, quick: bool = False) -> Path:
     """results/<name>: of the preset or file, or of the experiment where there is no file."""
     if isinstance(spec, Mapping):
         stem = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "experiment"
     else:
-        stem = str(Path(spec).stem)
+        stem = str(spec) if str(spec) in preset_names() else Path(spec).stem
     return Path("results") / f"{stem}{'-quick' if quick else ''}"
+
+
+def _told(experiment: Experiment, wanted: bool) -> AbstractContextManager[Progress | None]:
+    return progress_line(experiment) if wanted else nullcontext()
+
+
+def _table(section: Any, swept: bool) -> Any:
+    """A section as it is, or as the table of its settings where one of them is to change."""
+    if not swept:
+        return section
+    values = {name: getattr(section, name) for name in type(section).model_fields}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _named(key: str, values: Any) -> Any:
+    """Functions and activations of a swept key by name, known in this process from now on."""
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        return values
+    return [_known(v, key) if callable(v) else v for v in values]
+
+
+def _known(function: Any, key: str) -> str:
+    activation = get_activation(function, key)
+    if activation.name not in names():
+        register_activation(activation)
+    return activation.name

@@ -2,59 +2,49 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import shutil
 import sqlite3
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from onegrad import __version__
 from onegrad.control_variates import CONTROL_COLUMNS, control_columns, controls_from
-from onegrad.errors import OnegradError
 from onegrad.models import MODELS
-from onegrad.results.rows import QUANTITIES, Row
+from onegrad.results.rows import STORED, Row
+from onegrad.runs.claims import Cell, Claims
+from onegrad.runs.database import (
+    COLUMNS,
+    VALUES,
+    Database,
+    StoreError,
+    StoreWarning,
+    checksum,
+    text_hash,
+)
 from onegrad.specs.experiment import Point
 
-_APPLICATION = 0x6F6E6567  # "oneg": tells our files from other SQLite files
-_TRIES = 100
-_SMALLEST_ROOM = 1 << 17  # bytes below which SQLite's "I/O error" is a full disk
-_SCHEMA = """
-CREATE TABLE rows (
-    point TEXT NOT NULL,            -- hash of the problem and of the root seed
-    model TEXT NOT NULL,
-    compute TEXT NOT NULL,          -- how this model was computed, JSON
-    seed INTEGER NOT NULL,
-    model_version INTEGER NOT NULL, -- of the model's code: rows of an older one do not count
-    test_error REAL, train_error REAL, train_objective REAL,
-    control_test REAL, control_train REAL, control_objective REAL, control_norm REAL,
-    seconds REAL NOT NULL,
-    status TEXT NOT NULL,
-    error TEXT NOT NULL,
-    package_version TEXT NOT NULL,
-    PRIMARY KEY (point, model, compute, seed, model_version)
-) WITHOUT ROWID;
-CREATE TABLE points (point TEXT PRIMARY KEY, spec TEXT NOT NULL) WITHOUT ROWID;
-"""
-_LAYOUT = 2  # user_version: of the tables above
-_VALUES = (*QUANTITIES, *CONTROL_COLUMNS, "seconds", "status", "error")
+__all__ = ["Key", "Store", "StoreError", "StoreWarning", "Stored", "compute_spec", "point_spec"]
 
-
-class StoreError(OnegradError):
-    """A results file that cannot be read or written."""
+_DAMAGED = "the stored row does not match its checksum: a bit of the file has flipped"
+_NAMED = 5  # damaged rows that a warning names
 
 
 def point_spec(point: Point) -> dict[str, Any]:
-    """What the numbers of every model depend on, and nothing else (no name, no figure)."""
+    """What the numbers of every model depend on, and nothing else (no name, no figure).
+
+    Activations stand there by their content, not by their name alone.
+    """
     problem = point.problem
-    spec: dict[str, Any] = problem.model_dump(mode="json", exclude={"data"}, exclude_none=True)
+    spec: dict[str, Any] = problem.model_dump(
+        mode="json", exclude={"data"}, exclude_none=True, context={"identity": True}
+    )
     spec["data"] = problem.data.fingerprint()
     spec["compare"] = {"seed": point.compare.seed}
+    if point.compare.redraw != "all":
+        spec["compare"]["redraw"] = point.compare.redraw
     return spec
 
 
@@ -66,7 +56,8 @@ def compute_spec(point: Point, model: str) -> dict[str, Any]:
     """
     compare, record = point.compare, MODELS[model]
     if record.theory is not None:
-        return {"accuracy": compare.accuracy}
+        corrected = compare.finite_size and record.finite_size
+        return {"accuracy": compare.accuracy} | ({} if corrected else {"finite_size": False})
     spec: dict[str, Any] = {"risk": compare.risk}
     sampled = compare.risk == "sampled" or record.sampled or not point.problem.data.known
     if compare.risk != "exact" and (sampled or compare.test_samples is not None):
@@ -80,6 +71,11 @@ def compute_spec(point: Point, model: str) -> dict[str, Any]:
 
 def _text(spec: Mapping[str, Any]) -> str:
     return json.dumps(spec, sort_keys=True, ensure_ascii=True)
+
+
+def version_of(model: str) -> int:
+    """Of the model's numbers, as its record says; stored rows of another one do not count."""
+    return MODELS[model.partition(":")[0]].version
 
 
 class Key(NamedTuple):
@@ -99,193 +95,222 @@ class Stored(NamedTuple):
     row: Row
 
 
-def _row(
-    settings: dict[str, Any], number: int, model: str, seed: int, values: Sequence[Any]
-) -> Row:
-    """From the columns _VALUES."""
-    test, train, objective, *controls, seconds, status, error = values
-    test, train, objective = (math.nan if v is None else v for v in (test, train, objective))
-    return Row(
-        settings, model, seed, test, train, objective, seconds, status, error,
-        controls_from(controls), number,
-    )  # fmt: skip
-
-
 class Store:
     """Rows in `folder`/results.sqlite, or in memory if there is no folder.
 
-    Write-ahead logging where the file system can do it, so that readers and a second run do not
-    wait; each `add` is one transaction. A file that is damaged or not ours is reported, never
-    replaced.
+    Each `add` is one transaction. A row carries a checksum, which is verified whenever it is read:
+    rows that do not match are left out when the file is opened for writing, with a StoreWarning
+    that names them, so that a run computes them again; where the file is only read, their status
+    is "damaged". A file that cannot be written is opened for reading.
     """
 
     def __init__(self, folder: str | Path | None, read_only: bool = False) -> None:
-        self.path = Path(":memory:") if folder is None else Path(folder) / "results.sqlite"
         self._specs: dict[int, tuple[Point, str, str]] = {}
-        with self._advice():
-            if read_only:
-                self._db = self._opened_for_reading()
-                return
-            if folder is not None:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
-            self._open()
-
-    def _opened_for_reading(self) -> sqlite3.Connection:
-        # without a journal nobody writes, and SQLite need not leave files of its own beside it
-        writing = self.path.with_name(self.path.name + "-wal").exists()
-        name = quote(str(self.path.resolve()))
-        uri = f"file:{name}?mode=ro{'' if writing else '&immutable=1'}"
-        self._db = sqlite3.connect(uri, uri=True, timeout=10)
-        self._check_owner()
-        return self._db
-
-    def _check_owner(self) -> None:
-        owner = self._db.execute("PRAGMA application_id").fetchone()[0]
-        layout = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if owner != _APPLICATION:
-            raise StoreError(f"{self.path} is an SQLite file of another program. {self._way_out()}")
-        if layout != _LAYOUT:
-            age = "an older" if layout < _LAYOUT else "a newer"
-            raise StoreError(
-                f"{self.path} was written by {age} version of onegrad. Use another --out folder, "
-                "or move it away: its rows are computed again"
-            )
-
-    def _open(self) -> None:
-        # in this order: a second run that is just making the tables sets the owner with them
-        fresh = not self._db.execute("SELECT 1 FROM sqlite_master").fetchone()
-        if not fresh:
-            self._check_owner()
-        if not fresh and self._db.execute("PRAGMA quick_check").fetchone()[0] != "ok":
-            raise StoreError(f"{self.path} is damaged. {self._way_out()}")
-        self._keep_a_journal()
-        if fresh:
-            self._db.execute("BEGIN IMMEDIATE")
-            # a second run may have made the tables while this one waited
-            if not self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
-                for statement in _SCHEMA.split(";\n"):
-                    self._db.execute(statement)
-                self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
-                self._db.execute(f"PRAGMA user_version = {_LAYOUT}")
-            self._db.execute("COMMIT")
-
-    def _keep_a_journal(self) -> None:
-        """WAL needs memory shared between processes, which network file systems do not have."""
-        mode = "none"
-        for _ in range(_TRIES):
+        self._keys: dict[tuple[int, str], tuple[Point, Key]] = {}
+        self._forgotten: set[str] = set()  # points whose spec was damaged
+        self._file = Database(folder, read_only)
+        self._db, self._advice = self._file.db, self._file.advice
+        self.path, self.read_only = self._file.path, self._file.read_only
+        self._claims: Claims | None = None
+        if not self.read_only:
             try:
-                mode = self._db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-                break
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error):
-                    break
-                time.sleep(0.1)  # a second run is just doing the same
-        if mode == "wal":
-            self._db.execute("PRAGMA synchronous = NORMAL")  # a commit survives any kill
-        else:
-            self._db.execute("PRAGMA journal_mode = DELETE").fetchone()
+                self._leave_out_damaged()
+                self._claims = None if self._file.in_memory else Claims(self._file)
+            except BaseException:
+                self.close()
+                raise
 
     def close(self) -> None:
-        self._db.close()
+        if self._claims is not None:
+            self._claims.close()
+        self._file.close()
+
+    # --- damage -------------------------------------------------------------------------
+
+    def _leave_out_damaged(self) -> None:
+        with self._advice():
+            if next(self._damage(), None) is None:
+                return
+        with self._file.transaction():  # another run may just have done it
+            damage = list(self._damage())
+            if not damage:
+                return
+            # row by row it cannot be done: a damaged key is not found by itself
+            good = [row for row in self._db.execute("SELECT * FROM rows") if _is_whole(row)]
+            self._db.execute("DELETE FROM rows")
+            names = (*COLUMNS, "checksum")
+            self._db.executemany(
+                f"INSERT OR IGNORE INTO rows ({', '.join(names)}) "
+                f"VALUES ({', '.join('?' * len(names))})",
+                [[row[name] for name in names] for row in good],
+            )
+            points = self._db.execute("SELECT point, spec FROM points").fetchall()
+            whole = [tuple(p) for p in points if text_hash(p["spec"]) == p["point"]]
+            self._db.execute("DELETE FROM points")
+            self._db.executemany("INSERT INTO points VALUES (?, ?)", whole)
+        self._forgotten = {row["point"] for row in good} - {key for key, _ in whole}
+        shown = "; ".join(damage[:_NAMED]) + ("; …" if len(damage) > _NAMED else "")
+        does, was = ("entry does", "was") if len(damage) == 1 else ("entries do", "were")
+        warnings.warn(
+            f"{self.path} was damaged on disk: {len(damage)} {does} not match the checksum and "
+            f"{was} left out ({shown})",
+            StoreWarning, stacklevel=2,
+        )  # fmt: skip
+
+    def _damage(self) -> Iterator[str]:
+        """What does not match its checksum, in words."""
+        for row in self._db.execute("SELECT * FROM rows"):
+            if not _is_whole(row):
+                yield f"{row['model']}, seed {row['seed']} of point {str(row['point'])[:8]}"
+        for key, spec in self._db.execute("SELECT point, spec FROM points"):
+            if text_hash(spec) != key:
+                yield f"the settings of point {str(key)[:8]}"
+
+    # --- writing ------------------------------------------------------------------------
 
     def add(self, rows: Iterable[tuple[Point, Row]]) -> None:
         """Store rows in one transaction; a good row that is there already stays, unless the new
         one has the control variates that it lacks."""
-        with self._advice():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                for point, row in rows:
-                    self._insert(point, row)
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
+        if self.read_only:
+            raise StoreError(
+                f"{self.path} is read-only and lacks rows that this run asks for. Use another "
+                "--out folder, or make it writable"
+            )
+        added = list(rows)
+        with self._file.transaction():
+            for point, row in added:
+                self._insert(point, row)
+        if self._claims is not None:
+            self._claims.release([self._cell(point, row.model, row.seed) for point, row in added])
 
     def _insert(self, point: Point, row: Row) -> None:
         key = self.key(point, row.model)
         self._db.execute(
             "INSERT OR IGNORE INTO points VALUES (?, ?)", (key.point, self._spec(point)[1])
         )
-        controls = control_columns(row.controls).values()
-        values = (*(getattr(row, name) for name in QUANTITIES), *controls, row.seconds, row.status)
-        columns = (*_VALUES, "package_version")
+        record: dict[str, Any] = {"point": key.point, "model": key.model, "compute": key.compute}
+        record |= {"seed": row.seed, "model_version": key.version}
+        record |= {name: float(getattr(row, name)) for name in STORED}
+        record |= {name: float(v) for name, v in control_columns(row.controls).items()}
+        record |= {"seconds": float(row.seconds), "status": row.status, "error": row.error}
+        record["package_version"] = __version__
+        record["checksum"] = checksum(record)
+        changed = (*VALUES, "package_version", "checksum")
         self._db.execute(
-            f"INSERT INTO rows (point, model, compute, model_version, seed, {', '.join(columns)}) "
-            f"VALUES (?, ?, ?, ?, ?, {', '.join('?' * len(columns))}) ON CONFLICT DO UPDATE SET "
-            + ", ".join(f"{name} = excluded.{name}" for name in columns)
-            + " WHERE rows.status != 'ok' OR (excluded.status = 'ok' AND rows.control_test IS NULL "
+            f"INSERT INTO rows ({', '.join(record)}) VALUES ({', '.join('?' * len(record))}) ON "
+            f"CONFLICT DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in changed)} "
+            "WHERE rows.status != 'ok' OR (excluded.status = 'ok' AND rows.control_test IS NULL "
             "AND excluded.control_test IS NOT NULL)",
-            (*key, row.seed, *values, row.error, __version__),
+            list(record.values()),
         )
+
+    def claim(
+        self, cells: Sequence[tuple[Point, str, int]], enough: Callable[[Row], bool]
+    ) -> list[Row] | None:
+        """Begin to compute these (point, model, seed), unless another run on this file does.
+
+        Returns nothing of them (they are ours now), None (another run has begun them: ask again
+        later), or the rows of all of them, which another run has stored in the meantime and which
+        are `enough`.
+        """
+        if self._claims is None:
+            return []
+        wanted = [self._cell(*cell) for cell in cells]
+        if not self._claims.take(wanted):
+            return None
+        stored = [row for cell in cells if (row := self._stored(*cell)) is not None]
+        if len([row for row in stored if row.status == "ok" and enough(row)]) < len(cells):
+            return []
+        self._claims.release(wanted)
+        return stored
+
+    def _cell(self, point: Point, model: str, seed: int) -> Cell:
+        return *self.key(point, model)[:3], seed
 
     def _spec(self, point: Point) -> tuple[str, str]:
         """Hash and text of a point's spec, worked out once: it may have data to go through."""
         known = self._specs.get(point.number)
         if known is None or known[0] is not point:
             text = _text(point_spec(point))
-            known = point, hashlib.sha256(text.encode()).hexdigest()[:24], text
+            known = point, text_hash(text), text
             self._specs[point.number] = known
+            if known[1] in self._forgotten:
+                with self._advice():
+                    self._db.execute("INSERT OR IGNORE INTO points VALUES (?, ?)", known[1:])
         return known[1:]
 
     def key(self, point: Point, model: str) -> Key:
         """Under which the rows of a model at a point are stored."""
-        compute = _text(compute_spec(point, model))
-        return Key(self._spec(point)[0], model, compute, MODELS[model].version)
+        known = self._keys.get((point.number, model))
+        if known is None or known[0] is not point or known[1].version != version_of(model):
+            compute = _text(compute_spec(point, model))
+            known = point, Key(self._spec(point)[0], model, compute, version_of(model))
+            self._keys[point.number, model] = known
+        return known[1]
+
+    # --- reading ------------------------------------------------------------------------
+
+    def _stored(self, point: Point, model: str, seed: int) -> Row | None:
+        with self._advice():
+            found = self._db.execute(
+                f"SELECT * FROM rows WHERE {_OF_KEY} AND seed = ?", (*self.key(point, model), seed)
+            ).fetchone()
+        return None if found is None else _row(point.settings, point.number, found)
 
     def rows(self, point: Point, models: Iterable[str], seeds: int) -> list[Row]:
         """What is stored of a point, in the order of models and seeds."""
         found = []
         with self._advice():
             for model in models:
-                for seed, *values in self._db.execute(
-                    f"SELECT seed, {', '.join(_VALUES)} FROM rows WHERE point = ? AND model = ? "
-                    "AND compute = ? AND model_version = ? AND seed < ? ORDER BY seed",
+                rows = self._db.execute(
+                    f"SELECT * FROM rows WHERE {_OF_KEY} AND seed < ? ORDER BY seed",
                     (*self.key(point, model), seeds),
-                ):
-                    found.append(_row(point.settings, point.number, model, seed, values))
+                )
+                found += [_row(point.settings, point.number, row) for row in rows]
         return found
 
     def everything(self) -> tuple[dict[str, dict[str, Any]], list[Stored]]:
-        """The spec of every point by its hash, and all rows of today's model versions."""
+        """The spec of every point by its hash, and all rows of today's model versions; damaged
+        ones say so."""
         with self._advice():
-            specs = self._db.execute("SELECT point, spec FROM points").fetchall()
+            points = self._db.execute("SELECT point, spec FROM points").fetchall()
             found = self._db.execute(
-                f"SELECT point, model, compute, model_version, seed, {', '.join(_VALUES)} "
-                "FROM rows ORDER BY point, model, compute, seed"
+                "SELECT * FROM rows ORDER BY point, model, compute, seed"
             ).fetchall()
-        rows = [
-            Stored(point, compute, _row({}, 0, model, seed, values))
-            for point, model, compute, version, seed, *values in found
-            if model in MODELS and version == MODELS[model].version
-        ]
-        return {point: json.loads(spec) for point, spec in specs}, rows
+        specs = {key: json.loads(spec) for key, spec in points if text_hash(spec) == key}
+        rows = []
+        for row in found:
+            whole = _is_whole(row)
+            if whole and not _is_current(row["model"], row["model_version"]):
+                continue
+            specs.setdefault(row["point"], {"compare": {"damaged": row["point"]}})
+            compute = row["compute"] if whole else "{}"
+            rows.append(Stored(row["point"], compute, _row({}, 0, row, whole)))
+        return specs, rows
 
-    @contextmanager
-    def _advice(self) -> Iterator[None]:
-        """SQLite's own errors as advice."""
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            text = str(error)
-            if "full" in text or ("disk I/O" in text and self._no_space()):
-                raise StoreError(
-                    f"the disk is full: {self.path} keeps what was stored. Free some space and run "
-                    "the same command again; it goes on where it stopped"
-                ) from None
-            if "locked" in text:
-                raise StoreError(
-                    f"{self.path} is locked by another program for more than a minute. Wait for "
-                    "it, or use another --out folder"
-                ) from None
-            raise StoreError(f"{self.path} cannot be used ({text}). {self._way_out()}") from None
 
-    def _no_space(self) -> bool:
-        return shutil.disk_usage(self.path.parent).free < _SMALLEST_ROOM
+def _is_current(model: str, version: int) -> bool:
+    return model.partition(":")[0] in MODELS and version == version_of(model)
 
-    def _way_out(self) -> str:
-        return (
-            "Move it away and run again to start anew, use another --out folder, or try "
-            f"`sqlite3 {self.path.name} .recover` to rescue its rows"
-        )
+
+_OF_KEY = "point = ? AND model = ? AND compute = ? AND model_version = ?"
+
+
+def _is_whole(row: sqlite3.Row) -> bool:
+    return bool(row["checksum"] == checksum({name: row[name] for name in COLUMNS}))
+
+
+def _row(
+    settings: dict[str, Any], number: int, record: sqlite3.Row, whole: bool | None = None
+) -> Row:
+    """A row of the file; what it has no number for is NaN. `whole` if that is known already."""
+    seed = record["seed"] if isinstance(record["seed"], int) else -1
+    if not (_is_whole(record) if whole is None else whole):
+        text = str(record["model"])
+        return Row(settings, text, seed, status="damaged", error=_DAMAGED, number=number)
+    named: dict[str, Any] = {
+        name: math.nan if record[name] is None else record[name] for name in STORED
+    }
+    named |= {name: record[name] for name in ("seconds", "status", "error")}
+    controls = controls_from([record[name] for name in CONTROL_COLUMNS])
+    return Row(settings, record["model"], seed, **named, controls=controls, number=number)

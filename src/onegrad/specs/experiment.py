@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -18,9 +17,10 @@ from onegrad.data.fashion_mnist import FashionMnist
 from onegrad.data.isotropic import Isotropic
 from onegrad.data.labels import ComponentLabels, GivenLabels, SingleIndex
 from onegrad.data.mixture import Mixture
-from onegrad.declared import Count, Real, Section, Whole, override, read_toml
+from onegrad.declared import Count, Real, Section, Whole, override
 from onegrad.errors import SpecError, did_you_mean
-from onegrad.models import MODELS, THEORIES
+from onegrad.models import MODELS, THEORIES, VARIANTS
+from onegrad.presets import read_spec
 from onegrad.problem import EXPERIMENT_KEYS, Network, Problem, Scaling, Training
 from onegrad.specs.figure_options import FigureOptions
 from onegrad.specs.overrides import quick_tables, with_changes
@@ -28,13 +28,13 @@ from onegrad.specs.sweep import Axis, in_sweep, read_axes, settings_of
 
 MODEL_NAMES = tuple(MODELS)
 _FEWEST_TESTS = 5000
-_OURS = ("quickstart", "three-components", "finite-size")  # presets of no paper's figure
+_LONGEST_NAME = 300
 
 
 def _known_model(name: str) -> str:
-    if name not in MODEL_NAMES:
+    if name not in MODELS:
         raise SpecError.of(
-            "compare.models", name, f"must be from {', '.join(MODEL_NAMES)}",
+            "compare.models", name, f"must be from {', '.join((*MODEL_NAMES, *VARIANTS))}",
             did_you_mean(name, MODEL_NAMES),
         )  # fmt: skip
     return name
@@ -58,7 +58,8 @@ class Compare(Section):
         tuple[Annotated[str, AfterValidator(_known_model)], ...], AfterValidator(_no_repeats)
     ] = Field(
         default=("network", "hermite", "conditional-gaussian"), min_length=1,
-        description=f"a list from {', '.join(MODEL_NAMES)}", examples=[["network", "hermite"]],
+        description=f"a list from {', '.join((*MODEL_NAMES, *VARIANTS))}",
+        examples=[["network", "hermite"]],
     )  # fmt: skip
     seeds: Count | Literal["auto"] = Field(
         default=20, description="number of repetitions; auto: as many as `precision` asks for",
@@ -80,9 +81,17 @@ class Compare(Section):
         default=0.01, examples=[0.01],
         description="of theory: relative accuracy of its numerics; from 0.03 on a draft",
     )  # fmt: skip
+    finite_size: StrictBool = Field(
+        default=True, examples=[True], description="of theory: correct the errors for terms of "
+        "order 1/n (docs/finite-size.md); false: the limit of large sizes, as theory-limit",
+    )  # fmt: skip
     seed: Whole = Field(
         default=0, ge=0, le=2**63 - 1, description="root of every random number", examples=[0]
     )
+    redraw: Literal["all", "network"] = Field(
+        default="all", description="what every repetition draws anew: data and network, or the "
+        "network alone, on one data set", examples=["all"],
+    )  # fmt: skip
     degree: Annotated[Whole, Field(ge=1, le=30)] | Literal["auto"] = Field(
         default="auto", description="degree of the polynomial models; auto follows the rule",
         examples=["auto"],
@@ -154,6 +163,12 @@ class Point:
                 "noise, on isotropic or mixture data",
                 'Use "auto", or leave it out',
             )  # fmt: skip
+        if self.compare.control_variates is True and self.compare.redraw == "network":
+            raise SpecError.of(
+                "compare.control_variates", True,
+                "needs data that are drawn anew in each repetition",
+                'Set compare.redraw = "all", or leave control_variates out',
+            )  # fmt: skip
 
     @property
     def degree(self) -> int | None:
@@ -182,7 +197,7 @@ class Experiment:
         wanted = self.compare.control_variates
         if wanted == "auto":
             random = all(random_labels(p.problem) for p in self.points)
-            wanted = self.compare.seeds == "auto" and random
+            wanted = self.compare.seeds == "auto" and self.compare.redraw == "all" and random
         return bool(wanted and self.compare.simulated)
 
     @classmethod
@@ -196,15 +211,18 @@ class Experiment:
 
         quick : sizes, points and seeds cut down; then `changes`, each "key=value", are set.
         """
-        tables = _tables(spec)
+        tables = read_spec(spec)
         return cls.from_tables(with_changes(quick_tables(tables) if quick else tables, changes))
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Experiment:
         _check_tables(tables)
         name = tables.get("name", "experiment")
-        if not isinstance(name, str):
-            raise SpecError.of("name", name, "must be a text", 'For example "impact of width"')
+        if not isinstance(name, str) or len(name) > _LONGEST_NAME or not name.isprintable():
+            raise SpecError.of(
+                "name", name, f"must be a text of one line, at most {_LONGEST_NAME} characters",
+                'For example "impact of width"',
+            )  # fmt: skip
         compare = Compare(**_table(tables, "compare"))
         axes = read_axes(_table(tables, "sweep"), sweepable_keys())
         figure = FigureOptions(**_table(tables, "figure"))
@@ -215,20 +233,6 @@ class Experiment:
         points = _points(tables, axes)
         zipped = tuple(key for axis in axes if axis.zipped for key in axis.keys)
         return cls(name, compare, sweep, points, figure, zipped)
-
-
-def _tables(spec: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
-    if isinstance(spec, Mapping):
-        return spec
-    if str(spec) in preset_names():
-        return read_toml(preset_path(str(spec)))
-    try:
-        return read_toml(spec)
-    except SpecError as error:
-        near = did_you_mean(spec, preset_names())
-        if near and not Path(spec).exists():
-            raise SpecError.of("spec", str(spec), "no such file or preset", near) from None
-        raise error
 
 
 def _points(tables: Mapping[str, Any], axes: Sequence[Axis]) -> tuple[Point, ...]:
@@ -291,29 +295,3 @@ def sweepable_keys() -> list[str]:
     """Every dotted key that a [sweep] may list."""
     keys = [f"{table}.{key}" for table in Problem.model_fields for key in table_keys(table)]
     return [*keys, "compare.degree"]
-
-
-def preset_names() -> list[str]:
-    folder = resources.files("onegrad.specs") / "presets"
-    return sorted(p.name.removesuffix(".toml") for p in folder.iterdir() if p.name[0] != "_")
-
-
-def preset_groups() -> dict[str, list[tuple[str, str]]]:
-    """(name, title) of every preset, by where its figure comes from."""
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for name in preset_names():
-        tables = read_toml(preset_path(name))
-        isotropic = tables["network"]["convention"] == "isotropic"
-        source = "Isotropic data (Moniri, Lee, Hassani, Dobriban 2024)"
-        if name in _OURS:
-            source = "Ours"
-        elif tables["data"]["model"] == "fashion-mnist":
-            source = "Fashion-MNIST (Demir & Dogan 2025)"
-        elif not isotropic:
-            source = "Mixtures with structure (Demir & Dogan 2025)"
-        groups.setdefault(source, []).append((name, tables["name"]))
-    return dict(sorted(groups.items(), key=lambda group: group[0] == "Ours"))
-
-
-def preset_path(name: str) -> Path:
-    return Path(str(resources.files("onegrad.specs") / "presets" / f"{name}.toml"))

@@ -9,18 +9,22 @@ from pydantic import Field
 
 from onegrad.declared import Section
 from onegrad.errors import SpecError, did_you_mean
+from onegrad.specs.published import published_names
 
 
 class FigureOptions(Section):
     """What is drawn; no number depends on it."""
 
     table: ClassVar[str] = "figure"
-    kind: Literal["curves", "map", "difference-map", "weight-spectrum", "feature-spectrum"] = Field(
+    kind: Literal[
+        "curves", "deviations", "map", "difference-map", "weight-spectrum", "feature-spectrum"
+    ] = Field(
         default="curves",
-        description="errors as curves; as a heat map over two swept keys; differences to a "
-        "reference model as one; histograms of singular values",
+        description="errors as curves; relative differences to the network, with fitted powers; "
+        "errors as a heat map over two swept keys; differences to a reference model as one; "
+        "histograms of singular values",
         examples=["curves"],
-    )
+    )  # fmt: skip
     quantities: tuple[Literal["test_error", "train_error", "train_objective"], ...] = Field(
         default=("test_error", "train_error"), min_length=1, max_length=3,
         description="a list from test_error, train_error, train_objective, one panel each; maps "
@@ -43,6 +47,12 @@ class FigureOptions(Section):
         examples=["linear"],
     )
 
+    published: str = Field(
+        default="",
+        description="a published figure, <source>/<figure>, whose points are drawn and compared",
+        examples=["demir2025/fig1a"],
+    )
+
     @property
     def draws_spectra(self) -> bool:
         return self.kind in ("weight-spectrum", "feature-spectrum")
@@ -59,6 +69,12 @@ class FigureOptions(Section):
                     "figure.models", name, f"must be from compare.models, {', '.join(models)}",
                     did_you_mean(name, models) or f'Add "{name}" to compare.models',
                 )  # fmt: skip
+        if self.published and self.published not in published_names():
+            raise SpecError.of(
+                "figure.published", self.published,
+                f"must be from {', '.join(published_names())}",
+                did_you_mean(self.published, published_names()),
+            )  # fmt: skip
         swept = ", ".join(sweep) or "none"
         for key in self.axes:
             if key not in sweep:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard
 
-from onegrad.declared import RIVALS, override
+from onegrad.declared import RIVALS, override, parse_toml
 from onegrad.errors import SpecError
 from onegrad.specs.sweep import ZIP, flat
 
@@ -30,8 +29,8 @@ def parse_change(text: str) -> tuple[str, Any]:
             "For example --set compare.seeds=5",
         )  # fmt: skip
     try:
-        return key, tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+        return key, parse_toml(f"value = {value}")["value"]
+    except ValueError:
         if re.fullmatch(r"[A-Za-z./~][\w./ -]*(\(.*\))?", value):
             return key, value
     raise SpecError.of(
@@ -96,6 +95,7 @@ _SIZES = (
     "data.dim", "training.samples", "training.step_samples", "network.width",
     "compare.test_samples",
 )  # fmt: skip
+_LARGEST = 10_000_000  # size that a spec may have
 _DRAFT = 0.03  # the accuracy from which on `predict` draws theory curves in milliseconds
 _QUICK_DIM, _QUICK_SAMPLES, _QUICK_SEEDS, _QUICK_VALUES, _QUICK_NAMES = 100, 150, 3, 3, 2
 
@@ -122,6 +122,8 @@ def quick_tables(tables: Tables) -> Tables:
     seeds = _inner(tables, "compare").get("seeds", 0)
     few = min(seeds, _QUICK_SEEDS) if _is_whole(seeds) and seeds > 0 else _QUICK_SEEDS
     changed = override(override(changed, "compare.seeds", few), "compare.accuracy", _DRAFT)
+    if _inner(tables, "figure").get("published"):  # of another size
+        changed = override(changed, "figure.published", "")
     said = "quick: sizes, points and seeds cut down, a draft of the theory"
     name = f"{tables.get('name', 'experiment')} ({said})"
     lists = {key: _scaled_list(key, values, factor) for key, values in small.items()}
@@ -145,14 +147,15 @@ def _factor(tables: Tables, swept: Mapping[str, Any]) -> float:
     for key, target in (("data.dim", _QUICK_DIM), ("training.samples", _QUICK_SAMPLES)):
         table, name = key.split(".")
         values = swept.get(key, [_inner(tables, table).get(name)])
-        sizes = [v for v in values if _is_whole(v)] if isinstance(values, list | tuple) else []
+        listed = values if isinstance(values, list | tuple) else []
+        sizes = [v for v in listed if _is_whole(v) and 1 <= v <= _LARGEST]  # others are refused
         if sizes:
             return min(1.0, (2 if key in swept else 1) * target / max(sizes))
     return 1.0
 
 
 def _scaled(value: int, factor: float) -> int:
-    return max(1, round(value * factor)) if value > 0 else value
+    return max(1, round(value * factor)) if 1 <= value <= _LARGEST else value
 
 
 def _scaled_list(key: str, values: Any, factor: float) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
+from onegrad.theory.correction_curves import with_corrections
 from onegrad.theory.layers.step import output_is_faint
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
 from onegrad.theory.options import ACCURATE, Theory
@@ -18,6 +19,7 @@ from onegrad.theory.resolution import Solution, Task, level_for, solve_tasks
 from onegrad.theory.symmetry import grouped
 
 _HIGHEST_LEVEL = 3  # one more where a better accuracy than the default is asked for
+_SEVERAL_STEPS = 2  # the same after several steps, which have many types
 _FEWEST_DEGREES = 10.0
 _FEWEST_DIRECTIONS = 4  # with fewer special directions groups never pay
 _STRONG_DIRECTIONS = 4  # directions of groups that need more than two nodes: groups pay
@@ -31,9 +33,10 @@ def predict_mixture(task: Task, theory: Theory = Theory()) -> Solution:
     """Errors to a relative accuracy, by increasing the resolution until two of them agree.
 
     Of `theory` accuracy and finite_size count. A draft is one coarse resolution without a second
-    one to compare it with: some milliseconds (docs/theory.md, section 5). Where a finer resolution
-    would take seconds, the status is "not settled" and the error estimate above the accuracy.
-    Raises AssumptionError near interpolation, ConvergenceError where no two resolutions agree.
+    one to compare it with and without the finite-size correction: some milliseconds
+    (docs/theory.md, section 5). Where a finer resolution would take seconds, the status is "not
+    settled" and the error estimate above the accuracy. Raises AssumptionError near interpolation,
+    ConvergenceError where no two resolutions agree.
     """
     (found,) = predict_mixtures([task], theory)
     if isinstance(found, Failure):
@@ -52,19 +55,18 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
             "and 0.5."
         )
     tolerance = _FIXED_POINT * theory.accuracy
-    if not theory.finite_size:
-        tasks = [_simplified(task) for task in tasks]
+    tasks = [_simplified(task) for task in tasks]
     first = QuadratureLevel.draft() if theory.draft else QuadratureLevel.at(0)
-    found = solve_tasks(tasks, first, tolerance, theory.finite_size)
+    found = solve_tasks(tasks, first, tolerance)
     found = [_far_from_interpolation(one) for one in found]
     if theory.draft:
         return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
     rough = {i: one for i, one in enumerate(found) if isinstance(one, Solution)}
     most = _MOST_WORK * max(1.0, ACCURATE / theory.accuracy) ** 2
     for number in range(1, _HIGHEST_LEVEL + int(theory.accuracy < ACCURATE) + 1):
-        going = [i for i, one in rough.items() if number == 1 or one.work <= most]
+        going = [i for i, one in rough.items() if _goes_on(one, number, most)]
         level, left = QuadratureLevel.at(number), [tasks[i] for i in going]
-        finer = solve_tasks(left, level, tolerance, theory.finite_size)
+        finer = solve_tasks(left, level, tolerance)
         for i, one in zip(going, finer, strict=True):
             compared = _compared(one, rough.pop(i))
             found[i] = compared
@@ -72,13 +74,20 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
                 rough[i] = compared
     for i, solution in rough.items():
         found[i] = _unsettled(solution, theory.accuracy)
-    return found
+    return with_corrections(found) if theory.finite_size else found
+
+
+def _goes_on(solution: Solution, number: int, most: float) -> bool:
+    """Whether the resolution of that number is worth its time."""
+    several = solution.task.problem.training.steps > 1
+    return number == 1 or (solution.work <= most and not (several and number > _SEVERAL_STEPS))
 
 
 def _simplified(task: Task) -> Task:
     """The task with groups of directions that are alike, where rules over all would be too long."""
     problem, geometry = task.problem, task.geometry
-    if task.neurons is not None or geometry.special < _FEWEST_DIRECTIONS:
+    given = task.neurons is not None or problem.training.steps > 1
+    if given or geometry.special < _FEWEST_DIRECTIONS:
         return task
     simple = grouped(geometry)
     if not simple.groups or not output_is_faint(problem, simple):

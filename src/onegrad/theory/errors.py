@@ -14,7 +14,6 @@ from scipy.linalg import lu_factor, lu_solve
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
-from onegrad.theory.finite_size import mean_share
 from onegrad.theory.fixed_point import FixedPoint
 from onegrad.theory.layers.features import NodeFeatures, one_of
 from onegrad.theory.losses import squared
@@ -28,8 +27,6 @@ from onegrad.theory.woodbury import (
     woodbury_factors,
 )
 
-_MEAN_PART_ITERATIONS = 60
-_DIFFERENCE = 1e-4  # relative change of the weights in a central difference
 _TOO_CLOSE = (
     "the equations of the second moments did not converge; the problem is too close to "
     "interpolation. Use a larger ridge, or a width further from the samples."
@@ -61,6 +58,27 @@ class NodeErrors:
     def take(self, index: int) -> NodeErrors:
         """One problem of a stack."""
         return one_of(self, index, response=self.response.take(index))
+
+
+@dataclass(frozen=True)
+class Correction:
+    """Mean errors at finite size over those of the fixed point (finite_size.py).
+
+    test, train, objective : the ratios
+    remainder : relative, what the correction leaves of test and training error
+    left_out : what it does not contain here, in sentences
+    """
+
+    test: float = 1.0
+    train: float = 1.0
+    objective: float = 1.0
+    remainder: float = 0.0
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> float:
+        """The sum of the relative changes of test and training error."""
+        return abs(self.test - 1) + abs(self.train - 1)
 
 
 @dataclass(frozen=True)
@@ -109,23 +127,6 @@ class Response:
             through += size * diagonal(v @ block.k, inner)
         return through
 
-    def _mean_carried(self, features: NodeFeatures, v: Array, load: Array) -> Array:
-        """J₁ load: minus the derivative of eq. (28) along w + ε load, by central differences."""
-        f, gain, w = self.point.features, self.point.gain, self.point.weights
-        largest = float(np.max(np.abs(load) / w))
-        if largest == 0:
-            return np.zeros(len(features.weights))
-        step = _DIFFERENCE / largest
-        moved = self.kernel.solve(self.own @ load) / f.counts
-        shares = [
-            mean_share(
-                f, gain - sign * step * moved, w + sign * step * load,
-                features.mean, features.extra, v,
-            )
-            for sign in (-1, 1)
-        ]  # fmt: skip
-        return np.asarray((shares[0] - shares[1]) / (2 * step))
-
     def _source(self, table: Array, factors: Sequence[Array]) -> Array:
         """B at the nodes of `table`."""
         source = product(table.mT, self.kernel.solve(self.pushed))
@@ -145,18 +146,7 @@ class Response:
             return np.asarray(x - half * self._carried(self.own, self.factors, half * x) / samples)
 
         before = rest + self._source(self.own, self.factors)
-        solution, mean_part = np.zeros_like(half), np.zeros_like(half)
-        for _ in range(_MEAN_PART_ITERATIONS if self.point.finite_size else 1):
-            previous, right = solution, half * (before + mean_part)
-            solution = _conjugate_gradients(apply, right, previous)
-            load = half * solution
-            if self.point.finite_size:
-                mean_part = self._mean_carried(f, self.factors[0], load) / samples
-                if np.linalg.norm(solution - previous) <= 1e-9 * np.linalg.norm(solution):
-                    break
-        else:
-            if self.point.finite_size:
-                raise ConvergenceError(_TOO_CLOSE)
+        load = half * _conjugate_gradients(apply, half * before)
         loaded = replace(self, load=load)
         variance = loaded.variance_at(f)
         alone = (f.weights * before).sum(axis=-1)
@@ -176,8 +166,6 @@ class Response:
             table = response_table(self.blocks, features.extra, factors)
         samples = self.point.samples[..., None]
         variance = self._source(table, factors) + self._carried(table, factors, self.load) / samples
-        if self.point.finite_size:
-            variance += self._mean_carried(features, factors[0], self.load) / samples
         size = 1.0 + np.abs(variance).max(axis=-1, keepdims=True)
         if np.any(variance < -1e-8 * size):
             raise ConvergenceError(
@@ -244,7 +232,7 @@ def _response(point: FixedPoint, blocks: Sequence[WoodburyFactors], readout: Arr
 
 
 def _conjugate_gradients(
-    apply: Callable[[Array], Array], right: Array, start: Array, tolerance: float = 1e-11
+    apply: Callable[[Array], Array], right: Array, tolerance: float = 1e-11
 ) -> Array:
     """x with apply(x) = right, apply symmetric and positive: residual below tolerance·‖right‖.
 
@@ -254,8 +242,7 @@ def _conjugate_gradients(
     def dot(x: Array, y: Array) -> Array:
         return np.asarray((x * y).sum(axis=-1, keepdims=True))
 
-    x = start.copy()
-    rest = right - apply(x) if np.any(x) else right.copy()
+    x, rest = np.zeros_like(right), right.copy()
     direction, square = rest.copy(), dot(rest, rest)
     enough = tolerance**2 * dot(right, right)
     for _ in range(10 * x.shape[-1] + 200):

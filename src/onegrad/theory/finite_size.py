@@ -1,46 +1,178 @@
-"""Degrees of freedom that the mean part of the features uses up: docs/theory.md, section 7."""
+"""The 1/n correction of the conditional theory: docs/finite-size.md.
+
+The errors of the free energy (free_energy.py), with the lengths of the samples as one more axis of
+the nodes, over those of the fixed point, both at one coarse resolution. The ratio multiplies the
+fine answer of the fixed point.
+"""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.theory.layers.features import NodeFeatures
-from onegrad.theory.woodbury import (
-    Cholesky,
-    diagonal,
-    response_kernel,
-    response_table,
-    woodbury_factors,
-)
+from onegrad.errors import AssumptionError, ConvergenceError
+from onegrad.problem import Problem
+from onegrad.theory.errors import Correction, errors_of
+from onegrad.theory.fixed_point import solve_fixed_point
+from onegrad.theory.free_energy import FreeEnergy, Parameters, Resampling
+from onegrad.theory.geometry import Geometry
+from onegrad.theory.layers.features import NodeFeatures, features_at
+from onegrad.theory.layers.recursion import trained_types
+from onegrad.theory.layers.types import NeuronTypes
+from onegrad.theory.nodes.population import Nodes, data_nodes
+from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.resolution import Solution, Task, level_for
+
+_DIFFERENCE = 1e-3  # relative step of the central differences by λ and τ: errors of 1e-6
+_SHARE = 0.15  # of the correction: its coarse resolution, and higher orders
+_CHAOS = 3.0  # what features that are not linear in x_⊥ add, in units of their share over n'
+_TILT = 0.003  # what leaving the tilt out of the ratio moves, at most, where it was looked at
+_ROWS = 0.25  # what the step's noise costs whose rows are not isotropic, in units of its share n/m̃
+_UNCORRECTED = 2.0  # what is left without the correction, in units of 1/degrees_left
+_SMALLEST = 10  # bulk directions
+_WORTH_SAYING = 0.01
+_LARGEST = 1.0  # corrections beyond are no expansion any more
 
 
-def mean_share(
-    features: NodeFeatures, gain: Array, weights: Array, mean: Array, extra: Array, v: Array
-) -> Array:
-    """What the mean part adds to X at the nodes of (mean, extra, v): ∂/∂w_s log det(I + WN).
+def corrected(solution: Solution, correction: Correction) -> Solution:
+    """The solution with its errors at this size; the remainder joins its error estimate."""
+    return replace(
+        solution,
+        test_error=correction.test * solution.test_error,
+        train_error=correction.train * solution.train_error,
+        train_objective=correction.objective * solution.train_objective,
+        component_test=correction.test * solution.component_test,
+        component_train=correction.train * solution.component_train,
+        error_estimate=solution.error_estimate + correction.remainder,
+        correction=correction,
+    )
 
-    With M̄ = (diag(1/(c m)) − QPQᵀ)⁻¹, Ω = (M̄⁻¹ + νWνᵀ)⁻¹ and Δ = M̄ − Ω it is, in the types,
 
-        ν_sᵀ Ω ν_s − [Fᵀ Z p]_s + [W⁻¹PQᵀ Δ QPW⁻¹]_ss                                       (28)
-        p_i = Δ_ii/(c_i m_i)² − (b_i²/n') d_iᵀ PQᵀ Δ QP d_i,  Q_is = tilt_i d_is
+def correction_of(solution: Solution) -> Correction:
+    """The ratios for the solution's problem, at a coarse resolution; about 0.1 s.
 
-    where terms with Q are there only with a tilt. The gains m belong to the weights w.
+    Where no ratio can be had the errors stay those of the limit, and the remainder says so.
     """
-    (slopes,) = woodbury_factors(features, gain, weights)
-    size = features.counts * gain
-    free, before = np.diag(1.0 / size), np.diag(size)
-    if features.tilt is not None:
-        lifted = slopes.u * (features.tilt / features.bulk)[:, None]
-        free -= lifted @ slopes.gh @ lifted.T
-        before = np.asarray(np.linalg.inv(free), dtype=float)
-    after = np.linalg.inv(free + (features.mean * weights) @ features.mean.T)
-    taken = before - after
-    pushed = np.diag(taken) / size**2
-    share = ((after @ mean) * mean).sum(axis=0)
-    if features.tilt is not None:
-        inner = lifted.T @ taken @ lifted
-        pushed = pushed - diagonal(slopes.u @ slopes.gh, inner) / features.bulk_dim
-        share = share + diagonal(v @ slopes.h, inner)
-    factor = Cholesky(response_kernel(features, [slopes], gain), "the response of the gains")
-    return np.asarray(share - response_table([slopes], extra, [v]).T @ factor.solve(pushed))
+    task = solution.task
+    try:
+        found = _ratios(task)
+        if found.size < _LARGEST:
+            return found
+        reason = f"it would be {100 * found.size:.0f} %"
+    except (AssumptionError, ConvergenceError) as error:
+        reason = str(error).split(";")[0].rstrip(".")
+    return Correction(
+        remainder=_UNCORRECTED / max(solution.degrees_left, 1.0),
+        left_out=(f"No finite-size correction: {reason}.",),
+    )
+
+
+def _ratios(task: Task) -> Correction:
+    problem, geometry = task.problem, task.geometry
+    level = level_for(problem, geometry, QuadratureLevel.draft())
+    neurons = trained_types(problem, geometry, level)
+    where = data_nodes(problem, geometry, neurons.spread, level)
+    if neurons.bulk_dim < _SMALLEST:
+        raise AssumptionError(f"{neurons.bulk_dim} directions beside the special ones are too few.")
+    left_out, tilt = [], 0.0
+    if neurons.tilt is not None:
+        neurons, tilt = replace(neurons, tilt=None), _TILT
+        left_out.append("The finite-size correction leaves the tilt of the neurons out.")
+    samples, ridge = float(problem.samples), problem.effective_ridge
+    plain = errors_of(
+        solve_fixed_point(features_at(problem, geometry, neurons, where), samples, ridge)
+    )
+    if not (plain.test_error > 0 and plain.train_error > 0):  # nothing to learn, no error
+        return Correction()
+    component = np.tile(where.component, 2)
+    fixed = getattr(problem.data, "fixed_counts", False)
+    which = Resampling(component if fixed else 0 * component, neurons=task.neurons is None)
+    features = with_lengths(problem, geometry, neurons, where)
+    test, train, objective = errors_at_this_size(FreeEnergy.of(features, samples, which), ridge)
+    found = Correction(
+        test / float(plain.test_error), train / float(plain.train_error),
+        objective / float(plain.train_objective),
+    )  # fmt: skip
+    chaos = _CHAOS * _nonlinear_share(features) / neurons.bulk_dim
+    rows = _ROWS * _step_noise(problem, neurons) * problem.dim / problem.step_samples
+    if rows > _WORTH_SAYING:
+        left_out.append(
+            f"The noise of the step counts as isotropic, which may cost {100 * rows:.2g} % here."
+        )
+    remainder = found.size**2 + _SHARE * found.size + chaos + tilt + rows
+    return replace(found, remainder=remainder, left_out=tuple(left_out))
+
+
+def _step_noise(problem: Problem, neurons: NeuronTypes) -> float:
+    """E b²/b₀² − 1: what the step adds to the bulk of a neuron, mostly sampling noise.
+
+    Its rows have the covariance (1/m̃) Σ u² xxᵀ, of Marchenko and Pastur's kind, not the identity.
+    """
+    share = neurons.counts / neurons.counts.sum()
+    before = neurons.bulk_dim * problem.weight_variance
+    return max(0.0, float(share @ neurons.bulk**2) / before - 1.0)
+
+
+def _nonlinear_share(features: NodeFeatures) -> float:
+    """Σ e over Σ (e + b²d²): how much of the features, given κ, is neither mean nor linear."""
+    noise = features.counts @ features.extra @ features.weights
+    linear = (features.counts * features.bulk**2) @ features.slope**2 @ features.weights
+    return float(noise / (noise + linear))
+
+
+def with_lengths(
+    problem: Problem, geometry: Geometry, neurons: NeuronTypes, where: Nodes
+) -> NodeFeatures:
+    """Features at nodes that know the length of a sample's bulk, x_⊥ = ρ·N(0, I): b_i → b_i ρ."""
+    lengths = sample_lengths(neurons.bulk_dim)
+    parts = [
+        features_at(problem, geometry, replace(neurons, bulk=neurons.bulk * rho), where)
+        for rho in lengths
+    ]
+    slopes = [rho * part.slope for rho, part in zip(lengths, parts, strict=True)]
+    harmonics = tuple(
+        pair[0]._replace(table=np.concatenate([h.table for h in pair], axis=1))
+        for pair in zip(*(part.harmonics for part in parts), strict=True)
+    )
+    return replace(
+        parts[0],
+        mean=np.concatenate([part.mean for part in parts], axis=1),
+        slope=np.concatenate(slopes, axis=1),
+        extra=np.concatenate([part.extra for part in parts], axis=1),
+        bulk=neurons.bulk,
+        weights=np.tile(parts[0].weights, 2) / 2,
+        labels=np.tile(parts[0].labels, 2),
+        noise=np.tile(parts[0].noise, 2),
+        harmonics=harmonics,
+    )
+
+
+def sample_lengths(bulk_dim: int) -> Array:
+    """ρ² = |x_⊥|²/n' has mean 1 and variance 2/n': ρ = √(1 ± √(2/n')), half of the samples each."""
+    return np.sqrt(1.0 + math.sqrt(2.0 / bulk_dim) * np.array([-1.0, 1.0]))
+
+
+def errors_at_this_size(energy: FreeEnergy, ridge: float) -> tuple[float, float, float]:
+    """Means of test error, training error and objective: ∂_τ E L, E L − λ ∂_λ E L, and E L.
+
+    E L by a complex step, exact to rounding; λ and τ by central differences.
+    """
+    point = solve_fixed_point(energy.features, energy.samples, ridge)
+    leading = errors_of(point)
+    fields = energy.stationary(*energy.start(point), Parameters(ridge))
+    objective = energy.objective(*fields, Parameters(ridge))
+
+    def slope(parameters: Sequence[Parameters], step: float) -> float:
+        up, down = (energy.objective(*energy.stationary(*fields, p), p) for p in parameters)
+        return (up - down) / (2 * step)
+
+    step = _DIFFERENCE * ridge
+    by_ridge = slope([Parameters(ridge + step), Parameters(ridge - step)], step)
+    fitted = float(leading.train_objective / leading.test_error)
+    step = _DIFFERENCE * min(fitted, 1.0 / (1.0 + float(point.chi.max())))
+    by_fresh = slope([Parameters(ridge, fresh=step), Parameters(ridge, fresh=-step)], step)
+    return by_fresh, objective - ridge * by_ridge, objective

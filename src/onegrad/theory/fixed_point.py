@@ -15,7 +15,6 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 from onegrad.theory.anderson import Acceleration
-from onegrad.theory.finite_size import mean_share
 from onegrad.theory.layers.features import NodeFeatures, one_of
 from onegrad.theory.losses import squared
 from onegrad.theory.woodbury import diagonal, product, woodbury_factors
@@ -32,7 +31,6 @@ class FixedPoint:
     chi: Array  # (S,) χ_s
     iterations: Array
     residual: Array
-    finite_size: bool = False  # χ counts the mean part too, eq. (27)
 
     @property
     def weights(self) -> Array:
@@ -44,9 +42,7 @@ class FixedPoint:
         return one_of(self, index, features=one_of(self.features, index))
 
 
-def _map(
-    features: NodeFeatures, samples: Array, ridge: Array, z: Array, finite_size: bool
-) -> Array:
+def _map(features: NodeFeatures, samples: Array, ridge: Array, z: Array) -> Array:
     """The right-hand sides of the fixed point at z = (log m_i, log χ_s), as logarithms.
 
         w_s = ω_s/(1 + χ_s),  W = diag(w)                                     losses/      (8)
@@ -54,8 +50,7 @@ def _map(
         1/m_i = λ + Σ_s w_s e_is + b_i² d_iᵀ P d_i                                         (10)
         χ_s = (1/m) X_s,  X_s = Σ_i c_i m_i e_is + n' [Θ − ΘPΘ]_ss                         (11)
 
-    Where there are harmonics, the last terms of (10) and (11) are sums over blocks of tables (30);
-    with `finite_size`, X_s gains ∂/∂w_s log det(I + WN), what the mean part uses up (27).
+    Where there are harmonics, the last terms of (10) and (11) are sums over blocks of tables (30).
     """
     types = features.bulk.shape[-1]
     both = np.exp(z)
@@ -66,8 +61,6 @@ def _map(
     for block in woodbury_factors(features, gain, w):
         inverse += block.copies * diagonal(block.u, block.gh)
         x += block.copies * block.coordinates[..., None] * diagonal(block.v, block.k)
-    if finite_size:
-        x += mean_share(features, gain, w, features.mean, features.extra, features.factors[1])
     x = np.maximum(x / samples[..., None], 1e-300)
     return np.log(np.concatenate([1.0 / inverse, x], axis=-1))
 
@@ -79,7 +72,6 @@ def solve_fixed_point(
     *,
     tolerance: float = 1e-10,
     max_iterations: int = 2000,
-    finite_size: bool = False,
 ) -> FixedPoint:
     """Solve eqs. (8)–(11) by Anderson acceleration in (log m, log χ).
 
@@ -87,7 +79,6 @@ def solve_fixed_point(
     iteration converges; acceleration only makes it quick, and is restarted when it does not
     help. Raises ConvergenceError with advice if `max_iterations` is not enough. An iteration
     costs O((T + S) R²). Problems of a stack converge each on its own.
-    finite_size : let χ count the degrees of freedom of the mean part, eqs. (27)–(28); no stacks
     """
     m, ridges, w = np.asarray(samples, float), np.asarray(ridge, float), features.weights
     start = ridges[..., None] + product(features.extra, w)
@@ -102,7 +93,7 @@ def solve_fixed_point(
     iterations, left = np.zeros(len(z), int), np.full(len(z), np.inf)
     acceleration = Acceleration()
     for iteration in range(1, max_iterations + 1):
-        image = _map(features, m, ridges, z.reshape(shape), finite_size).reshape(z.shape)
+        image = _map(features, m, ridges, z.reshape(shape)).reshape(z.shape)
         change = image - z
         residual = np.abs(change).max(axis=1)
         if not np.all(np.isfinite(residual)):
@@ -117,7 +108,7 @@ def solve_fixed_point(
             both, lead = np.exp(found).reshape(shape), shape[:-1]
             return FixedPoint(
                 features, m, ridges, both[..., :types], both[..., types:],
-                iterations.reshape(lead), left.reshape(lead), finite_size,
+                iterations.reshape(lead), left.reshape(lead),
             )  # fmt: skip
         change[done] = 0.0
         z = z + acceleration.step(z, change, residual)

@@ -104,12 +104,21 @@ def geometry_of(problem: Problem, overlaps: str = "auto", seed: int = 0) -> Geom
         instance = problem.instance(Streams(seed, 0))
         teacher = None if problem.links is None else instance.teacher.direction
         return drawn_geometry(instance.population, teacher)
+    strengths = None if data.isotropic else data.relative_strengths
+    return geometry_with(problem, strengths)
+
+
+def geometry_with(problem: Problem, relative: Sequence[Array] | None) -> Geometry:
+    """Typical directions of a known population, with these strengths over θ of its spikes."""
+    data: Any = problem.data
     along = getattr(problem.labels, "direction", None)
-    if data.isotropic:
+    cosine = getattr(problem.labels, "cosine", None)
+    along = along if cosine is None else cosine
+    if relative is None:
         return typical_geometry(problem.dim, (1.0,), ((),), teacher=along)
-    strengths = tuple((problem.spread * data.relative_strengths).tolist())
+    strengths = tuple(tuple((problem.spread * s).tolist()) for s in relative)
     return typical_geometry(
-        problem.dim, data.weights, (strengths,) * problem.components, alignment=data.alignment,
+        problem.dim, data.weights, strengths, alignment=data.alignment,
         mean=data.mean, teacher=along, chance=problem.directions != "orthogonal",
     )  # fmt: skip
 
@@ -146,7 +155,7 @@ def typical_geometry(
     *,
     alignment: float = 0.0,
     mean: float = 0.0,
-    teacher: Literal["random", "spikes"] | None = "random",
+    teacher: Literal["random", "spikes"] | float | None = "random",
     chance: bool = True,
 ) -> Geometry:
     """The geometry of a typical draw, without drawing any n-dimensional vector.
@@ -158,17 +167,18 @@ def typical_geometry(
     one (`_chance_overlaps`); ξ̂·γ = 1/√n (its root mean square, because E y² depends on its
     square), and likewise for means. `chance=False` sets all of them to zero. Component means have
     norm `mean` and point to the corners of a regular simplex, ±μ for two components. The teacher
-    is random, or along the sum of the leading spikes.
+    is random, along the sum of the leading spikes, or at a given cosine to the first of them.
     """
     rho, theta = np.array(weights), [np.array(t, float) for t in strengths]
     owners = [(c, i) for c, t in enumerate(theta) for i in range(t.size)]
-    count, drawn_teacher = len(owners), teacher == "random"
+    count, drawn_teacher = len(owners), teacher == "random" or isinstance(teacher, float)
     corners = rho.size if mean else 0
     size = count + int(drawn_teacher) + corners
     gram = np.full((size, size), 1 / math.sqrt(dim) if chance else 0.0)
     # The sign of a spike matters only to a teacher made of spikes. What is orthogonal to one of
     # two aligned spikes has that much less of a chance overlap with the other.
-    cosine = alignment if teacher == "spikes" else abs(alignment)
+    signed = teacher == "spikes" or isinstance(teacher, float)
+    cosine = alignment if signed else abs(alignment)
     starts = np.cumsum([0, *(t.size for t in theta)])
     blocks = [slice(a, b) for a, b in itertools.pairwise(starts)]
     for c, mine in enumerate(blocks):
@@ -184,6 +194,9 @@ def typical_geometry(
                 overlaps[0, 0] = cosine
             gram[mine, other], gram[other, mine] = overlaps, overlaps.T
     np.fill_diagonal(gram, 1.0)
+    first = next((p for p, (_, i) in enumerate(owners) if i == 0), None)
+    if isinstance(teacher, float) and first is not None:  # what is drawn is orthogonal to it
+        gram[first, count] = gram[count, first] = 0.0
     if corners:  # the directions that the simplex is made of, drawn independently
         gram[-corners:, -corners:] = np.eye(corners)
     values, vectors = np.linalg.eigh(gram)
@@ -195,7 +208,9 @@ def typical_geometry(
     kept = values > _RANK_TOLERANCE
     unit = vectors[:, kept] * np.sqrt(values[kept])  # rows: the unit vectors
     named = {f"spike {c + 1}.{i + 1}": unit[p] for p, (c, i) in enumerate(owners)}
-    if drawn_teacher:
+    if isinstance(teacher, float) and first is not None:
+        named["teacher"] = teacher * unit[first] + math.sqrt(1 - teacher**2) * unit[count]
+    elif drawn_teacher:
         named["teacher"] = unit[count]
     elif teacher == "spikes":
         named["teacher"] = np.sum([unit[p] for p, (_, i) in enumerate(owners) if i == 0], axis=0)

@@ -9,7 +9,8 @@ from typing import Any
 from onegrad.errors import SpecError, did_you_mean
 
 METHODS = (
-    "auto", "conditional", "hybrid", "isotropic", "isotropic-limit", "semi-parametric", "surrogate",
+    "auto", "conditional", "hybrid", "layer", "isotropic", "isotropic-limit", "semi-parametric",
+    "surrogate",
 )  # fmt: skip
 OVERLAPS = ("auto", "typical", "drawn")
 ACCURATE = 0.01
@@ -22,26 +23,28 @@ class Theory:
 
     method : "isotropic" (closed form at this step, Moniri et al.), "isotropic-limit" (its limit of
         large n), "conditional" (mixtures with structure, any step), "hybrid" (the same, with the
-        neurons of one first step that is drawn and made), "semi-parametric" (images, arrays and
-        files: first steps that are drawn, features given the data's own projections),
+        neurons of one first step that is drawn and made), "layer" (any training of the first layer:
+        four of them are drawn and trained, and taken as they are), "semi-parametric" (images,
+        arrays and files: first layers that are drawn, features given the data's own projections),
         "surrogate" (the theory of a Gaussian mixture fitted to such data), or "auto":
-        semi-parametric for such data, the conditional theory for every known population; where
-        the closed form applies too, its difference is stated
+        semi-parametric for such data; for more than one step, or another optimiser, drawn layers;
+        else the conditional theory, for every known population; where the closed form applies too,
+        its difference is stated
     accuracy : relative accuracy asked of the theory's numerics; from 0.03 on a draft for a
         first look: some milliseconds without an error estimate in the conditional theory, fewer
         nodes and draws in the semi-parametric one
     overlaps : "drawn": spikes, means and teacher of the draw with the seed given; "typical": their
         typical chance overlaps at this n; "auto": drawn where directions are fixed or orthogonal.
         The hybrid theory always takes those of its draw
-    finite_size : of the conditional and the hybrid theory: count the degrees of freedom of the
-        mean part. The test error of small problems (n of some hundreds) comes out closer to the
-        network's, the training error further from it (docs/theory.md, section 7)
+    finite_size : of the conditional and the hybrid theory: correct the errors for terms of order
+        1/n, 1 to 3 % at n = 200 (docs/finite-size.md); False gives the limit of large sizes. Drafts
+        and the other methods have no such correction
     """
 
     method: str = "auto"
     accuracy: float = ACCURATE
     overlaps: str = "auto"
-    finite_size: bool = False
+    finite_size: bool = True
 
     def __post_init__(self) -> None:
         _known("method", self.method, METHODS)

@@ -15,12 +15,13 @@ from scipy.special import ndtr
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
 from onegrad.problem import Problem
-from onegrad.theory.errors import NodeErrors, errors_of
+from onegrad.theory.errors import Correction, NodeErrors, errors_of
 from onegrad.theory.fixed_point import FixedPoint, solve_fixed_point
 from onegrad.theory.geometry import Geometry, geometry_of
 from onegrad.theory.layers.features import NodeFeatures, features_at
+from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.layers.step import spike_strength
-from onegrad.theory.layers.types import NeuronTypes, pure_types
+from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.nodes.population import Nodes, data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 
@@ -59,8 +60,9 @@ class Solution:
         or where many directions are alike one with an axis for each group of them (symmetry.py)
     status : "ok", "draft" (one coarse resolution, no error estimate) or "not settled" (the estimate
         is above the accuracy asked for)
-    error_estimate : of the quadrature, relative, the larger of test and train: the difference of
-        two resolutions that differ in every axis; NaN for a draft
+    error_estimate : relative, the larger of test and train, from two resolutions that differ in
+        every axis, plus what the correction leaves; NaN for a draft
+    correction : for finite size, in the errors above; nodes and neurons are those of the limit
     """
 
     test_error: float
@@ -78,6 +80,7 @@ class Solution:
     task: Task
     status: str = "ok"
     error_estimate: float = np.nan
+    correction: Correction | None = None
 
     @property
     def geometry(self) -> Geometry:
@@ -132,7 +135,7 @@ def level_for(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> Q
 def _resolve(task: Task, level: QuadratureLevel) -> _Resolved:
     problem, geometry = task.problem, task.geometry
     level = level_for(problem, geometry, level)
-    neurons = task.neurons or pure_types(problem, geometry, level)
+    neurons = task.neurons or trained_types(problem, geometry, level)
     where = data_nodes(problem, geometry, neurons.spread, level)
     return _Resolved(task, level, neurons, where, features_at(problem, geometry, neurons, where))
 
@@ -147,7 +150,7 @@ def _same_features(one: Task, other: Task) -> bool:
 def _before_readout(problem: Problem) -> tuple[object, ...]:
     """What nodes, neurons and labels depend on, beside the geometry."""
     return (
-        problem.activation, problem.width, problem.step_samples, problem.rate,
+        problem.activation, problem.width, problem.step_samples, problem.rates,
         spike_strength(problem),
         problem.weight_variance, problem.readout_mean, problem.readout_std,
         problem.training.gradient, problem.links, problem.component_values, problem.label_noise,
@@ -155,10 +158,7 @@ def _before_readout(problem: Problem) -> tuple[object, ...]:
 
 
 def solve_tasks(
-    tasks: Iterable[Task],
-    level: QuadratureLevel,
-    tolerance: float = 1e-10,
-    finite_size: bool = False,
+    tasks: Iterable[Task], level: QuadratureLevel, tolerance: float = 1e-10
 ) -> list[Solution | Failure]:
     """One resolution of every task, no error estimates; a Failure in the place of what fails.
 
@@ -171,7 +171,7 @@ def solve_tasks(
 
     def solve(batch: list[tuple[int, _Resolved]]) -> None:
         parts = [resolved for _, resolved in batch]
-        found.update(zip((i for i, _ in batch), _solve(parts, tolerance, finite_size), strict=True))
+        found.update(zip((i for i, _ in batch), _solve(parts, tolerance), strict=True))
 
     for index, task in enumerate(tasks):
         try:
@@ -185,7 +185,7 @@ def solve_tasks(
         features = last.features
         batch = waiting.setdefault((features.mean.shape, features.tilt is None), [])
         batch.append((index, last))
-        if finite_size or features.harmonics or (len(batch) + 1) * features.mean.size > _STACK:
+        if features.harmonics or (len(batch) + 1) * features.mean.size > _STACK:
             solve(batch)
             batch.clear()
     for batch in waiting.values():
@@ -193,9 +193,7 @@ def solve_tasks(
     return [found[index] for index in sorted(found)]
 
 
-def _solve(
-    batch: Sequence[_Resolved], tolerance: float, finite_size: bool
-) -> list[Solution | Failure]:
+def _solve(batch: Sequence[_Resolved], tolerance: float) -> list[Solution | Failure]:
     if not batch:
         return []
     alone = len(batch) == 1
@@ -204,9 +202,7 @@ def _solve(
     numbers = np.array([(p.samples, p.effective_ridge) for p in problems], float)
     samples, ridges = numbers[0] if alone else numbers.T
     try:
-        point = solve_fixed_point(
-            features, samples, ridges, tolerance=tolerance, finite_size=finite_size
-        )
+        point = solve_fixed_point(features, samples, ridges, tolerance=tolerance)
         result = errors_of(point)
         if alone:
             return [_solution(batch[0], point, result)]
@@ -214,7 +210,7 @@ def _solve(
     except (AssumptionError, ConvergenceError) as error:
         if alone:
             return [Failure(error)]
-    return [_solve([one], tolerance, finite_size)[0] for one in batch]
+    return [_solve([one], tolerance)[0] for one in batch]
 
 
 def _solution(resolved: _Resolved, point: FixedPoint, result: NodeErrors) -> Solution:

@@ -155,7 +155,9 @@ def response_ratio(problem: Problem, layer: ConditionedLayer, chi: float) -> Arr
     count = min(len(layer.nodes), max(300, _PER_NODE // layer.width))
     rows = np.linspace(0, len(layer.nodes) - 1, count).astype(int)
     plain, _ = _common(problem, feature_moments(layer, rows))
-    own = node_errors(Quadratics(layer, rows), problem.samples, problem.effective_ridge, chi)
+    own = node_errors(
+        Quadratics.of_rows(layer, rows), problem.samples, problem.effective_ridge, chi
+    )
     return np.array(own) / plain
 
 

@@ -46,7 +46,7 @@ def test_the_coupling_counts():
 def test_quadratics_against_dense_matrices():
     nodes = spiked_nodes(30)
     layer, _ = conditioned(nodes)
-    q = Quadratics(layer, np.arange(30))
+    q = Quadratics.of_rows(layer, np.arange(30))
     dense = []
     for block in layer.blocks():
         coupling = layer.parts[block.group].coupling

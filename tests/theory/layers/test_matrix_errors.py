@@ -14,7 +14,7 @@ def test_training_error_is_the_derivative_of_the_objective(width, samples, ridge
     nodes = spiked_nodes(300, label_noise=0.2)
     layer, _ = conditioned(nodes, width=width)
     rows = np.arange(len(nodes))
-    moments, q = feature_moments(layer, rows), Quadratics(layer, rows)
+    moments, q = feature_moments(layer, rows), Quadratics.of_rows(layer, rows)
 
     def common(level):
         return common_errors(moments, samples, level)[0]
@@ -38,7 +38,7 @@ def test_equal_nodes_have_equal_responses():
     rows = np.zeros(50, dtype=int)
     moments = feature_moments(layer, rows)
     plain, chi = common_errors(moments, 30, 0.05)
-    own = node_errors(Quadratics(layer, rows), 30, 0.05, chi, tolerance=1e-11)
+    own = node_errors(Quadratics.of_rows(layer, rows), 30, 0.05, chi, tolerance=1e-11)
     np.testing.assert_allclose(own, plain, rtol=1e-8)
 
 
@@ -48,7 +48,7 @@ def test_ordinary_ridge_regression_of_gaussian_features():
     layer, weights = conditioned(nodes, "identity", width=30)
     moments = feature_moments(layer, np.arange(len(nodes)))
     common, chi = common_errors(moments, 60, 0.02)
-    own = node_errors(Quadratics(layer, np.arange(4000)), 60, 0.02, chi)
+    own = node_errors(Quadratics.of_rows(layer, np.arange(4000)), 60, 0.02, chi)
     found = []
     for seed in range(200):
         train, test = (spiked_nodes(c, seed=1000 + 2 * seed + i) for i, c in ((0, 60), (1, 400)))

@@ -168,7 +168,7 @@ function fillPresets() {
     nodes.push(el("span", { class: "source" }, group.source.replace(/^.*\((.*)\)$/, "$1")));
     for (const preset of group.presets) {
       const more = preset.tables.figure?.kind === "difference-map" ? `. The page shows the error itself; the difference to simulated models comes with onegrad run ${preset.name}` : "";
-      nodes.push(el("button", { "data-name": preset.name, title: `${preset.title}, ${group.source}${more}`, onclick: () => page.open(fromTables(page.about, preset.tables), preset.name) }, preset.name));
+      nodes.push(el("button", { "data-name": preset.name, title: `${preset.title}, ${group.source}${more}`, onclick: () => page.open(fromTables(page.about, preset.tables), preset.name) }, preset.name.split("/").pop()));
     }
   }
   $("presets").replaceChildren(...nodes);

@@ -30,6 +30,11 @@ class Engine(ABC):
         self._each = math.inf  # seconds per unit, of late
 
     @property
+    def workers(self) -> int:
+        """How many units can be computed at the same time."""
+        return 1
+
+    @property
     @abstractmethod
     def slots(self) -> int:
         """How many jobs should be under way: all workers busy, and little to lose."""

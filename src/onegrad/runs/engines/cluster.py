@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Sequence
@@ -13,14 +16,20 @@ from typing import Any
 from onegrad import __version__
 from onegrad.compute.threads import cores
 from onegrad.runs.engines.base import Engine, EngineError
-from onegrad.runs.engines.work import Done, children_ignore_ctrl_c, pack, work_on_packed
+from onegrad.runs.engines.work import (
+    Done,
+    WrongVersion,
+    children_ignore_ctrl_c,
+    pack,
+    work_on_packed,
+)
 from onegrad.runs.schedule import Unit
 from onegrad.specs.experiment import Experiment
 
 _CONNECT = 10.0  # seconds to wait for a scheduler
 _NO_WORKERS = 60.0  # seconds to wait for a first worker, or for one to come back
 _COUNT_AGAIN = 2.0
-_FAREWELL = 2.0
+_FAREWELL = 0.7  # seconds for a good-bye; twice that at most
 _TALKATIVE = ("distributed", "distributed.client", "tornado.application")  # of what we handle
 
 
@@ -90,13 +99,18 @@ class DaskEngine(Engine):
                 f"the workers cannot import onegrad ({error}). Install onegrad {__version__} where "
                 "they run"
             ) from None
-        other = {worker: v for worker, v in versions.items() if v != __version__}
-        if other:
-            worker, version = next(iter(other.items()))
+        for worker, version in versions.items():
+            if version != __version__:
+                raise _other_version(f"the worker {worker}", version)
+        try:  # it unpacks what it passes on
+            version = self._client.run_on_scheduler(_version)
+        except Exception as error:
             raise EngineError(
-                f"the worker {worker} has onegrad {version}, this is {__version__}. Install the "
-                "same version on both sides"
-            )
+                f"the scheduler cannot import onegrad ({error}). Install onegrad {__version__} "
+                "where it runs"
+            ) from None
+        if version != __version__:
+            raise _other_version("the scheduler", version)
 
     def _nobody(self) -> str:
         return (
@@ -108,11 +122,12 @@ class DaskEngine(Engine):
     def slots(self) -> int:
         """Workers come and go, so that they are counted again from time to time."""
         if time.monotonic() - self._counted > _COUNT_AGAIN:
-            self._slots = max(4, 4 * self._workers())
+            self._slots = max(4, 4 * self.workers)
             self._counted = time.monotonic()
         return self._slots
 
-    def _workers(self) -> int:
+    @property
+    def workers(self) -> int:
         with suppress(OSError):
             if self._client.status == "running":
                 return len(self._client.nthreads())
@@ -125,10 +140,13 @@ class DaskEngine(Engine):
         )
 
     def _submit(self, units: Sequence[Unit], left: int) -> Future[Done]:
-        future: Future[Done] = self._executor.submit(work_on_packed, self._points, units)
+        job = (work_on_packed, self._points, units, __version__)
+        future: Future[Done] = self._executor.submit(*job)
         return future
 
     def worker_died(self, error: BaseException) -> bool:
+        if isinstance(error, WrongVersion):
+            raise _other_version("a worker that joined later", error.args[0])
         if isinstance(error, CancelledError):
             raise self._gone()
         return isinstance(error, self._killed)
@@ -138,19 +156,39 @@ class DaskEngine(Engine):
 
     def check(self) -> None:
         deadline = time.monotonic() + _NO_WORKERS
-        while not self._workers():
+        while not self.workers:
             if time.monotonic() > deadline:
                 raise EngineError(self._nobody())
             time.sleep(0.5)
 
     def close(self) -> None:
-        self._executor.shutdown(wait=False)
+        """Good-bye to all, in the background: work under way and workers that do not answer would
+        make it last; worker processes of ours are killed."""
+        with suppress(Exception):
+            self._executor.shutdown(wait=False)
         self._points = None
+        parting = threading.Thread(target=self._part, daemon=True)
+        parting.start()
+        parting.join(_FAREWELL / 2)
+        if self._own is not None:
+            self._own.shutdown_on_close = False  # nor does the interpreter wait for it
+            for worker in list(self._own.workers.values()):
+                with suppress(OSError, AttributeError):
+                    if worker.pid:
+                        os.kill(worker.pid, signal.SIGKILL)
+        parting.join(_FAREWELL)
+
+    def _part(self) -> None:
         for ending in (self._client, self._own):
-            # slow good-byes are no failure: worker processes end with the one that started them
-            with suppress(TimeoutError, OSError):
+            with suppress(Exception):
                 if ending is not None:
                     ending.close(timeout=_FAREWELL)
+
+
+def _other_version(who: str, version: str) -> EngineError:
+    return EngineError(
+        f"{who} has onegrad {version}, this is {__version__}. Install the same version on all sides"
+    )
 
 
 def _version() -> str:

@@ -7,8 +7,9 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 
+from onegrad.compute.available import available_bytes
 from onegrad.compute.threads import cores, threads_for
-from onegrad.memory import available_bytes, peak_bytes
+from onegrad.memory import peak_bytes
 from onegrad.runs.engines.base import Engine, Here
 from onegrad.runs.engines.work import Done, ctrl_c_waits, pack, start_worker, work, work_on_started
 from onegrad.runs.schedule import Unit
@@ -41,6 +42,10 @@ class LocalEngine(Engine):
         self._size = 0
 
     @property
+    def workers(self) -> int:
+        return self._workers or min(cores(), fitting_workers(self._experiment))
+
+    @property
     def slots(self) -> int:
         return 1 if self._pool is None else 3 * self._size
 
@@ -48,9 +53,9 @@ class LocalEngine(Engine):
         if units[0].threads > 1 or not self._worth_workers(left):
             return self._here.submit(work, self._experiment.points, units)
         try:
-            if self._pool is None:
-                self._pool = self._start()
-            with ctrl_c_waits():  # the first ones start the processes
+            with ctrl_c_waits():  # the pool and its first units start processes
+                if self._pool is None:
+                    self._pool = self._start()
                 return self._pool.submit(work_on_started, units)
         except BrokenExecutor as error:
             broken: Future[Done] = Future()
@@ -69,7 +74,7 @@ class LocalEngine(Engine):
     def _start(self) -> Executor:
         from loky import ProcessPoolExecutor
 
-        self._size = self._workers or min(cores(), fitting_workers(self._experiment))
+        self._size = self.workers
         packed = pack(self._experiment.points)
         pool: Executor = ProcessPoolExecutor(
             self._size, initializer=start_worker, initargs=(packed, os.getpid()), env=_ONE_THREAD
@@ -79,7 +84,8 @@ class LocalEngine(Engine):
     def restart(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
-            self._pool = self._start()
+            with ctrl_c_waits():
+                self._pool = self._start()
 
     def check(self) -> None:
         """Nothing to do: loky tells when a process dies."""

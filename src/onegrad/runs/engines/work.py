@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
+from onegrad import __version__
 from onegrad.compute.array_pool import Pool
 from onegrad.compute.threads import blas_threads
 from onegrad.models import THEORIES
@@ -45,6 +46,16 @@ class Done:
 _one_at_a_time = threading.Lock()
 
 
+def _begin_anew() -> None:
+    """In the child of a fork, whose thread that held the lock does not exist."""
+    global _one_at_a_time
+    _one_at_a_time = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
 def work(points: Sequence[Point], units: Sequence[Unit], pool: Pool | None = None) -> Done:
     with _one_at_a_time:
         start = time.perf_counter()
@@ -73,15 +84,20 @@ def _rows(points: Sequence[Point], unit: Unit, pool: Pool) -> list[Row]:
 # --- worker processes of our own ------------------------------------------------------------
 
 _PATIENCE = 1.0  # seconds between two looks for the process that started a worker
+# Ctrl-C, the request to end and the end of the terminal: each comes to all processes at once.
+STOPPING = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 _packed = b""
 _pool = Pool()  # of a worker process, for all its units
 
 
 def start_worker(packed: bytes, parent: int) -> None:
-    """The points come once, not with every unit; Ctrl-C is the coordinator's business."""
+    """The points come once, not with every unit; signals are the coordinator's business."""
     global _packed
     _packed = packed
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
@@ -89,7 +105,14 @@ def work_on_started(units: Sequence[Unit]) -> Done:
     return work(_unpacked(_packed), units, _pool)
 
 
-def work_on_packed(packed: bytes, units: Sequence[Unit]) -> Done:
+class WrongVersion(Exception):
+    """A worker has another version of onegrad than the coordinator: (theirs, ours)."""
+
+
+def work_on_packed(packed: bytes, units: Sequence[Unit], version: str = __version__) -> Done:
+    """version : of the coordinator; a worker that joins later may have another one"""
+    if version != __version__:
+        raise WrongVersion(__version__, version)
     return work(_unpacked(packed), units)
 
 
@@ -116,7 +139,8 @@ def _end_with(parent: int) -> None:
 
 @contextmanager
 def children_ignore_ctrl_c() -> Iterator[None]:
-    """Processes started inside, by whatever thread, never see Ctrl-C, from their first moment on.
+    """Processes started inside, by whatever thread, never see Ctrl-C or the end of the terminal,
+    from their first moment on.
 
     The terminal sends it to all of them; only the coordinator is to act on it. In here it does not
     see it either: for a start that happens once.
@@ -124,11 +148,13 @@ def children_ignore_ctrl_c() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    numbers = [number for number in STOPPING if number != signal.SIGTERM]  # by which dask ends them
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -139,7 +165,7 @@ def ctrl_c_waits() -> Iterator[None]:
         with children_ignore_ctrl_c():
             yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
         yield
     finally:

@@ -56,8 +56,9 @@ class IsotropicSetting:
                 "conditional Gaussian theory; `onegrad degree` measures the terms of any"
             )
         activation, rate, exponent = problem.network.activation, problem.rate, -math.inf
-        if problem.scaling.exponent is not None:
-            exponent = problem.scaling.exponent
+        given = problem.scaling.exponent
+        if given is not None:
+            exponent = given[0] if isinstance(given, tuple) else given
         elif rate > 0 and problem.samples > 1:
             exponent = math.log(rate) / math.log(problem.samples)
         return cls(

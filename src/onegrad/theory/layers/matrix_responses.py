@@ -1,4 +1,4 @@
-"""The semi-parametric theory with a response χ_s of its own for every node.
+"""Errors of the readout on a given first layer, with a response χ_s of its own for every node.
 
 Samples differ in how far the features move when they are left out: after a visible step those
 along the learned direction most of all. Equation numbers are those of docs/real-data.md.
@@ -6,92 +6,147 @@ along the learned direction most of all. Equation numbers are those of docs/real
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor
+from scipy.linalg.lapack import dpotri
 from scipy.sparse.linalg import LinearOperator, cg
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 from onegrad.theory.anderson import Acceleration
-from onegrad.theory.layers.matrix import ConditionedLayer, FeatureBlock
-from onegrad.theory.layers.matrix_errors import MatrixErrors
+from onegrad.theory.layers.low_rank import DenseTable, Table
+from onegrad.theory.layers.matrix import ConditionedLayer
+from onegrad.theory.layers.matrix_errors import FeatureMoments, MatrixErrors
 
 _ITERATIONS = 100
+_SMALLEST = 1e-12  # response that counts as none
+
+
+@dataclass(frozen=True)
+class NodeBlock:
+    """Some nodes of one group: ν and d (k × S) as tables, Var σ (k × S)."""
+
+    group: int
+    mean: Table
+    slope: Table
+    variance: Array
 
 
 class Quadratics:
     """Q_s = E[φφᵀ|node s] = ν_sν_sᵀ + D_sA_cD_s + diag(var_s) of some nodes, never formed.
 
-    Sums Σ u_s Q_s and traces tr(Q_s M) are matrix products of O(S·k²) each. Memory O(S·k).
+    couplings : (k × k) A_c of each group, its diagonal zero (var_s has it)
+    weights : (S,) ω_s, summing to one; y : (S,) E[y|s]; noise : Var[y|s], a number or (S,)
+
+    Sums Σ u_s Q_s and traces tr(Q_s M) are matrix products of O(S·k²) each, of O(p·k²) where the
+    tables have the rank p. Memory O(S·k + k²).
     """
 
-    def __init__(self, layer: ConditionedLayer, rows: np.ndarray) -> None:
-        self.couplings = [part.coupling for part in layer.parts]
-        self.blocks: list[FeatureBlock] = list(layer.blocks(rows))
-        self.y = np.concatenate([block.y for block in self.blocks])
-        self.width, self.label_noise = layer.width, layer.nodes.label_noise
-        ends = np.cumsum([len(block.y) for block in self.blocks])
-        self.places = [slice(e - len(b.y), e) for e, b in zip(ends, self.blocks, strict=True)]
+    def __init__(
+        self,
+        couplings: Sequence[Array],
+        blocks: Sequence[NodeBlock],
+        weights: Array,
+        y: Array,
+        noise: Array | float,
+    ) -> None:
+        self.couplings, self.blocks = list(couplings), list(blocks)
+        self.weights, self.y, self.noise = weights, y, noise
+        self.width = len(self.couplings[0])
+        ends = np.cumsum([block.variance.shape[1] for block in self.blocks])
+        self.places = [
+            slice(end - block.variance.shape[1], end)
+            for end, block in zip(ends, self.blocks, strict=True)
+        ]
+
+    @classmethod
+    def of_rows(cls, layer: ConditionedLayer, rows: np.ndarray) -> Quadratics:
+        """Some of the data's own rows as nodes, all of one weight."""
+        found = list(layer.blocks(rows))
+        blocks = [
+            NodeBlock(b.group, DenseTable(b.mean), DenseTable(b.slope), b.variance) for b in found
+        ]
+        y = np.concatenate([block.y for block in found])
+        couplings = [part.coupling for part in layer.parts]
+        return cls(couplings, blocks, np.full(len(y), 1.0 / len(y)), y, layer.nodes.label_noise)
 
     def __len__(self) -> int:
         return len(self.y)
 
-    def total(self, u: Array) -> Array:
-        """Σ_s u_s Q_s."""
+    def total(self, u: Array, mean: bool = True) -> Array:
+        """Σ_s u_s Q_s; without the part of the means if not `mean`."""
         k = self.width
         total, diagonal = np.zeros((k, k)), np.zeros(k)
-        slopes = [np.zeros((k, k)) for _ in self.couplings]
+        slopes: dict[int, Array] = {}
         for block, place in zip(self.blocks, self.places, strict=True):
             some = u[place]
-            total += (block.mean * some) @ block.mean.T
-            slopes[block.group] += (block.slope * some) @ block.slope.T
+            if mean:
+                total += block.mean.outer(some)
+            outer = block.slope.outer(some)
+            if block.group in slopes:
+                outer += slopes[block.group]
+            slopes[block.group] = outer
             diagonal += block.variance @ some
-        for coupling, outer in zip(self.couplings, slopes, strict=True):
-            outer *= coupling
+        for group, outer in slopes.items():
+            outer *= self.couplings[group]
             total += outer
         total.flat[:: k + 1] += diagonal
         return total
 
-    def traces(self, matrix: Array) -> Array:
-        """tr(Q_s·matrix) of every node."""
+    def traces(self, matrix: Array, mean: bool = True) -> Array:
+        """tr(Q_s·matrix) of every node; without the part of the means if not `mean`."""
         result = np.empty(len(self))
         products = [coupling * matrix for coupling in self.couplings]
         for block, place in zip(self.blocks, self.places, strict=True):
-            value = np.einsum("ij,ij->j", block.mean, matrix @ block.mean)
-            value += np.einsum("ij,ij->j", block.slope, products[block.group] @ block.slope)
+            value = block.slope.forms(products[block.group])
             value += np.diagonal(matrix) @ block.variance
+            if mean:
+                value += block.mean.forms(matrix)
             result[place] = value
         return result
 
     def mean(self, readout: Array) -> Array:
         """ν_sᵀa of every node."""
-        return np.concatenate([readout @ block.mean for block in self.blocks])
+        return np.concatenate([block.mean.along(readout) for block in self.blocks])
 
     def cross(self, u: Array) -> Array:
         """Σ_s u_s ν_s."""
         pairs = zip(self.blocks, self.places, strict=True)
-        return np.asarray(sum(block.mean @ u[place] for block, place in pairs))
+        return np.asarray(sum(block.mean.total(u[place]) for block, place in pairs))
+
+    def moments(self) -> FeatureMoments:
+        """H = Σ ω_s Q_s, z = Σ ω_s y_s ν_s, E y²: what one χ for all nodes needs."""
+        label = float(self.weights @ (self.y**2 + self.noise))
+        return FeatureMoments(self.total(self.weights), self.cross(self.weights * self.y), label)
 
 
 def node_errors(
     q: Quadratics, samples: int, ridge: float, chi: float, tolerance: float = 1e-3
 ) -> MatrixErrors:
-    """Errors with χ_s per node (eqs. (9)–(12)), from the common χ as the first guess.
+    """Errors with χ_s per node (eqs. (9)–(12)), from the common χ as the first guess."""
+    return solve_nodes(q, samples, ridge, chi, tolerance)[0]
+
+
+def solve_nodes(
+    q: Quadratics, samples: int, ridge: float, chi: float, tolerance: float = 1e-3
+) -> tuple[MatrixErrors, float]:
+    """The same, and the degrees of freedom of the mean part, Σ_s u_s ν_sᵀMν_s, over those that
+    the readout leaves, m/(1+χ): about what is open in 1/m.
 
     The readout minimises (1/m)‖y − Φa‖² + λ‖a‖² with m = `samples` and λ = `ridge`. Each iteration
     costs two or three products of S·k² and a few of k³.
     """
-    weight = 1.0 / len(q)
+    weight = q.weights
     responses, inverse = _solve_responses(q, samples, ridge, chi, tolerance)
     u = weight / (1 + responses)
     cross = q.cross(u * q.y)
     readout = inverse @ cross
     left = q.y - q.mean(readout)
-    outer = np.outer(readout, readout)
     # aᵀQ_sa counts the square of the mean prediction, which the residual has already
-    source = left**2 + q.label_noise + q.traces(outer) - q.mean(readout) ** 2
+    source = left**2 + q.noise + q.traces(np.outer(readout, readout), mean=False)
     half = np.sqrt(weight) / (1 + responses)
 
     def apply(x: Array) -> Array:
@@ -110,10 +165,11 @@ def node_errors(
             "interpolation. Use a larger training.ridge, or a width further from the samples."
         )
     errors = solution / half
-    test = float(errors.mean())
-    train = float((errors / (1 + responses) ** 2).mean())
-    objective = float(u @ (q.y**2 + q.label_noise) - cross @ readout)
-    return MatrixErrors(test, train, objective)
+    test = float(weight @ errors)
+    train = float(weight @ (errors / (1 + responses) ** 2))
+    objective = float(u @ (q.y**2 + q.noise) - cross @ readout)
+    means = np.concatenate([block.mean.forms(inverse) for block in q.blocks])
+    return MatrixErrors(test, train, objective), float(u @ means) / (samples * float(u.sum()))
 
 
 def _share(apply: Callable[[Array], Array], right: Array) -> float:
@@ -125,19 +181,31 @@ def _solve_responses(
     q: Quadratics, samples: int, ridge: float, chi: float, tolerance: float
 ) -> tuple[Array, Array]:
     """χ_s = tr(Q_sM)/m with M = (λ + Σ ω_sQ_s/(1+χ_s))⁻¹, and M, by Anderson acceleration."""
-    weight, k = 1.0 / len(q), q.width
-    z = np.full(len(q), np.log(max(chi, 1e-12)))
-    acceleration = Acceleration()
+    k = q.width
+    z = np.full(len(q), np.log(max(chi, _SMALLEST)))
+    acceleration, root = Acceleration(), np.sqrt(q.weights * len(q))[None]
     for _ in range(_ITERATIONS):
-        system = q.total(weight / (1 + np.exp(z)))
+        system = q.total(q.weights / (1 + np.exp(z)))
         system.flat[:: k + 1] += ridge
-        inverse = cho_solve(cho_factor(system, overwrite_a=True), np.eye(k), overwrite_b=True)
-        change = np.log(q.traces(inverse) / samples) - z
-        residual = float(np.abs(change).mean())
+        inverse = _inverse(system)
+        # a node at which every ReLU is silent has no response at all
+        change = np.log(np.maximum(q.traces(inverse) / samples, _SMALLEST)) - z
+        residual = float(q.weights @ np.abs(change))
         if residual < tolerance:
             return np.exp(z + change), inverse
-        z = z + acceleration.step(z[None], change[None], np.array([residual]))[0]
+        z = z + (acceleration.step(root * z, root * change, np.array([residual])) / root)[0]
     raise ConvergenceError(
         "the responses of the nodes did not settle: too close to interpolation. Use a larger "
         "training.ridge, or a width further from the samples."
     )
+
+
+def _inverse(system: Array) -> Array:
+    """Of a symmetric positive matrix, which is overwritten: k³ operations."""
+    factor, lower = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+    inverse, failed = dpotri(factor, lower=lower, overwrite_c=True)
+    if failed:
+        raise ConvergenceError("the matrix of the features is singular; use a larger ridge")
+    # the upper triangle is whatever the factor left there
+    below = np.tril(inverse, -1)
+    return np.asarray(below + below.T + np.diag(np.diagonal(inverse)))

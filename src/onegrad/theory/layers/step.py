@@ -187,7 +187,7 @@ def output_loss(problem: Problem, geometry: Geometry, moved: float | None = None
     part of the errors that k·moved/λ bounds, the strength of its spike in the features over the
     ridge; `moved` is the `step_importance`, computed coarsely unless given.
     """
-    share = _output_share(problem, geometry)
+    share = output_share(problem, geometry)
     if share <= OUTPUT_LOSS:
         return share
     if moved is None:
@@ -203,7 +203,7 @@ def spike_strength(problem: Problem) -> float:
     return float(problem.width / 10.0 ** math.floor(math.log10(problem.effective_ridge)))
 
 
-def _output_share(problem: Problem, geometry: Geometry) -> float:
+def output_share(problem: Problem, geometry: Geometry) -> float:
     """E f₀²/E y², to a percent; zero where the gradient leaves f₀ out, or nothing moves."""
     if problem.training.gradient == "labels-only" or problem.rate == 0:
         return 0.0

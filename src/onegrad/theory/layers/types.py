@@ -39,6 +39,7 @@ class NeuronTypes:
     bulk_dim : n' = n − r'. Coordinates after the r of the geometry are N(0, 1) on fresh data,
         independent of κ and y
     tilt : (T,) or None, see NodeFeatures.tilt
+    readout : (T,) the initial a_i of pure types, which later steps move along
     moved : how much the step changed preactivations (`step_importance`); NaN where it is not known
     """
 
@@ -47,6 +48,7 @@ class NeuronTypes:
     counts: Array
     bulk_dim: int
     tilt: Array | None = None
+    readout: Array | None = None
     moved: float = math.nan
 
     @property
@@ -67,7 +69,7 @@ class _Start(NamedTuple):
 
 
 def pure_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> NeuronTypes:
-    """Types of neurons after the step, nothing drawn.
+    """Types of neurons after the first step, nothing drawn.
 
     With h_i = η a_i, s_w² the variance of an entry of W and E over one sample (κ̃, u) of the step
     and z', at the preactivation f⁰_i·κ̃ + b₀ z' (docs/theory.md, section 4):
@@ -89,7 +91,9 @@ def pure_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> 
         )
     sample = step_sample(problem, geometry, level, False)
     moved = step_importance(problem, geometry, sample, math.sqrt(bulk_dim * variance))
-    output = not geometry.groups and output_loss(problem, geometry, moved) > OUTPUT_LOSS
+    several = problem.training.steps > 1  # the chance part of f₀ is not followed so far
+    output = not (geometry.groups or several)
+    output = output and output_loss(problem, geometry, moved) > OUTPUT_LOSS
     if output:
         sample, bulk_dim = step_sample(problem, geometry, level, True), bulk_dim - 1
         moved = step_importance(problem, geometry, sample, math.sqrt(bulk_dim * variance))
@@ -113,7 +117,8 @@ def pure_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> 
     if output:
         size = math.sqrt(problem.width * problem.readout_square)
         tilt = start.bulk * stretch * start.readout / size
-    return NeuronTypes(vectors, after, problem.width * start.weights, bulk_dim, tilt, moved)
+    counts = problem.width * start.weights
+    return NeuronTypes(vectors, after, counts, bulk_dim, tilt, start.readout, moved)
 
 
 def _before_step(

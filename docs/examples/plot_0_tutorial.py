@@ -1,0 +1,117 @@
+"""
+Tutorial
+========
+
+From one point to a paper's figure.
+
+Ten minutes with a Python prompt or a notebook. Sizes are small, so that every step takes a second or two.
+
+A problem
+---------
+
+A problem says where the inputs come from, how they are labelled, which network is trained and how. Nothing else
+describes a problem: simulation and theory read the same object.
+"""
+
+import onegrad as og
+
+problem = og.Problem(
+    data=og.Mixture(dim=150, weights=(0.5, 0.5), rank=1),
+    labels=og.SingleIndex(link="relu"),
+    network=og.Network(activation="tanh", width=150),
+    training=og.Training(samples=150, ridge=1e-4),
+    scaling=og.Scaling(strength=0.74, weighting=0.5),
+)
+problem
+
+# %%
+# The inputs are a mixture of two Gaussians in 150 dimensions, each with one direction of larger variance, its spike.
+# The label is a function of one projection of the input. How strong the spikes are (θ) and how long the gradient step
+# is (η) follow from the strength β = 0.74, shared equally between the two by the weighting α = 0.5.
+#
+# One point of the theory
+# -----------------------
+#
+# Nothing is sampled; the numbers are those of the limit of large sizes, with the sizes' own ratios.
+
+prediction = og.predict(problem)
+prediction
+
+# %%
+# A prediction can be looked at: which function of the teacher's direction has been learned, and where the error is.
+
+prediction.plot()
+
+# %%
+# One point of the simulation
+# ---------------------------
+#
+# The same problem as networks that are really trained: drawn data, one exact gradient step, ridge regression. The test
+# error is computed exactly for the trained weights, without a test set. The Hermite model is the same network with
+# its activation replaced by a polynomial and noise.
+
+outcome = og.simulate(problem, models=("network", "hermite"), seeds=8)
+outcome
+
+# %%
+# How far are they apart? Both models saw the same random numbers, so the difference is sharper than either error.
+
+mean, error = outcome.difference("hermite")
+print(f"the Hermite model is {mean:+.1%} ± {error:.1%} from the network")
+print(f"the theory is {prediction.test_error / outcome.test_error.mean - 1:+.1%} from it")
+
+# %%
+# Which polynomial?
+# -----------------
+#
+# The degree rule says which one is enough; the table shows what is left out.
+
+og.degree(problem)
+
+# %%
+# A curve
+# -------
+#
+# ``sweep`` changes any key of the problem, in the words of a spec file, and runs all models at all values.
+
+results = og.sweep(
+    problem,
+    {"network.activation": ["relu", "tanh"], "network.width_ratio": [0.2, 0.5, 1.0, 2.0]},
+    models=("network", "theory"),
+    seeds=6,
+)
+results.plot()
+
+# %%
+# The numbers behind it, as labelled arrays: one dimension for each swept key.
+
+results.to_xarray().test_error.mean("seed").sel(model="network").to_pandas().round(4)
+
+# %%
+# A figure of your own
+# --------------------
+#
+# Any key of the tables on the page of :doc:`spec files </spec>` can be swept: ``data.…``, ``labels.…``, ``network.…``,
+# ``training.…``, ``scaling.…``. What ``plot`` returns are matplotlib's axes, to go on with.
+
+ax = og.sweep(
+    problem, {"labels.noise": [0.0, 0.2, 0.4], "network.activation": ["erf", "gelu"]}, seeds=6
+).plot("test_error")
+ax.set_title("label noise, my own figure")
+ax.figure.savefig("mine.png")
+
+# %%
+# A paper's figure
+# ----------------
+#
+# The figures of the papers are presets: experiments with a name, kept as TOML. ``quick=True`` cuts sizes, points and
+# seeds down; without it this is the whole figure. ``og.run`` stores every row in a folder, and goes on where it stopped.
+
+figure = og.run("quickstart", out="results/quickstart-quick", quick=True)
+figure.plot("test_error", "train_error")
+
+# %%
+# From a shell, the same is ``onegrad run quickstart --quick``; it ends with a table, a verdict and a figure for a
+# paper. ``onegrad list`` names all presets, ``onegrad show quickstart`` prints one, to copy and change:
+
+print(og.Problem.from_spec("quickstart"))

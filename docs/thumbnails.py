@@ -1,0 +1,91 @@
+"""Small pictures of the presets: drafts at --quick sizes, one seed; kept as long as the spec is."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from onegrad.errors import OnegradError
+from onegrad.presets import preset_names, preset_path, read_spec
+from onegrad.specs.experiment import Experiment
+from onegrad.specs.overrides import quick_tables, with_changes
+
+
+def draw_all(folder: Path) -> dict[str, str]:
+    """File names of the pictures by preset; none where the data are missing."""
+    wanted = {name: _file(name) for name in preset_names()}
+    for old in folder.glob("*.png"):
+        if old.name not in wanted.values():
+            old.unlink()
+    new = [name for name, file in wanted.items() if not (folder / file).exists()]
+    if len(new) > 1:
+        with ProcessPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
+            list(pool.map(_draw, new, [folder / wanted[name] for name in new]))
+    elif new:
+        _draw(new[0], folder / wanted[new[0]])
+    return {name: file for name, file in wanted.items() if (folder / file).exists()}
+
+
+def _file(name: str) -> str:
+    """A name that changes with the spec."""
+    digest = hashlib.sha256(preset_path(name).read_bytes()).hexdigest()[:8]
+    return f"{name.replace('/', '-')}-{digest}.png"
+
+
+def _draw(name: str, path: Path) -> None:
+    from onegrad.figures.curves import draw_curves
+    from onegrad.figures.histograms import draw_spectra
+    from onegrad.figures.maps import draw_difference_map, draw_map
+    from onegrad.runs.engines import Local
+    from onegrad.runs.run import simulate_experiment
+    from onegrad.spectra import spectrum
+
+    try:
+        experiment = Experiment.read(_small(name))
+        if experiment.figure.draws_spectra:
+            kind = "weights" if experiment.figure.kind == "weight-spectrum" else "features"
+            reports = [("", spectrum(p.problem)) for p in experiment.points[:2]]
+            figure = draw_spectra("", reports, kind, "")
+        else:
+            results = _with_theory(experiment, simulate_experiment(experiment, Local(1)))
+            draw = {"map": draw_map, "difference-map": draw_difference_map}
+            figure = draw.get(experiment.figure.kind, draw_curves)(experiment, results)
+    except OnegradError:  # the images of Fashion-MNIST are not on this machine
+        return
+    for legend in figure.legends:
+        legend.remove()
+    figure.suptitle("")
+    figure.supxlabel("")
+    figure.set_size_inches(4.4, 2.9)
+    figure.savefig(path, dpi=70)
+
+
+def _small(name: str) -> Mapping[str, Any]:
+    """One panel: the network, the theory, and what it is compared with; sizes cut down."""
+    tables = with_changes(quick_tables(read_spec(name)), ["compare.seeds=1"])
+    figure, compare = tables.get("figure", {}), tables["compare"]
+    if figure.get("kind", "curves") not in ("curves", "map", "difference-map"):
+        return tables
+    reference = figure.get("reference")
+    wanted = {"network", "theory", reference or "network"}
+    models = [m for m in compare.get("models", ["network"]) if m in wanted] or ["network"]
+    figure = {k: v for k, v in figure.items() if k != "models"}
+    figure["quantities"] = figure.get("quantities", ["test_error"])[:1]
+    if figure.get("kind") == "map":
+        figure["models"] = ["network"]
+    return {**tables, "figure": figure, "compare": {**compare, "models": models}}
+
+
+def _with_theory(experiment: Experiment, results):
+    """The theory's rows too where they cost little: a known law of the data."""
+    from onegrad.prediction import theory_row
+
+    known = all(point.problem.data.known for point in experiment.points)
+    models = experiment.compare.theories if known else ()
+    rows = [theory_row(point, model) for model in models for point in experiment.points]
+    return replace(results, rows=(*results.rows, *rows))

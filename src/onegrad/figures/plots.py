@@ -1,0 +1,190 @@
+"""Plots from Python: `results.plot()`, `prediction.plot()`, … on matplotlib axes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.degrees import DegreeReport
+from onegrad.errors import AssumptionError, SpecError, did_you_mean
+from onegrad.figures import histograms
+from onegrad.figures.curves import draw_panel, legend_handles
+from onegrad.figures.style import COLOURS, LINES, RC, tick
+from onegrad.figures.theory_lines import TheoryLine, position
+from onegrad.predicted import Prediction
+from onegrad.results.rows import QUANTITIES, Results, Summary
+from onegrad.specs.figure_options import FigureOptions
+from onegrad.spectra import SpectrumReport
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_results(
+    results: Results, quantities: tuple[str, ...], x: str | None = None, ax: Axes | None = None
+) -> Any:
+    """`Results.plot`."""
+    import matplotlib
+
+    quantities = quantities or ("test_error",)
+    for quantity in quantities:
+        if quantity not in QUANTITIES:
+            known = ", ".join(QUANTITIES)
+            raise SpecError.of(
+                "quantity", quantity, f"must be from {known}", did_you_mean(quantity, QUANTITIES)
+            )
+    sweep = _sweep(results)
+    if x is not None and x not in sweep:
+        raise SpecError.of(
+            "x", x, f"must be a swept key: {', '.join(sweep) or 'none'}", did_you_mean(x, sweep)
+        )
+    along = x or next(iter(FigureOptions().along(sweep)), "")
+    curves: dict[str, list[Summary]] = {}
+    for s in results.summaries():
+        if math.isfinite(s.test_error.mean):
+            curves.setdefault(_name(s.point, along), []).append(s)
+    panels = _panels(len(quantities), ax)
+    with matplotlib.rc_context(RC):
+        for panel, quantity in zip(panels, quantities, strict=True):
+            draw_panel(panel, curves, _lines(curves, along), along, quantity, False)
+        panels[-1].legend(handles=legend_handles(curves), fontsize=8)
+    panels[0].set_title(results.name, fontsize=10)
+    return panels[0] if len(panels) == 1 else np.array(panels)
+
+
+def plot_prediction(
+    prediction: Prediction, direction: str = "teacher", component: int = 0, ax: Any = None
+) -> Any:
+    """`Prediction.plot`."""
+    import matplotlib
+
+    if prediction.solution is None:
+        raise AssumptionError(
+            "a plot shows the learned function, which comes with the conditional theory: "
+            'predict(problem, "conditional").plot()'
+        )
+    learned, nodes = prediction.learned(direction, component), prediction.by_projection()
+    left, right = _panels(2, ax)
+    with matplotlib.rc_context(RC):
+        left.plot(
+            learned.position, learned.target, color="#222222", lw=1.3, label="labels, E[y | t]"
+        )
+        left.plot(
+            learned.position, learned.learned, color=COLOURS[0], lw=2, label="learned, E[f | t]"
+        )
+        left.set_xlabel(f"t: projection on {direction}")
+        left.set_ylabel("mean label and prediction")
+        left.legend(fontsize=8)
+        unit = prediction.solution.geometry.directions[direction]
+        for c in np.unique(nodes["component"]):
+            own = nodes["component"] == c
+            at = nodes["kappa"][own][:, : len(unit)] @ unit
+            t, error = _averaged(at, nodes["test_error"][own], nodes["weight"][own])
+            name = f"component {int(c) + 1}"
+            colour = COLOURS[int(c) % len(COLOURS)]
+            right.plot(t, error, "o-", color=colour, lw=1, ms=4, alpha=0.8, label=name)
+        mean = prediction.test_error
+        right.axhline(mean, color="#222222", lw=1, linestyle="--", label="test error")
+        right.set_xlabel(f"t: projection on {direction}")
+        right.set_ylabel("test error given t")
+        right.legend(fontsize=8)
+    return np.array([left, right])
+
+
+def plot_spectrum(report: SpectrumReport, which: str = "features", ax: Any = None) -> Any:
+    """`SpectrumReport.plot`."""
+    import matplotlib
+
+    if which not in ("features", "weights"):
+        near = did_you_mean(which, ("features", "weights"))
+        raise SpecError.of("which", which, "must be features or weights", near)
+    panels = _panels(1 if which == "features" else 2, ax)
+    with matplotlib.rc_context(RC):
+        if which == "features":
+            histograms.draw_features(panels[0], "", report)
+            return panels[0]
+        histograms.draw_weights(panels[0], panels[1], "", report)
+    return np.array(panels)
+
+
+def plot_degree(report: DegreeReport, ax: Axes | None = None) -> Axes:
+    """`DegreeReport.plot`: the filled bars are kept by the rule."""
+    import matplotlib
+
+    (panel,) = _panels(1, ax)
+    with matplotlib.rc_context(RC):
+        for kept, style in ((True, COLOURS[0]), (False, "none")):
+            terms = [t for t in report.terms if t.kept == kept and t.norm_ratio]
+            label = "kept" if kept else "replaced by noise"
+            panel.bar(
+                [t.degree for t in terms], [t.norm_ratio for t in terms], width=0.6, color=style,
+                edgecolor=COLOURS[0], label=label,
+            )  # fmt: skip
+        panel.axhline(1.0, color="#222222", lw=1, linestyle="--")
+        panel.set_xticks([t.degree for t in report.terms])
+        panel.set_xlabel("degree of the term")
+        panel.set_ylabel("operator norm over that of noise")
+        panel.legend(fontsize=8)
+    return panel
+
+
+def _averaged(at: Array, values: Array, weights: Array) -> tuple[Array, Array]:
+    """Weighted means of `values` in 15 intervals along `at`, those that are not empty."""
+    edges = np.linspace(at.min(), at.max() + 1e-9, 16)
+    place = np.digitize(at, edges)
+    found = [place == i for i in np.unique(place)]
+    mean = [[np.average(v[own], weights=weights[own]) for own in found] for v in (at, values)]
+    return np.array(mean[0]), np.array(mean[1])
+
+
+def _panels(count: int, ax: Any) -> list[Any]:
+    """New axes side by side, or those that were given."""
+    if ax is not None:
+        given = list(np.ravel(np.array([ax], dtype=object)))
+        if len(given) != count:
+            raise SpecError.of(
+                "ax", len(given), f"must be {count} axes", "Leave it out for new ones"
+            )
+        return given
+    import matplotlib
+    import matplotlib.pyplot as plt
+
+    # The first figure of a notebook sets its backend up: not where settings are restored later.
+    figure = plt.figure(figsize=(2.0 + 3.6 * count, 3.8), layout="constrained")
+    with matplotlib.rc_context(RC):
+        return list(np.atleast_1d(figure.subplots(1, count)))
+
+
+def _sweep(results: Results) -> dict[str, tuple[Any, ...]]:
+    """The values of every key in which the points differ."""
+    keys = dict.fromkeys(key for row in results.rows for key in row.point)
+    found = {
+        k: {repr(v): v for row in results.rows if (v := row.point.get(k)) is not None} for k in keys
+    }
+    return {key: tuple(values.values()) for key, values in found.items()}
+
+
+def _lines(curves: dict[str, list[Summary]], along: str) -> dict[tuple[str, str], TheoryLine]:
+    """Theories from point to point: results alone do not say what lies between."""
+    found = {}
+    for name, summaries in curves.items():
+        for model in dict.fromkeys(s.model for s in summaries if s.model in LINES):
+            own = sorted(
+                (s for s in summaries if s.model == model),
+                key=lambda s: position(s.point.get(along, 0)),
+            )
+            x = [position(s.point.get(along, 0)) for s in own]
+            errors = {q: np.array([getattr(s, q).mean for s in own]) for q in QUANTITIES}
+            found[name, model] = TheoryLine(np.array(x), errors)
+    return found
+
+
+def _name(point: dict[str, Any], along: str) -> str:
+    return ", ".join(
+        v if isinstance(v, str) else f"{k.rpartition('.')[2]} = {tick(v)}"
+        for k, v in point.items()
+        if k != along
+    )

@@ -1,0 +1,10 @@
+"""The isotropic closed form in the limit of large samples."""
+
+from onegrad.models.base import Mark, Model
+
+MODEL = Model(
+    "isotropic-limit",
+    "the isotropic closed form in the limit of large samples",
+    Mark(line="--"),
+    theory="isotropic-limit",
+)

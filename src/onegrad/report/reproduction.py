@@ -1,0 +1,236 @@
+"""The page on all reproduced figures: picture, numbers, what agrees, what differs and why."""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Sequence
+from pathlib import Path
+
+from onegrad import __version__
+from onegrad.data.images import Images
+from onegrad.report.page import STYLE
+from onegrad.results.reproduced import Agreement, agreements, comparable
+from onegrad.runs.reproduce import Reproduction
+from onegrad.specs.catalogue import SOURCES
+from onegrad.specs.published import GAN_STATISTICS
+
+_HALF = "The source plots half of the mean squared error; its points are doubled here."
+_LABELS = (
+    "Most of the trend is the scale of the labels, whose power falls as 1/‖Σ̄‖: the error of "
+    "predicting nothing falls with it."
+)
+# What differs from the source in a figure, or has to be known to read it.
+NOTES = {
+    "demir2025/fig1b": _LABELS,
+    "demir2025/fig1c": _LABELS,
+    "demir2025/fig5a": _LABELS,
+    "demir2025/fig5b": f"The same picture as Fig. 1c. {_LABELS}",
+    "demir2025/fig2b": "Mean squared errors of labels ±1, not rates of misclassification.",
+    "demir2025/fig2c": "Strengths are drawn; the theory is averaged over their law.",
+    "demir2025/fig4a": "The teacher lies along the spikes, so that the labels keep their scale.",
+    "demir2025/fig4b": (
+        "What the source calls the linear model is the Hermite model of degree 1 with its noise. "
+        "Its colours end at 4 and 100 percent, and points beyond are not drawn."
+    ),
+    "demir2025/fig6": (
+        "What the source calls training error is the ridge objective: squared error and penalty."
+    ),
+    "demir2025/fig7a": "The same picture as Fig. 3a.",
+}
+_IMAGES = (
+    "The source draws its images from a GAN, these are real ones (traces below): where network and "
+    "published points differ, it may be the images."
+)
+_QUICK = (
+    "This is a quick run: at most four values of each swept key and five repetitions, two at the "
+    "largest sizes; sizes are those of the source."
+)
+
+
+def sentences(name: str, found: Sequence[Agreement], images: bool) -> list[str]:
+    """What agrees, what differs, and why."""
+    lines = [_agreement(a) for a in found]
+    if found and not name.endswith("fig4b"):
+        lines.append(_HALF)
+    if name in NOTES:
+        lines.append(NOTES[name])
+    if images and found:
+        lines.append(_IMAGES)
+    return lines
+
+
+def _agreement(a: Agreement) -> str:
+    count = len(a.comparisons)
+    unit = "standard errors" if a.what == "hermite − network" else "spreads between data sets"
+    size = f"{100 * a.mean:+.1f} % on average"
+    if a.off == 0:
+        most = f"at most {a.worst.spreads:.1f} {unit} away"
+        return f"{a.what}: agrees at all {count} published points, {size}, {most}."
+    word = "agrees" if a.agrees else "differs"
+    worst = ", ".join(_place(k, v) for k, v in a.worst.point.items())
+    return (
+        f"{a.what}: {word}; {a.off} of {count} published points are further away than chance "
+        f"explains, {size}, at most {a.worst.spreads:.1f} {unit} ({worst})."
+    )
+
+
+def _place(key: str, value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{key.rpartition('.')[2]} = {value:.3g}" if isinstance(value, float) else f"{value}"
+
+
+def write_reproduction(done: Sequence[Reproduction], out: Path, quick: bool) -> tuple[Path, Path]:
+    """reproduction.html, which holds its pictures, and reproduction.md beside the folders."""
+    out.mkdir(parents=True, exist_ok=True)
+    written = out / "reproduction.html", out / "reproduction.md"
+    written[0].write_text(_html(done, out, quick), encoding="utf-8")
+    written[1].write_text(_markdown(done, quick), encoding="utf-8")
+    return written
+
+
+def _command(one: Reproduction) -> str:
+    return f"onegrad run {one.name}"
+
+
+def _time(one: Reproduction) -> str:
+    if not one.results:
+        return "one draw"
+    minutes = one.seconds / 60
+    return f"{minutes:.1f} minutes of computing on one core"
+
+
+def _found(one: Reproduction) -> list[Agreement]:
+    return agreements(one.experiment, one.results) if one.results else []
+
+
+def _images(one: Reproduction) -> Images | None:
+    data = one.experiment.points[0].problem.data
+    return data if isinstance(data, Images) else None
+
+
+def summary_rows(done: Sequence[Reproduction]) -> list[list[str]]:
+    """One line per figure and model: figure, model, points, deviations, verdict."""
+    rows = []
+    for one in done:
+        figure = comparable(one.experiment)
+        for a in _found(one):
+            verdict = "agrees" if a.agrees else "differs"
+            if not a.agrees and figure is not None and figure.images:
+                verdict = "differs: real images"
+            rows.append([
+                one.name, a.what, str(len(a.comparisons)), f"{100 * a.mean:+.1f} %",
+                f"{100 * a.mean_size:.1f} %", f"{a.root_mean_square:.1f}",
+                f"{a.worst.spreads:.1f}", verdict,
+            ])  # fmt: skip
+    return rows
+
+
+SUMMARY = (
+    "figure", "", "points", "mean deviation", "its size", "r.m.s. in spreads", "largest", "verdict",
+)  # fmt: skip
+
+
+def image_rows(one: Reproduction) -> list[list[str]]:
+    """Traces and mean distances of the real images beside those of the source's GAN."""
+    data, gan = _images(one), GAN_STATISTICS.get(one.name)
+    if data is None or gan is None:
+        return []
+    real = data.both_classes().statistics
+    rows = [
+        [f"trace of class {label}", f"{trace / 255**2:.2f}", f"{theirs:.2f}"]
+        for label, trace, theirs in zip(data.classes, real.traces, gan.traces, strict=True)
+    ]
+    if gan.distance is not None:
+        ours = real.distance / 255
+        rows.append(["class mean to their average", f"{ours:.3f}", f"{gan.distance:.3f}"])
+    return rows
+
+
+_IMAGE_HEADERS = ("pixels in [0, 1]", "real images", "GAN of the source")
+
+
+# --- Markdown ---------------------------------------------------------------------------------
+
+
+def _markdown(done: Sequence[Reproduction], quick: bool) -> str:
+    parts = ["# Every published figure, reproduced\n", *_lead(quick)]
+    parts.append(_markdown_table(SUMMARY, summary_rows(done)))
+    for one in done:
+        source, _, figure = one.name.partition("/")
+        parts.append(f"## {one.name}: {one.experiment.name}\n")
+        parts.append(f"![{one.name}]({source}/{figure}/figure.png)\n")
+        lines = sentences(one.name, _found(one), _images(one) is not None)
+        parts += [f"- {line}" for line in lines]
+        if rows := image_rows(one):
+            parts.append("\n" + _markdown_table(_IMAGE_HEADERS, rows))
+        parts.append(f"\n`{_command(one)}` ({_time(one)}).\n")
+    return "\n".join(parts)
+
+
+def _lead(quick: bool) -> list[str]:
+    return [
+        "Black crosses are published points, read off the pictures with the error that is drawn. "
+        "A spread is the standard deviation between our repetitions, each with its own data: where "
+        "the source has one data set for all its trials, its points are off by as much.\n",
+        *([f"{_QUICK}\n"] if quick else []),
+    ]
+
+
+def _markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(row)} |" for row in (headers, ["---"] * len(headers), *rows)]
+    return "\n".join(lines) + "\n"
+
+
+# --- HTML -------------------------------------------------------------------------------------
+
+
+def _html(done: Sequence[Reproduction], out: Path, quick: bool) -> str:
+    title = "Every published figure, reproduced"
+    lead = "".join(f"<p>{html.escape(line.strip())}</p>" for line in _lead(quick))
+    body = _html_table(SUMMARY, summary_rows(done)) + "".join(_html_figure(o, out) for o in done)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<title>{title}</title>
+<style>{STYLE}
+body {{ max-width: 60rem }} .red {{ color: #c62828; font-weight: bold }}</style>
+</head>
+<body>
+<h1>{title}</h1>
+{lead}
+{body}
+<p class="quiet">Made by onegrad {__version__}: <code>onegrad reproduce{" --quick" * quick}</code>.
+Points of {", ".join(s for s in SOURCES if s == "demir2025")}.</p>
+</body>
+</html>
+"""
+
+
+def _html_figure(one: Reproduction, out: Path) -> str:
+    picture = base64.b64encode((out / one.name / "figure.png").read_bytes()).decode("ascii")
+    lines = sentences(one.name, _found(one), _images(one) is not None)
+    items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
+    heading = html.escape(f"{one.name}: {one.experiment.name}")
+    rows = image_rows(one)
+    table = _html_table(_IMAGE_HEADERS, rows) if rows else ""
+    return (
+        f'<h2 id="{one.name.replace("/", "-")}">{heading}</h2>'
+        f'<figure><img src="data:image/png;base64,{picture}" alt="{heading}"></figure>'
+        f"<ul>{items}</ul>{table}"
+        f'<p class="quiet"><code>{html.escape(_command(one))}</code>, {_time(one)}</p>'
+    )
+
+
+def _html_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{html.escape(h)}</th>" for h in headers)
+    body = ""
+    for row in rows:
+        red = ' class="red"' if row[-1] == "differs" else ""
+        body += "<tr>" + "".join(f"<td{red}>{html.escape(c)}</td>" for c in row) + "</tr>"
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

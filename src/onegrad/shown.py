@@ -1,0 +1,67 @@
+"""How objects look in a terminal and in a notebook: short texts, small tables, plots on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from importlib import import_module
+from typing import Any
+
+Cells = Sequence[Sequence[object]]
+
+
+def text_table(header: Sequence[str], rows: Cells, most: int = 12) -> str:
+    """Columns of equal width under their names; `most` rows, and how many more there are.
+
+    >>> print(text_table(("model", "test error"), [("network", 0.5), ("theory", 0.48)]))
+    model    test error
+    network  0.5
+    theory   0.48
+    """
+    shown = [[str(cell) for cell in row] for row in rows[:most]]
+    widths = [max(map(len, column)) for column in zip(header, *shown, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in (header, *shown)
+    ]
+    return "\n".join([*lines, *_more(len(rows), most)])
+
+
+def html_table(
+    title: str, header: Sequence[str], rows: Cells, notes: Sequence[str] = (), most: int = 30
+) -> str:
+    """The same for a notebook: a title, a plain table, and notes in small letters below."""
+    cell = 'style="text-align: left; padding: 0.15em 0.8em 0.15em 0"'
+    head = "".join(f"<th {cell}>{escape(name)}</th>" for name in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td {cell}>{escape(str(value))}</td>" for value in row) + "</tr>"
+        for row in rows[:most]
+    )
+    below = "".join(
+        f'<div style="color: #777; font-size: 85%">{escape(note)}</div>'
+        for note in (*_more(len(rows), most), *notes)
+    )
+    names = f"<thead><tr>{head}</tr></thead>" if any(header) else ""
+    table = f"<table>{names}<tbody>{body}</tbody></table>"
+    return f"<div><strong>{escape(title)}</strong>{table}{below}</div>"
+
+
+def _more(count: int, most: int) -> list[str]:
+    return [f"… and {count - most} more"] if count > most else []
+
+
+def settings_text(settings: dict[str, Any]) -> str:
+    """Swept keys without their table: `activation = relu, width_ratio = 0.5`."""
+    return ", ".join(f"{key.rpartition('.')[2]} = {_short(v)}" for key, v in settings.items())
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def plots() -> Any:
+    """figures/plots.py, loaded with the first plot.
+
+    Objects know that they can be drawn; the rooms below `figures` know nothing of matplotlib.
+    """
+    return import_module("onegrad.figures.plots")

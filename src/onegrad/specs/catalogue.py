@@ -1,0 +1,71 @@
+"""The built-in experiments: one TOML file for each figure, presets/<source>/<figure>.toml."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from onegrad.declared import read_toml
+from onegrad.presets import RENAMED, SOURCES, known_tables, preset_names, preset_path, unknown
+from onegrad.specs.sweep import ZIP, flat
+
+__all__ = [
+    "RENAMED", "SOURCES", "Preset", "estimated_minutes", "known_tables", "preset_groups",
+    "preset_names", "preset_path", "unknown",
+]  # fmt: skip
+
+_SPEED = 4e10  # operations a second on the two cores that the minutes are meant for
+_THEORY_SECONDS = 0.3  # of one point of a known population, on one core
+_IMAGE_SECONDS = 3.0  # of one point of real images
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A line of `onegrad list`."""
+
+    name: str
+    title: str
+    minutes: float
+
+
+def preset_groups() -> dict[str, list[Preset]]:
+    """Every preset, by where its figure comes from."""
+    groups: dict[str, list[Preset]] = {}
+    for name in preset_names():
+        tables = read_toml(preset_path(name))
+        line = Preset(name, tables["name"], estimated_minutes(tables))
+        groups.setdefault(SOURCES[name.rpartition("/")[0]], []).append(line)
+    return groups
+
+
+def estimated_minutes(tables: Mapping[str, Any]) -> float:
+    """About how long a run takes on two cores: operations of the products, Gram matrices and
+    solutions of all repetitions, and the seconds of the theory's points."""
+    sweep = tables.get("sweep", {})
+    zipped = flat(sweep.get(ZIP, {}))
+    free = flat({k: v for k, v in sweep.items() if k != ZIP})
+    lists = [values for key, values in free.items() if key != "network.width_ratio"]
+    others = math.prod(len(values) for values in lists) * max(1, *map(len, zipped.values()), 1)
+    data, network, training = (tables[name] for name in ("data", "network", "training"))
+    images = data["model"] == "fashion-mnist"
+    n = max(zipped.get("data.dim", [data.get("dim", 784)]))
+    m = max(zipped.get("training.samples", [training["samples"]]))
+    step = training.get("step_samples", m)
+    ratios = free.get("network.width_ratio", [network.get("width_ratio")])
+    widths = [network.get("width", 0) if r is None else r * m for r in ratios]
+    models = tables.get("compare", {}).get("models", ["network"])
+    simulated = [name for name in models if not name.startswith(("theory", "surrogate"))]
+    seeds = tables.get("compare", {}).get("seeds", 1)
+    work = sum(_repetition(n, m, step, k, len(simulated)) for k in widths) * others
+    seconds = work * (seeds if isinstance(seeds, int) else 40) / _SPEED
+    theories = (len(models) - len(simulated)) * others * len(widths)
+    seconds += theories * (_IMAGE_SECONDS if images else _THEORY_SECONDS) / 2
+    return max(0.1, seconds / 60)
+
+
+def _repetition(n: float, m: float, step: float, k: float, models: int) -> float:
+    """Operations of one repetition: two products of the step, then features, Gram and risk."""
+    few, many = min(m, k), max(m, k)
+    return 4 * n * k * step + models * (2 * n * k * m + few**2 * many + few**3 / 3 + n * k * k)

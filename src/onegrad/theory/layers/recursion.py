@@ -1,0 +1,214 @@
+"""Types of neurons after several steps of gradient descent, each on samples of its own.
+
+Nothing is drawn: the types after one step (types.py) take the next one, and so on. Formulas and
+their checks: docs/layers.md, section 3.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.errors import AssumptionError
+from onegrad.gaussian.quadrature import gauss_hermite
+from onegrad.gaussian.smoothing import slope_moments, smoothed
+from onegrad.problem import Problem
+from onegrad.theory.geometry import Geometry
+from onegrad.theory.layers.step import output_share
+from onegrad.theory.layers.types import NeuronTypes, pure_types
+from onegrad.theory.nodes.designs import tensor
+from onegrad.theory.nodes.population import data_nodes, label_means
+from onegrad.theory.nodes.rules import QuadratureLevel
+
+_NOISE_DIRECTIONS = 2  # of a step at most
+_VISIBLE = 0.05  # singular value from which on a noise direction counts, over the first one
+_OUTPUT = 0.1  # initial output beside the labels, of which later steps see the mean alone
+_TYPES = 2400  # at most, about
+_CHANCE = 0.06  # share of common chance along spikes; relu is 11 % off at .11, 2 % at .05
+MOST_STEPS = 4  # every further one doubles the types
+MOST_DIRECTIONS = 6  # special directions that the rules of every step can resolve
+
+
+def recursion_holds(problem: Problem) -> bool:
+    """Whether several steps are predicted without a draw: gradient descent on fresh samples in
+    the mixture convention, few steps and few directions."""
+    data = problem.data
+    directions = data.components * (getattr(data, "rank", 0) + bool(getattr(data, "mean", 0.0)))
+    return (
+        problem.training.optimiser == "gd"
+        and problem.training.batch == "fresh"
+        and problem.training.steps <= MOST_STEPS
+        and problem.network.convention == "mixture"
+        and directions + 1 <= MOST_DIRECTIONS
+    )
+
+
+def trained_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> NeuronTypes:
+    """Types of neurons after all steps of the problem: `pure_types` for one."""
+    later = len(problem.rates) - 1
+    if later:  # each of them doubles the types
+        most, points = max(_TYPES >> later, 300), max(_TYPES >> later, 256)
+        level = replace(level, most=min(level.most, most), points=min(level.points, points))
+    neurons = pure_types(problem, geometry, level)
+    if later and output_share(problem, geometry) > _OUTPUT:
+        raise AssumptionError(
+            "several steps without a draw need an initial output that is small beside the labels, "
+            'a larger network.width; use method = "layer"'
+        )
+    for rate in problem.rates[1:]:
+        neurons = _next_step(problem, geometry, neurons, rate, level)
+    return neurons
+
+
+class _Sample(NamedTuple):
+    """Nodes for one sample of a step: κ with earlier noise directions, residual u, weights."""
+
+    kappa: Array
+    residual: Array
+    weights: Array
+
+
+def _step_sample(
+    problem: Problem, geometry: Geometry, neurons: NeuronTypes, level: QuadratureLevel
+) -> _Sample:
+    """u = y − F(κ) with F(κ) = Σ_i c_i a_i ν_i(κ), the mean output of the current network."""
+    where = data_nodes(problem, geometry, neurons.spread, level)
+    labels = np.empty(len(where.weights))
+    for c in range(len(geometry.weights)):
+        mine = where.component == c
+        labels[mine] = label_means(problem, geometry, c, where.kappa[mine])
+    if problem.training.gradient == "exact":
+        shift = neurons.vectors @ where.kappa.T
+        value = smoothed(problem.activation, shift, neurons.bulk[:, None]).value
+        assert neurons.readout is not None
+        labels = labels - (neurons.counts * neurons.readout) @ value
+    kappa, weights = where.kappa, where.weights
+    if problem.label_noise:
+        given = np.column_stack([kappa, labels]), weights
+        nodes, weights = tensor([given, gauss_hermite(3)])
+        kappa, labels = nodes[:, :-2], nodes[:, -2] + problem.label_noise * nodes[:, -1]
+    return _Sample(kappa, labels, weights)
+
+
+def _noise_directions(sample: _Sample, table: Array) -> Array:
+    """ψ (S, L), orthonormal in L²(ωu²): what the noise of a step depends on.
+
+    The noise of neuron i is Σ_t u_t d_i(κ_t) x̃_t over the bulk, table = √c_i h_i d_i(κ_s): its
+    leading singular functions are the directions that neurons share.
+    """
+    size = np.sqrt(sample.weights) * np.abs(sample.residual)
+    _, values, right = np.linalg.svd(table * size, full_matrices=False)
+    kept = values[:_NOISE_DIRECTIONS] > _VISIBLE * max(float(values[0]), 1e-300)
+    functions = right[:_NOISE_DIRECTIONS][kept]
+    return np.asarray((functions / np.maximum(size, 1e-300)).T)
+
+
+def _next_step(
+    problem: Problem, geometry: Geometry, neurons: NeuronTypes, rate: float, level: QuadratureLevel
+) -> NeuronTypes:
+    """One more step, with h_i = η a_i and E over κ, u and z of its sample:
+
+        e_l·x̃ = √(n'/m̃) uψ_l + N(0, 1),   new coordinates f_l ~ N(0, b²/n')
+        v   += h (E[uσ'κ] + Lζ),            LLᵀ = E[u² Var_z(σ') κκᵀ]/m̃
+        f_l += h (√(n'/m̃) E[u²σ'ψ_l] + f_l E[uσ''])
+        b²  ← b² (1 + h E[uσ''])² + h² (n'/m̃) (E[u²σ'²] − Σ_l E[u²σ'ψ_l]²)
+
+    Every type becomes two, with opposite chance parts (f, ζ).
+    """
+    sample, activation = _step_sample(problem, geometry, neurons, level), problem.activation
+    assert neurons.readout is not None
+    h = rate * neurons.readout
+    shift = neurons.vectors @ sample.kappa.T
+    slopes = slope_moments(activation, shift, neurons.bulk[:, None]).value
+    psi = _noise_directions(sample, slopes * (np.sqrt(neurons.counts) * h)[:, None])
+    _check_chance(problem, geometry, neurons, sample, slopes)
+    count, known = psi.shape[1], neurons.vectors.shape[1]
+    left = neurons.bulk_dim - count
+    if left < 1:
+        raise AssumptionError(
+            f"{geometry.dim - left} special directions leave no bulk in dimension {geometry.dim}; "
+            "use a larger dim, fewer spikes or fewer steps."
+        )
+    memory = math.sqrt(left / problem.step_samples)
+    # f along the new directions, then ζ along all
+    chance = _chance(neurons.counts, count + known + count)
+    double = _twice(neurons)
+    h, shift = np.tile(h, 2), np.tile(shift, (2, 1))
+    new = chance[:, :count] * (double.bulk / math.sqrt(neurons.bulk_dim))[:, None]
+    bulk = double.bulk * math.sqrt(left / neurons.bulk_dim)
+    u, w = sample.residual, sample.weights
+    along = memory * u[:, None] * psi  # e_l·x̃ without its N(0, 1)
+    shift = shift + new @ along.T
+    scale = np.sqrt(bulk**2 + np.sum(new**2, axis=1))[:, None]
+    slope = slope_moments(activation, shift, scale)
+    wu, wu2 = w * u, w * u**2
+    curvature = slope.curvature @ wu
+    remembered = slope.value @ (wu2[:, None] * psi)  # E[u² σ' ψ_l]
+    push = np.concatenate(
+        [
+            slope.value @ (wu[:, None] * sample.kappa),
+            memory * remembered + new * curvature[:, None],
+        ],
+        axis=1,
+    )
+    kappa = np.concatenate([sample.kappa, along], axis=1)
+    size = known + count
+    pairs = (kappa[:, :, None] * kappa[:, None, :]).reshape(len(u), -1)
+    spread = (slope.variance @ (wu2[:, None] * pairs)).reshape(-1, size, size)
+    new_axes = np.arange(known, size)
+    spread[:, new_axes, new_axes] += (slope.variance @ wu2)[:, None]
+    values, vectors = np.linalg.eigh(spread / problem.step_samples)
+    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    zeta = np.einsum("tij,tj->ti", roots, chance[:, count:])
+    moved = np.concatenate([double.vectors, new], axis=1) + h[:, None] * (push + zeta)
+    second = (slope.variance + slope.value**2) @ wu2
+    noise = np.maximum(second - np.sum(remembered**2, axis=1), 0.0)
+    square = bulk**2 * (1 + h * curvature) ** 2 + h**2 * (left / problem.step_samples) * noise
+    return NeuronTypes(moved, np.sqrt(square), double.counts, left, None, double.readout)
+
+
+def _check_chance(
+    problem: Problem, geometry: Geometry, neurons: NeuronTypes, sample: _Sample, slopes: Array
+) -> None:
+    """Refuse where the chance of a batch along strong spikes moves all neurons together.
+
+    They move by h_iζ with ζ of mean zero and Var ζ_j = Var(u d̄ κ_j)/m̃; every further step
+    amplifies it. Nothing here follows it.
+    """
+    assert neurons.readout is not None
+    p, r = neurons.counts / neurons.counts.sum(), geometry.rank
+    product = (sample.residual * (p @ slopes))[:, None] * sample.kappa[:, :r]
+    mean = sample.weights @ product
+    covariance = (product.T * sample.weights) @ product - np.outer(mean, mean)
+    second = geometry.mean_covariance
+    chance = float(np.sum(covariance * second)) / problem.step_samples
+    moved = sum(rate**2 for rate in problem.rates) * float(p @ neurons.readout**2) * chance
+    share = len(problem.rates) * moved / float(p @ neurons.bulk**2)
+    if share > _CHANCE:
+        raise AssumptionError(
+            f"the steps' samples move all neurons together along the spikes, by {100 * share:.2g} "
+            "% of the variance of a preactivation, which several steps without a draw leave out. "
+            'Use method = "layer", a smaller rate or more step_samples'
+        )
+
+
+def _chance(counts: Array, dimension: int) -> Array:
+    """Standard Gaussians (2T, dimension), a point and its mirror image for each of T types: mean
+    zero and unit covariance over neurons exactly, the rest from one fixed draw."""
+    z = np.random.default_rng([20250117, dimension]).standard_normal((len(counts), dimension))
+    root = np.linalg.cholesky((z.T * (counts / counts.sum())) @ z)
+    white = np.linalg.solve(root, z.T).T
+    return np.concatenate([white, -white])
+
+
+def _twice(neurons: NeuronTypes) -> NeuronTypes:
+    """Every type as two of half its number."""
+    assert neurons.readout is not None
+    return NeuronTypes(
+        np.tile(neurons.vectors, (2, 1)), np.tile(neurons.bulk, 2), np.tile(neurons.counts, 2) / 2,
+        neurons.bulk_dim, None, np.tile(neurons.readout, 2),
+    )  # fmt: skip

@@ -1,0 +1,119 @@
+"""Tables and verdicts at 120, 80 and 60 columns, in a pipe, and without colour."""
+
+import os
+import re
+
+import pytest
+from rich.console import Console
+
+from onegrad.cli.layout import PIPE, blocks, natural_width, print_table
+from onegrad.cli.tables import degree_table, prediction_table, results_table, verdict_table
+from onegrad.degrees import degree
+from onegrad.prediction import predict_experiment
+from onegrad.results.rows import Results, Row
+from onegrad.specs.experiment import Experiment
+from tests.cli.test_cli import onegrad
+
+MODELS = ("network", "hermite", "conditional-gaussian", "theory")
+SPEC = {
+    "name": "a name that is rather long, as names of experiments are when they say what they do",
+    "data": {"model": "mixture", "dim": 30}, "network": {"width_ratio": 1.0},
+    "training": {"samples": 40}, "scaling": {"strength": 0.6, "weighting": 0.5},
+    "compare": {"models": list(MODELS), "accuracy": 0.1},
+    "sweep": {"network.activation": ["relu", "tanh"], "network.width_ratio": [0.5, 2.0]},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    return Experiment.read(SPEC)
+
+
+def made(experiment, seeds):
+    rows = [
+        Row(p.settings, m, s, 0.1 + 0.01 * s + 0.003 * i, 0.05 + 0.001 * s, 0.1, number=p.number)
+        for p in experiment.points for i, m in enumerate(MODELS)
+        for s in range(1 if m == "theory" else seeds)
+    ]  # fmt: skip
+    return Results(experiment.name, tuple(rows))
+
+
+def printed(table, keys, width, capsys, monkeypatch, **environment):
+    """Lines on a terminal of this width (None: a pipe)."""
+    for name, value in {"COLUMNS": str(width), "TERM": "xterm", **environment}.items():
+        monkeypatch.setenv(name, value)
+    terminal = property(lambda self: width is not None)
+    monkeypatch.setattr(Console, "is_terminal", terminal)
+    print_table(table, keys)
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("width", [120, 80, 60, None])
+@pytest.mark.parametrize("seeds", [3, 20])
+def test_results_and_verdict_fit(experiment, width, seeds, capsys, monkeypatch):
+    results = made(experiment, seeds)
+    for table, keys in ((results_table(experiment, results), 2), (verdict_table(results), 2)):
+        text = printed(table, keys, width, capsys, monkeypatch)
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
+        assert max(map(len, lines)) <= (width or PIPE)
+        words = " ".join(lines)
+        assert "…" not in words  # nothing is cut off
+        for model in MODELS:
+            assert model in words or model.partition("-")[0] in words
+        if width is None:
+            assert "\x1b" not in text
+
+
+def test_without_colour(experiment, capsys, monkeypatch):
+    table = results_table(experiment, made(experiment, 3))
+    text = printed(table, 2, 120, capsys, monkeypatch, NO_COLOR="1")
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", text) and "network" in text
+
+
+def test_a_narrow_table_says_the_same(experiment):
+    table = results_table(experiment, made(experiment, 3))
+    assert natural_width(table) > 80
+    text = blocks(table, 2, 60)
+    assert "relu, width_ratio = 0.5\n  network test error" in text
+    assert text.count("conditional-gaussian") == 4 and text.count("±") >= 16
+
+
+def test_few_seeds_count_no_standard_errors(experiment):
+    """With 3 seeds differences stand in percent alone; from 8 on in standard errors too."""
+    few, many = (verdict_table(made(experiment, seeds)) for seeds in (3, 8))
+    assert [c.header for c in few.columns] == ["model", "error", "largest", "where"]
+    assert "3 seeds: too few" in few.caption
+    assert "in s.e." in [c.header for c in many.columns] and "too few" not in many.caption
+
+
+def test_a_sweep_of_degrees_is_one_table(experiment, capsys, monkeypatch):
+    reports = [(p, degree(p.problem)) for p in experiment.points]
+    table = degree_table(experiment, reports)
+    assert table.row_count == 4 and [c.header for c in table.columns][4] == "degree"
+    for width in (80, 60):
+        text = printed(table, 2, width, capsys, monkeypatch)
+        assert max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines())) <= width
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_predictions_fit(experiment, width, capsys, monkeypatch):
+    table = prediction_table(experiment, predict_experiment(experiment)[1])
+    text = printed(table, 2, width, capsys, monkeypatch)
+    assert max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines())) <= width
+
+
+def test_quick_for_theory_and_degree(tmp_path):
+    for command in ("predict", "degree"):
+        done = onegrad(command, "quickstart", "--quick", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "quick: sizes" in done.stdout and "\x1b" not in done.stdout
+
+
+def test_completion_knows_the_presets(tmp_path):
+    words = {
+        "_ONEGRAD_COMPLETE": "complete_bash",
+        "COMP_WORDS": "onegrad run quick",
+        "COMP_CWORD": "2",
+    }
+    done = onegrad(cwd=tmp_path, env=os.environ | words)
+    assert "quickstart" in done.stdout

@@ -1,0 +1,217 @@
+"""`predict_readout` and method = "layer": what they take, refuse and promise."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+
+import onegrad as og
+from onegrad import readouts
+from onegrad.compute.linalg import outlying_directions
+from onegrad.errors import AssumptionError, SpecError
+from onegrad.network.trial import Trial
+from onegrad.randomness import Streams
+from onegrad.theory.geometry import geometry_of
+from onegrad.theory.layers.low_rank import DenseTable, LowRankTable, table_of
+from onegrad.theory.layers.recursion import recursion_holds, trained_types
+from onegrad.theory.layers.types import pure_types
+from onegrad.theory.nodes.rules import QuadratureLevel
+
+
+def problem(n=120, k=80, convention="mixture", **training):
+    given = {"samples": 150, "rate": 40.0}
+    return og.Problem(
+        data={"model": "mixture", "dim": n, "spread": 4.0},
+        network={"width": k, "activation": "tanh", "convention": convention},
+        training=given | training,
+    )
+
+
+@pytest.fixture(scope="module")
+def layer():
+    p = problem(steps=2, batch="same")
+    trial = Trial(p, Streams(7, 0))
+    return p, trial.updated_weights, trial.weights, p.instance(7)
+
+
+def test_any_array_will_do(layer):
+    p, weights, start, instance = layer
+    found = og.predict_readout(weights, p, instance=instance, start=start)
+    assert 0 < found.train_error < found.test_error and found.status == "ok"
+    assert np.isfinite(found.error_estimate) and found.test_error_se == 0
+    lists = og.predict_readout(weights.tolist(), p, instance=instance, start=start)
+    assert lists.test_error == found.test_error
+    torch = pytest.importorskip("torch")
+    tensor = torch.tensor(weights, requires_grad=True)
+    moved = og.predict_readout(tensor, p, instance=instance, start=start)
+    assert moved.test_error == pytest.approx(found.test_error, rel=1e-12)
+    single = og.predict_readout(weights.astype(np.float32), p, instance=instance)
+    assert single.test_error == pytest.approx(found.test_error, rel=1e-3)
+
+
+def test_training_of_the_problem_plays_no_part(layer):
+    _, weights, _, instance = layer
+    one, other = (
+        og.predict_readout(weights, problem(optimiser=name), instance=instance)
+        for name in ("gd", "muon")
+    )
+    assert one.test_error == other.test_error
+
+
+def test_a_draft_says_so(layer):
+    p, weights, _, instance = layer
+    draft = og.predict_readout(weights, p, instance=instance, accuracy=0.03)
+    full = og.predict_readout(weights, p, instance=instance)
+    assert draft.status == "draft" and np.isnan(draft.error_estimate)
+    assert draft.test_error == pytest.approx(full.test_error, rel=0.01)
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda w: w[:5], r"weights = \(5, 120\): must be a matrix of .* 80 × 120"),
+    (lambda w: w * np.nan, "weights.*must be finite"),
+    (lambda w: "weights.npy", "weights = 'str'"),
+    (lambda w: None, "weights"),
+])  # fmt: skip
+def test_weights_that_are_none_are_refused(layer, change, message):
+    p, weights, _, instance = layer
+    with pytest.raises(SpecError, match=message):
+        og.predict_readout(change(weights), p, instance=instance)
+
+
+def test_random_directions_need_their_instance(layer):
+    p, weights, _, _ = layer
+    with pytest.raises(SpecError, match=r"instance.*problem\.instance"):
+        og.predict_readout(weights, p)
+    with pytest.raises(SpecError, match=r"n = 60.*data\.dim = 120"):
+        og.predict_readout(weights, p, instance=problem(n=60).instance(0))
+    # negative control: the instance of another draw gives other numbers
+    right = og.predict_readout(weights, p, instance=p.instance(7))
+    wrong = og.predict_readout(weights, p, instance=p.instance(8))
+    assert abs(wrong.test_error / right.test_error - 1) > 1e-3
+
+
+def test_the_layer_must_fit_into_memory(layer, monkeypatch):
+    p, weights, _, instance = layer
+    monkeypatch.setattr(readouts, "available_bytes", lambda: 1_000_000)
+    with pytest.raises(AssumptionError, match=r"GB at width 80.*width below \d+"):
+        og.predict_readout(weights, p, instance=instance)
+
+
+def test_real_data_are_their_own_nodes():
+    p = og.Problem.from_spec(
+        {"data": {"model": "digits", "spread": 40.0}, "network": {"width": 60},
+         "training": {"step_samples": 60, "samples": 100, "rate": 5.0}}
+    )  # fmt: skip
+    trial = Trial(p, Streams(0, 0))
+    given = og.predict_readout(trial.updated_weights, p, accuracy=0.03)
+    drawn = og.predict(p, accuracy=0.03)
+    assert given.test_error == pytest.approx(drawn.test_error, rel=0.15)
+    later = p.model_copy(update={"training": og.Training(
+        samples=100, step_samples=60, rate=0.3, optimiser="sign", steps=2)})  # fmt: skip
+    assert 0 < og.predict(later, accuracy=0.03).test_error < given.test_error * 2
+
+
+def test_a_thousand_neurons_take_less_than_three_seconds():
+    p = og.Problem(
+        data={"model": "mixture", "dim": 1000}, network={"width": 1000},
+        training={"samples": 1000}, scaling={"strength": 0.74, "weighting": 0.5},
+    )  # fmt: skip
+    trial = Trial(p, Streams(0, 0))
+    weights, instance = trial.updated_weights, p.instance(0)
+    start = time.process_time()
+    found = og.predict_readout(weights, p, instance=instance)
+    assert time.process_time() - start < 3
+    assert found.test_error == pytest.approx(0.0441, rel=0.1)  # over draws: docs/theory.md
+
+
+# --- method = "layer" --------------------------------------------------------------------
+
+
+def test_drawn_layers_have_standard_errors():
+    p = problem(optimiser="sign", rate=0.5)
+    found = og.predict(p)
+    assert found.method == "matrix theory of the first layer"
+    assert 0 < found.test_error_se < 0.1 * found.test_error and found.train_error_se > 0
+    assert found.error_estimate >= found.test_error_se / found.test_error
+    assert found.as_json()["test_error_se"] == found.test_error_se
+    again, other = og.predict(p, method="layer"), og.predict(p, rng=1)
+    assert again.test_error == found.test_error != other.test_error
+    assert json.dumps(found.as_json())
+    # the readout of each draw is that of `predict_readout`
+    errors = []
+    for repetition in range(readouts.DRAWS):
+        trial = Trial(p, Streams(0, repetition))
+        given = {"instance": trial.instance, "start": trial.weights}
+        errors.append(og.predict_readout(trial.updated_weights, p, **given).test_error)
+    assert np.mean(errors) == pytest.approx(found.test_error, rel=1e-12)
+
+
+@pytest.mark.parametrize(("training", "method"), [
+    ({}, "conditional"),
+    ({"steps": 2, "rate": 10.0}, "conditional"),
+    ({"steps": 2, "rate": 10.0, "batch": "same"}, "matrix"),
+    ({"optimiser": "kfac"}, "matrix"),
+    ({"steps": 2, "rate": 4000.0}, "matrix"),  # the recursion says no
+    ({"steps": 5, "rate": 10.0}, "matrix"),
+    ({"steps": 3, "rate": 0.0, "optimiser": "muon"}, "conditional"),  # nothing moves
+])  # fmt: skip
+def test_auto_takes_types_where_they_hold(training, method):
+    assert og.predict(problem(**training)).method.startswith(method)
+
+
+@pytest.mark.parametrize("method", ["conditional", "hybrid", "isotropic"])
+def test_theories_of_one_step_refuse_others(method):
+    with pytest.raises(AssumptionError, match='method = "layer"'):
+        og.predict(problem(optimiser="adam", rate=0.5), method=method)
+    with pytest.raises(AssumptionError, match="overlaps"):
+        og.predict(problem(optimiser="adam", rate=0.5), overlaps="typical")
+
+
+def test_the_isotropic_convention_has_drawn_layers_too():
+    p = problem(convention="isotropic", steps=2, rate=1.0)
+    assert not recursion_holds(p)
+    assert og.predict(p).method.startswith("matrix")
+
+
+# --- its parts ---------------------------------------------------------------------------
+
+
+def test_the_recursion_of_one_step_is_the_theory_of_one_step():
+    p = problem()
+    geometry = geometry_of(p)
+    one, several = (f(p, geometry, QuadratureLevel.at(1)) for f in (pure_types, trained_types))
+    np.testing.assert_array_equal(one.vectors, several.vectors)
+    np.testing.assert_array_equal(one.bulk, several.bulk)
+    # a second step that moves nothing: the same errors, with directions that nobody needs
+    first = og.predict(problem(rate=10.0, gradient="labels-only"))
+    still = problem(steps=2, rate=[10.0, 0.0], gradient="labels-only")
+    second = og.predict(still, method="conditional")
+    assert second.test_error == pytest.approx(first.test_error, rel=1e-6)
+
+
+def test_tables_of_low_rank_are_as_good_as_dense_ones():
+    rng = np.random.default_rng(0)
+    table = np.tanh(rng.standard_normal((300, 3)) @ rng.standard_normal((3, 400)) / 8)
+    weights = np.full(400, 1 / 400)
+    low, dense = table_of(table, weights, 1e-6), DenseTable(table)
+    assert isinstance(low, LowRankTable)
+    assert isinstance(table_of(rng.standard_normal((300, 400)), weights, 1e-8), DenseTable)
+    u, a = rng.standard_normal(400), rng.standard_normal(300)
+    square = rng.standard_normal((300, 300))
+    square = square + square.T
+    for name, argument in (("outer", u), ("total", u), ("along", a), ("forms", square)):
+        want, got = getattr(dense, name)(argument), getattr(low, name)(argument)
+        np.testing.assert_allclose(got, want, atol=1e-4 * np.abs(want).max())
+
+
+def test_directions_above_the_bulk_are_found():
+    rng = np.random.default_rng(1)
+    for shape in ((200, 300), (300, 200)):
+        noise = rng.standard_normal(shape)
+        assert outlying_directions(noise).shape[1] == 0
+        u, v = rng.standard_normal(shape[0]), rng.standard_normal(shape[1])
+        spiked = noise + 3 * np.outer(u, v / np.linalg.norm(v))
+        (found,) = outlying_directions(spiked).T
+        assert abs(found @ v) / np.linalg.norm(v) > 0.9
+    assert outlying_directions(np.zeros((5, 4))).shape == (4, 0)
