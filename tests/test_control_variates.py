@@ -11,6 +11,7 @@ from onegrad.errors import SpecError
 from onegrad.network.trial import Draw, Trial
 from onegrad.problem import Problem
 from onegrad.randomness import Streams
+from onegrad.results.estimates import _intercept
 from onegrad.results.rows import Estimate
 from onegrad.runs.engines import Local
 from onegrad.runs.run import run, run_experiment
@@ -258,3 +259,16 @@ def test_where_labels_are_not_random():
     assert not Experiment.read(MIXTURE | {"compare": three}).controlled
     both = three | {"control_variates": True}
     assert Experiment.read(MIXTURE | {"compare": both}).controlled
+
+
+def test_corrected_means_are_never_negative():
+    """One value in a heavy tail makes the regression's intercept leave the range of the values."""
+    values = [1.0, 1.1, 0.9, 1.0, 1.2, 0.8, 1.0, 60.0]
+    control = [0.1, -0.2, 0.3, 0.0, 0.2, -0.1, 0.1, 0.4]
+    for shift in (0.0, 3.0):
+        moved = [c + shift for c in control]
+        found = Estimate.of(values, [moved])
+        assert found.mean > 0
+    raw, _ = _intercept(np.array(values), np.array([c + 3.0 for c in control])[:, None])
+    assert raw < 0  # what it would have said
+    assert found == Estimate.of(values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,10 @@ from onegrad.theory.isotropic.closed_form import IsotropicPrediction
 from onegrad.theory.learned import LearnedFunction, learned_function
 from onegrad.theory.options import Theory
 from onegrad.theory.resolution import Solution
+from onegrad.theory.size_bound import finite_size_bound
 
 _FINITE_SIZE = "What is left at finite size is of order 1/n."
+_UNSETTLED = " A finer resolution would take long: the accuracy asked for was not reached."
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,11 @@ class Prediction:
     train_objective : training error plus λ_eff‖a‖²
     method : the name of the theory
     assumptions : what it assumes and how it was computed, in sentences
-    status : "ok", "draft" (one coarse resolution), "not settled" (real data: a higher rank still
-        moves it) or "failed"
-    error_estimate : relative, of the numerics and, with the finite-size correction, of what that
-        leaves; NaN for a draft
+    status : "ok", "draft" (one coarse resolution), "not settled" (the numerics are further off than
+        the accuracy asked for; real data: a higher rank still moves it) or "failed"
+    error_estimate : relative, the larger of test and train: of the quadrature, plus what is left
+        in 1/n after the finite-size correction or without it (real data: of the numerics); NaN for
+        a draft
     error : why there are no numbers, and what to do about it; empty unless the status is "failed"
     test_error_se, train_error_se : standard errors over first layers that were drawn; 0 where
         nothing is
@@ -49,7 +52,7 @@ class Prediction:
     method: str
     assumptions: tuple[str, ...] = ()
     status: str = "ok"
-    error_estimate: float = 0.0
+    error_estimate: float = math.nan
     error: str = ""
     misclassification: float | None = None
     test_error_se: float = 0.0
@@ -164,11 +167,29 @@ def of_failure(failure: Failure, theory: Theory) -> Prediction:
     return Prediction(nan, nan, nan, theory.method, (), "failed", nan, str(failure))
 
 
-def of_closed_form(result: IsotropicPrediction) -> Prediction:
-    """The isotropic closed form's errors and regime."""
+def of_closed_form(result: IsotropicPrediction, checked: Prediction | None) -> Prediction:
+    """The isotropic closed form's errors and regime.
+
+    checked : the conditional theory's answer, which assumes less: the difference is the error
+        estimate. Without it the closed form is a draft
+    """
     name = f"isotropic closed form, {result.method}, regime ℓ = {result.regime}"
     errors = (result.test_error, result.train_error, result.train_objective)
-    return Prediction(*errors, name, (*result.assumptions, _FINITE_SIZE))
+    closed = Prediction(*errors, name, (*result.assumptions, _FINITE_SIZE), "draft")
+    if checked is None:
+        return closed
+    apart = difference(closed, checked)
+    compared = f"The conditional theory is {100 * apart:.2g} % apart."
+    return replace(
+        closed, status="ok", error_estimate=apart + checked.error_estimate,
+        assumptions=(*closed.assumptions, compared),
+    )  # fmt: skip
+
+
+def difference(one: Prediction, other: Prediction) -> float:
+    """Relative, the larger of test and train."""
+    pairs = (one.test_error, other.test_error), (one.train_error, other.train_error)
+    return max(abs(a - b) / max(abs(b), 1e-300) for a, b in pairs)
 
 
 def of_real_data(result: RealPrediction) -> Prediction:
@@ -218,8 +239,16 @@ def of_solution(solution: Solution, theory: Theory, seed: int) -> Prediction:
     source = "any step" if steps == 1 else f"{steps} steps on fresh samples"
     if hybrid:
         source = f"neurons of the first step drawn with seed {seed}"
-    draft = solution.status == "draft"
-    resolutions = "one coarse resolution" if draft else "two resolutions compared"
+    size, estimate = f"{solution.types} types of neurons, {solution.nodes} nodes", math.nan
+    numerics = f"{size}, one coarse resolution."
+    if solution.status != "draft":
+        estimate, numerics = solution.error_estimate, f"{size}, two resolutions compared."
+        if solution.correction is None:
+            left = finite_size_bound(solution)
+            numerics += f" What is left in 1/n may be {100 * left:.2g} %."
+            estimate += left
+        if solution.status == "not settled":
+            numerics += _UNSETTLED
     return Prediction(
         solution.test_error,
         solution.train_error,
@@ -228,11 +257,11 @@ def of_solution(solution: Solution, theory: Theory, seed: int) -> Prediction:
         (
             f"{data}; n, k, m large with fixed ratios. {_at_this_size(solution)}",
             f"Conditional Gaussian equivalence, {source}; {where}.",
-            f"{solution.types} types of neurons, {solution.nodes} nodes, {resolutions}.",
+            numerics,
             *(() if solution.correction is None else solution.correction.left_out),
         ),
         solution.status,
-        solution.error_estimate,
+        estimate,
         misclassification=solution.misclassification,
         solution=solution,
     )

@@ -12,7 +12,14 @@ import numpy as np
 from onegrad.drawn_layers import drawn_neurons
 from onegrad.errors import AssumptionError, ConvergenceError, Failure, OnegradError
 from onegrad.models import MODELS
-from onegrad.predicted import Prediction, of_closed_form, of_failure, of_real_data, of_solution
+from onegrad.predicted import (
+    Prediction,
+    difference,
+    of_closed_form,
+    of_failure,
+    of_real_data,
+    of_solution,
+)
 from onegrad.presets import Spec
 from onegrad.problem import Problem, as_problem
 from onegrad.randomness import Seed, root_seed
@@ -27,8 +34,6 @@ from onegrad.theory.layers.recursion import recursion_holds
 from onegrad.theory.options import Theory
 from onegrad.theory.resolution import Solution, Task
 from onegrad.theory.strengths import StrengthNodes, strength_nodes
-
-_CLOSE = 0.02  # how near the two theories must be for the simpler one to be taken
 
 
 def predict(
@@ -130,8 +135,7 @@ def _answers(problems: Sequence[Problem], theory: Theory, seed: int) -> list[Pre
         auto, several = theory.method == "auto", problems[i].training.steps > 1
         if auto and several and isinstance(answer, Failure):
             answer = _layers(problems[i], theory, seed)
-        auto = auto and problems[i].data.isotropic and not several
-        answers[i] = _with_closed_form(problems[i], answer, theory) if auto else answer
+        answers[i] = _cross_checked(problems[i], answer) if auto and not several else answer
     return [answer for answer in answers if answer is not None]
 
 
@@ -158,9 +162,7 @@ def _alone(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure 
             return None
         if reason := _why_not_isotropic(problem):
             raise AssumptionError(f'the isotropic closed form {reason}. Use method = "conditional"')
-        return _closed_form(
-            problem, "limit" if theory.method == "isotropic-limit" else "finite-step"
-        )
+        return _closed_form(problem, theory, seed)
     except OnegradError as error:
         return Failure(error)
 
@@ -244,10 +246,23 @@ def _averaged(
 # --- the isotropic closed form -------------------------------------------------------------
 
 
-def _closed_form(problem: Problem, method: str) -> Prediction:
-    return of_closed_form(
-        predict_isotropic(problem, "random-features" if problem.rate == 0 else method)
-    )
+def _closed_form(problem: Problem, theory: Theory, seed: int) -> Prediction:
+    """The closed form, and how far the conditional theory is from it; a draft is not compared.
+
+    Raises where the conditional theory fails: nothing is known then about the closed form's error.
+    """
+    limit = theory.method == "isotropic-limit"
+    result = predict_isotropic(problem, _version(problem, "limit" if limit else "finite-step"))
+    if theory.draft:
+        return of_closed_form(result, None)
+    (checked,) = _conditional([problem], replace(theory, method="conditional"), seed)
+    if isinstance(checked, Failure):
+        raise checked.error
+    return of_closed_form(result, checked)
+
+
+def _version(problem: Problem, method: str) -> str:
+    return "random-features" if problem.rate == 0 else method
 
 
 def _why_not_isotropic(problem: Problem) -> str:
@@ -271,51 +286,19 @@ def _why_not_isotropic(problem: Problem) -> str:
     return ""
 
 
-def _with_closed_form(
-    problem: Problem, conditional: Prediction | Failure, theory: Theory
-) -> Prediction | Failure:
-    """The closed form where it holds and the conditional theory agrees; else that one, with the
-    reason. Only the conditional theory is corrected for finite size."""
-    reason = _why_not_isotropic(problem)
-    corrected = theory.finite_size and not theory.draft and not isinstance(conditional, Failure)
-    if not reason and corrected:
-        reason = "has no correction for finite size"
-    if not reason:
-        try:
-            return _cross_checked(_closed_form(problem, "finite-step"), conditional)
-        except OnegradError as error:
-            reason = f"does not reach so far ({error})"
-    if isinstance(conditional, Failure):
-        return conditional
-    left_aside = f"The isotropic closed form was left aside: it {reason}."
-    return replace(conditional, assumptions=(left_aside, *conditional.assumptions))
-
-
-def _cross_checked(closed: Prediction, conditional: Prediction | Failure) -> Prediction:
-    """The closed form if the conditional theory, which assumes less, agrees; else that one.
+def _cross_checked(problem: Problem, answer: Prediction | Failure) -> Prediction | Failure:
+    """The conditional theory's answer, with the closed form's difference to it where that applies.
 
     The closed form keeps the slopes of the features fixed along the learned direction and knows
-    nothing of the nonlinear spread of norms: at strong steps, or where m is many times n, it can
-    be far off, and simulations then side with the conditional theory (docs/theory.md, section 6).
+    nothing of the nonlinear spread of norms: where the two differ, simulations side with the
+    conditional theory (docs/theory.md, section 6).
     """
-    if isinstance(conditional, Failure):
-        unchecked = (
-            f"Not cross-checked: the conditional theory is not available here ({conditional})."
-        )
-        return replace(closed, assumptions=(*closed.assumptions, unchecked))
-    gap = max(
-        _gap(closed.test_error, conditional.test_error),
-        _gap(closed.train_error, conditional.train_error),
-    )
-    if gap <= _CLOSE:
-        agreed = f"The conditional theory agrees to {100 * gap:.2g} %."
-        return replace(closed, error_estimate=gap, assumptions=(*closed.assumptions, agreed))
-    why = (
-        f"The isotropic closed form (test {closed.test_error:.4g}, train {closed.train_error:.4g}) "
-        f"was left aside: it is {100 * gap:.2g} % off here."
-    )
-    return replace(conditional, assumptions=(why, *conditional.assumptions))
-
-
-def _gap(one: float, other: float) -> float:
-    return abs(one / other - 1) if other else 0.0
+    if isinstance(answer, Failure) or answer.status == "draft" or _why_not_isotropic(problem):
+        return answer
+    try:
+        result = predict_isotropic(problem, _version(problem, "finite-step"))
+    except OnegradError:
+        return answer
+    apart = difference(of_closed_form(result, None), answer)
+    sentence = f"The isotropic closed form is {100 * apart:.2g} % apart."
+    return replace(answer, assumptions=(*answer.assumptions, sentence))

@@ -55,7 +55,8 @@ def test_predict_says_which_theory(mixture, isotropic):
     assert rows[0]["test_error_se"] == 0 and rows[0]["seeds"] == 0
     assert 0 < rows[0]["train_error"] < rows[0]["train_objective"] < rows[0]["test_error"]
     (auto,) = json.loads(onegrad("predict", isotropic, "--json").stdout)["rows"]
-    assert "agrees" in auto["assumptions"][-1] or "left aside" in auto["assumptions"][0]
+    assert auto["method"] == "conditional Gaussian theory"
+    assert "The isotropic closed form is" in auto["assumptions"][-1]
     done = onegrad("predict", isotropic, "--method", "isotropic", "--json")
     (row,) = json.loads(done.stdout)["rows"]
     assert "isotropic closed form" in row["method"] and "ℓ = 2" in row["method"]

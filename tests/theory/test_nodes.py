@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from onegrad.gaussian.activation import get_activation
 from onegrad.theory.nodes.designs import piecewise_gauss, quasi_gaussian, two_level
 from onegrad.theory.nodes.rules import Integrand, QuadratureLevel, component_nodes, standard_nodes
 
@@ -36,7 +37,7 @@ def test_component_nodes_have_the_right_mean_and_covariance() -> None:
     root = rng.standard_normal((4, 4))
     root, mean = root + root.T, rng.standard_normal(4)
     covariance = root @ root
-    integrand = Integrand(0.1 * np.eye(4), rng.standard_normal(4), (0.0,))
+    integrand = Integrand(0.1 * np.eye(4), rng.standard_normal(4), get_activation("relu"))
     x, w = component_nodes(mean, root, integrand, QuadratureLevel.at(1))
     assert w @ x == pytest.approx(mean)
     assert np.allclose(((x - mean).T * w) @ (x - mean), covariance)

@@ -52,7 +52,7 @@ def problems() -> dict[str, Problem]:
             for key in dict.fromkeys([*_MIXTURE, *changes])
         }
         found[name] = Problem.from_spec(tables)
-    found["isotropic closed form"] = Problem.from_spec(_ISOTROPIC)
+    found["isotropic"] = Problem.from_spec(_ISOTROPIC)
     return found
 
 

@@ -166,7 +166,8 @@ def prediction_table(experiment: Experiment, predictions: Sequence[Prediction]) 
             table.add_row(*cells, "failed")
             continue
         cells += [f"{v:.5g}" for v in (p.test_error, p.train_error, p.train_objective)]
-        cells.append(f"{100 * p.error_estimate:.2g} %" if p.error_estimate else "exact")
+        unchecked = math.isnan(p.error_estimate)
+        cells.append("draft" if unchecked else f"{100 * p.error_estimate:.2g} %")
         if binary:
             wrong = p.misclassification
             cells.append("" if wrong is None else f"{100 * wrong:.2f} %")

@@ -31,6 +31,9 @@ _EXTENT = 12.0  # shifts of the smallest table, in the same units; others double
 _DOUBLINGS = 4  # wider shifts than _EXTENT·2⁴ are integrated one by one
 _LOWEST_BAND = -3  # and so are smaller scales
 _SAMPLE = 96  # elements on which a resolution is tried
+_LARGE_PRODUCT = (
+    1_000_000  # entries of a table of windows beyond which Fourier transforms are faster
+)
 _CALIBRATION = 4.0  # largest scale at which it is tried: wider Gaussians need no finer lattice
 
 
@@ -150,12 +153,24 @@ def _with_derivatives(function: Function, grid: Array, scales: Array) -> Array:
         lattice = np.arange(-reach, (len(grid) - 1) * stride + reach + 1) * (width / stride)
         values = function(grid[0] + lattice)
         kernels = np.stack([weight, linear, weight * (z**2 - 1) / scale**2], axis=1)
-        # copies, because products with overlapping views do not reach the BLAS
-        plain = sliding_window_view(values, len(z))[::stride].copy() @ kernels
-        squares = sliding_window_view(values**2, len(z))[::stride].copy() @ kernels[:, :2]
+        plain = _sliding_sums(values, kernels, stride)
+        squares = _sliding_sums(values**2, kernels[:, :2], stride)
         result[0, :, i] = plain[:, 0], plain[:, 1], squares[:, 0]
         result[1, :, i] = plain[:, 1], plain[:, 2], squares[:, 1]
     return result
+
+
+def _sliding_sums(values: Array, kernels: Array, stride: int) -> Array:
+    """Σ_j values[i·stride + j]·kernels[j] for every i: as one product, or by a Fourier transform
+    where that would be large."""
+    length, count = len(kernels), len(values) - len(kernels) + 1
+    if count // stride * length <= _LARGE_PRODUCT:
+        # a copy, because products with overlapping views do not reach the BLAS
+        return np.asarray(sliding_window_view(values, length)[::stride].copy() @ kernels)
+    size = 1 << (len(values) - 1).bit_length()
+    spectrum = np.conj(np.fft.rfft(kernels, size, axis=0))
+    sums = np.fft.irfft(np.fft.rfft(values, size)[:, None] * spectrum, size, axis=0)
+    return np.asarray(sums[:count:stride])
 
 
 def integrated(function: Function, s: Array, b: Array) -> Array:

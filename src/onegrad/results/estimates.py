@@ -20,11 +20,14 @@ class Estimate(NamedTuple):
     @classmethod
     def of(cls, values: Iterable[float], controls: Sequence[Sequence[float]] = ()) -> Estimate:
         """Of independent values; with control variates, sequences of mean zero beside the values,
-        the intercept of the regression of the values on those that are `usable`."""
+        the intercept of the regression of the values on those that are `usable`; but the plain mean
+        where that is negative and no value is."""
         array = np.array(list(values), dtype=float)
         columns = usable(controls)
         if columns:
-            return cls(*_intercept(array, np.column_stack(columns)))
+            mean, error = _intercept(array, np.column_stack(columns))
+            if mean >= 0 or array.min() < 0:  # a regression may leave the range of heavy tails
+                return cls(mean, error)
         if array.size < 2:
             return cls(float(array.mean()) if array.size else math.nan, math.nan)
         return cls(float(array.mean()), float(array.std(ddof=1) / math.sqrt(array.size)))

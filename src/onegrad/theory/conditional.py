@@ -14,16 +14,18 @@ from onegrad.errors import AssumptionError, ConvergenceError, Failure
 from onegrad.theory.correction_curves import with_corrections
 from onegrad.theory.layers.step import output_is_faint
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
-from onegrad.theory.options import Theory
+from onegrad.theory.options import ACCURATE, Theory
 from onegrad.theory.resolution import Solution, Task, level_for, solve_tasks
 from onegrad.theory.symmetry import grouped
 
-_HIGHEST_LEVEL = 4
+_HIGHEST_LEVEL = 3  # one more where a better accuracy than the default is asked for
 _SEVERAL_STEPS = 2  # the same after several steps, which have many types
 _FEWEST_DEGREES = 10.0
 _FEWEST_DIRECTIONS = 4  # with fewer special directions groups never pay
 _STRONG_DIRECTIONS = 4  # directions of groups that need more than two nodes: groups pay
 _MANY_DIRECTIONS = 10  # special directions from which on groups always pay
+_MOST_WORK = 1.5e8  # of a resolution, at the default accuracy; beyond it the next one takes seconds
+_TOLERABLE = 5.0  # accuracies up to which an answer is given with its estimate, "not settled"
 _FIXED_POINT = 1e-4  # tolerance of the fixed point, in units of the accuracy
 
 
@@ -32,8 +34,9 @@ def predict_mixture(task: Task, theory: Theory = Theory()) -> Solution:
 
     Of `theory` accuracy and finite_size count. A draft is one coarse resolution without a second
     one to compare it with and without the finite-size correction: some milliseconds
-    (docs/theory.md, section 5). Raises AssumptionError near interpolation, ConvergenceError where
-    no two resolutions agree.
+    (docs/theory.md, section 5). Where a finer resolution would take seconds, the status is "not
+    settled" and the error estimate above the accuracy. Raises AssumptionError near interpolation,
+    ConvergenceError where no two resolutions agree.
     """
     (found,) = predict_mixtures([task], theory)
     if isinstance(found, Failure):
@@ -59,20 +62,25 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     if theory.draft:
         return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
     rough = {i: one for i, one in enumerate(found) if isinstance(one, Solution)}
-    last: dict[int, Solution] = {}
-    for number in range(1, _HIGHEST_LEVEL + 1):
-        level, left = QuadratureLevel.at(number), [tasks[i] for i in rough]
+    most = _MOST_WORK * max(1.0, ACCURATE / theory.accuracy) ** 2
+    for number in range(1, _HIGHEST_LEVEL + int(theory.accuracy < ACCURATE) + 1):
+        going = [i for i, one in rough.items() if _goes_on(one, number, most)]
+        level, left = QuadratureLevel.at(number), [tasks[i] for i in going]
         finer = solve_tasks(left, level, tolerance)
-        compared = {i: _compared(one, rough[i]) for i, one in zip(rough, finer, strict=True)}
-        rough = {}
-        for i, one in compared.items():
-            found[i] = one
-            if isinstance(one, Solution) and not one.error_estimate <= theory.accuracy:
-                several = tasks[i].problem.training.steps > 1
-                (last if several and number == _SEVERAL_STEPS else rough)[i] = one
-    for i, solution in (rough | last).items():
-        found[i] = _inaccurate(solution, theory.accuracy)
+        for i, one in zip(going, finer, strict=True):
+            compared = _compared(one, rough.pop(i))
+            found[i] = compared
+            if isinstance(compared, Solution) and not compared.error_estimate <= theory.accuracy:
+                rough[i] = compared
+    for i, solution in rough.items():
+        found[i] = _unsettled(solution, theory.accuracy)
     return with_corrections(found) if theory.finite_size else found
+
+
+def _goes_on(solution: Solution, number: int, most: float) -> bool:
+    """Whether the resolution of that number is worth its time."""
+    several = solution.task.problem.training.steps > 1
+    return number == 1 or (solution.work <= most and not (several and number > _SEVERAL_STEPS))
 
 
 def _simplified(task: Task) -> Task:
@@ -119,7 +127,10 @@ def _compared(fine: Solution | Failure, coarse: Solution) -> Solution | Failure:
     return replace(fine, error_estimate=max(abs(f - c) / max(abs(f), 1e-300) for f, c in pairs))
 
 
-def _inaccurate(solution: Solution, accuracy: float) -> Failure:
+def _unsettled(solution: Solution, accuracy: float) -> Solution | Failure:
+    """The solution with an estimate somewhat above the accuracy; a Failure far above it."""
+    if solution.error_estimate <= _TOLERABLE * accuracy:
+        return replace(solution, status="not settled")
     return Failure(ConvergenceError(
         f"two resolutions of the theory still differ by {solution.error_estimate:.1e} (wanted "
         f"{accuracy:.0e}) with {solution.types} types of neurons and {solution.nodes} "

@@ -28,8 +28,8 @@ class Theory:
         arrays and files: first layers that are drawn, features given the data's own projections),
         "surrogate" (the theory of a Gaussian mixture fitted to such data), or "auto":
         semi-parametric for such data; for more than one step, or another optimiser, drawn layers;
-        else the closed form where its assumptions hold and the conditional theory agrees to 2 %,
-        else the conditional theory
+        else the conditional theory, for every known population; where the closed form applies too,
+        its difference is stated
     accuracy : relative accuracy asked of the theory's numerics; from 0.03 on a draft for a
         first look: some milliseconds without an error estimate in the conditional theory, fewer
         nodes and draws in the semi-parametric one

@@ -20,6 +20,7 @@ from onegrad.theory.fixed_point import FixedPoint, solve_fixed_point
 from onegrad.theory.geometry import Geometry, geometry_of
 from onegrad.theory.layers.features import NodeFeatures, features_at
 from onegrad.theory.layers.recursion import trained_types
+from onegrad.theory.layers.step import spike_strength
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.nodes.population import Nodes, data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
@@ -57,9 +58,10 @@ class Solution:
     neurons : the types, T of them
     task : the problem, and the geometry whose coordinates nodes and neurons have: the task's own,
         or where many directions are alike one with an axis for each group of them (symmetry.py)
-    status : "ok", or "draft" (one coarse resolution, no error estimate)
-    error_estimate : relative, the larger of test and train, from two resolutions, plus what the
-        correction leaves; NaN for a draft
+    status : "ok", "draft" (one coarse resolution, no error estimate) or "not settled" (the estimate
+        is above the accuracy asked for)
+    error_estimate : relative, the larger of test and train, from two resolutions that differ in
+        every axis, plus what the correction leaves; NaN for a draft
     correction : for finite size, in the errors above; nodes and neurons are those of the limit
     """
 
@@ -93,6 +95,13 @@ class Solution:
     def nodes(self) -> int:
         """S, the number of nodes of the data."""
         return len(self.where.weights)
+
+    @property
+    def work(self) -> float:
+        """What the resolution cost, roughly: (T + S)R² an iteration, R the rank of the table of
+        slopes, and its T·S entries."""
+        rank = self.by_node.response.blocks[0].u.shape[-1]
+        return float((self.types + self.nodes) * rank**2 + 150 * self.types * self.nodes)
 
 
 @dataclass(frozen=True)
@@ -132,7 +141,7 @@ def _resolve(task: Task, level: QuadratureLevel) -> _Resolved:
 
 
 def _same_features(one: Task, other: Task) -> bool:
-    """Whether two tasks differ in nothing but ridge and samples of the readout."""
+    """Whether two tasks differ in nothing but samples of the readout, and its ridge by little."""
     if one.neurons is not None or other.neurons is not None or one.geometry is not other.geometry:
         return False
     return _before_readout(one.problem) == _before_readout(other.problem)
@@ -142,6 +151,7 @@ def _before_readout(problem: Problem) -> tuple[object, ...]:
     """What nodes, neurons and labels depend on, beside the geometry."""
     return (
         problem.activation, problem.width, problem.step_samples, problem.rates,
+        spike_strength(problem),
         problem.weight_variance, problem.readout_mean, problem.readout_std,
         problem.training.gradient, problem.links, problem.component_values, problem.label_noise,
     )  # fmt: skip

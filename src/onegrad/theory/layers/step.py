@@ -7,7 +7,7 @@ Equation numbers refer to docs/theory.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,12 +18,14 @@ from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.gaussian.smoothing import slope_moments, smoothed
 from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
-from onegrad.theory.nodes.designs import tensor
+from onegrad.theory.nodes.designs import tensor, two_level
 from onegrad.theory.nodes.population import label_means
 from onegrad.theory.nodes.rules import Integrand, QuadratureLevel, component_nodes
 
-_OUTPUT_MATTERS = 0.01  # initial output below this part of E y² is left out of the residual
-_FAINT_STEP = 0.02  # likewise, of k·(variance that the step adds)·(part of E y²), with groups
+OUTPUT_LOSS = 1e-3  # relative error up to which the initial output is left out of the residual
+_FAINT_LOSS = 2e-3  # the same where directions are grouped, which has no room for it
+_SHARE = 4  # the step's sample has at least that many times fewer nodes in κ than fresh data
+_FAR = 2  # nodes of noise and of the initial output, beyond the level's number
 
 
 class StepMoments(NamedTuple):
@@ -94,13 +96,17 @@ def step_sample(
     bulk = math.sqrt((geometry.dim - r) * variance)
     length = math.sqrt(problem.width * problem.readout_square * geometry.dim * variance)
     teacher = None if problem.links is None else geometry.teacher
+    beside = (_FAR + level.number) ** (1 + output)  # of noise and of the initial output
+    each = replace(
+        level, most=level.most // (max(_SHARE, beside) * np.count_nonzero(geometry.weights))
+    )
     parts = []
     for c, weight in enumerate(geometry.weights):
         if weight == 0:
             continue
-        breakpoints = () if problem.links is None else problem.links[c].breakpoints
-        integrand = Integrand(np.eye(r) * variance / bulk**2, teacher, breakpoints)
-        kappa, omega = component_nodes(geometry.means[c], geometry.roots[c], integrand, level)
+        link = None if problem.links is None else problem.links[c]
+        integrand = Integrand(np.eye(r) * variance / bulk**2, teacher, link)
+        kappa, omega = component_nodes(geometry.means[c], geometry.roots[c], integrand, each)
         u = label_means(problem, geometry, c, kappa)
         noise, slope = np.full(len(u), problem.label_noise**2), np.zeros(len(u))
         if output:
@@ -114,7 +120,7 @@ def step_sample(
             u, slope = u - problem.width * problem.readout_mean * first.value, first.slope
         noisy = bool(np.any(noise > 0))
         given = np.column_stack([kappa, u, noise, slope]), weight * omega
-        nodes, omega = tensor([given] + [gauss_hermite(3)] * (output + noisy))
+        nodes, omega = tensor([given] + [gauss_hermite(_FAR + level.number)] * (output + noisy))
         kappa, u = nodes[:, :r], nodes[:, r]
         if noisy:
             u = u + np.sqrt(nodes[:, r + 1]) * nodes[:, -1]
@@ -146,29 +152,55 @@ def second_moment(geometry: Geometry) -> Array:
 
 
 def step_importance(problem: Problem, geometry: Geometry, sample: StepSample, bulk: float) -> float:
-    """Variance that the step adds to a preactivation, E (h g·κ)², relative to the bulk's b₀²."""
+    """How much the step changes preactivations, relative to the variance b₀² of the bulk's part.
+
+        η² E a² E_i[g_i·E[κκᵀ]g_i/b₀² + E[uσ'']² + (n'/m̃)(E[u²σ'²] − E[u²σ']²/E u²)/b₀²]
+
+    over typical neurons f⁰_i before the step: one at the origin would not do, because there the
+    push of an even activation vanishes.
+    """
     count, second = sample.kappa.shape[1] + 1, second_moment(geometry)
-    push = sample.moments(problem.activation, np.zeros((1, count)), np.array([bulk])).push[0]
-    r = len(second)
-    moved = float(push[:r] @ second @ push[:r] + push[r:] @ push[r:]) / bulk**2
-    return problem.rate**2 * problem.readout_square * moved
+    start = math.sqrt(problem.weight_variance) * two_level(count)[0]
+    moments = sample.moments(problem.activation, start, np.full(len(start), bulk))
+    r, push = len(second), moments.push
+    moved = np.einsum("ti,ij,tj->t", push[:, :r], second, push[:, :r])
+    moved += np.einsum("ti,ti->t", push[:, r:], push[:, r:])
+    moved += (geometry.dim / problem.step_samples) * moments.noise
+    moved = moved / bulk**2 + moments.curvature**2
+    return problem.rate**2 * problem.readout_square * float(moved.mean())
 
 
 def initial_output_matters(problem: Problem, geometry: Geometry) -> bool:
-    """Whether f₀ has to be taken off the labels: an exact gradient and f₀ that is not tiny."""
-    return output_share(problem, geometry) > _OUTPUT_MATTERS
+    """Whether f₀ has to be taken off the labels: by what the errors would lose without it."""
+    return output_loss(problem, geometry) > OUTPUT_LOSS
 
 
 def output_is_faint(problem: Problem, geometry: Geometry) -> bool:
-    """Whether f₀ may be left out of the residual though it is not tiny beside the labels,
-    because the step hardly moves neurons: k·(variance that it adds)·(share of f₀) is small."""
+    """Whether groups of directions may be used, which leave f₀ out of the residual."""
+    return output_loss(problem, geometry) <= _FAINT_LOSS
+
+
+def output_loss(problem: Problem, geometry: Geometry, moved: float | None = None) -> float:
+    """What leaving f₀ out of the residual may change of the errors, relative.
+
+    f₀ turns the step away from what the labels teach by E f₀²/E y². What the step teaches is a
+    part of the errors that k·moved/λ bounds, the strength of its spike in the features over the
+    ridge; `moved` is the `step_importance`, computed coarsely unless given.
+    """
     share = output_share(problem, geometry)
-    if share <= _OUTPUT_MATTERS:
-        return True
-    sample = step_sample(problem, geometry, QuadratureLevel.at(0), False)
-    bulk = math.sqrt(max(bulk_dimension(geometry, False), 1) * problem.weight_variance)
-    moved = step_importance(problem, geometry, sample, bulk)
-    return problem.width * share * moved <= _FAINT_STEP
+    if share <= OUTPUT_LOSS:
+        return share
+    if moved is None:
+        sample = step_sample(problem, geometry, QuadratureLevel.at(0), False)
+        bulk = math.sqrt(max(bulk_dimension(geometry, False), 1) * problem.weight_variance)
+        moved = step_importance(problem, geometry, sample, bulk)
+    return share * min(1.0, moved * spike_strength(problem))
+
+
+def spike_strength(problem: Problem) -> float:
+    """k/λ, of a spike that changes every feature by one; λ rounded down to a power of ten, so
+    that problems of nearly the same ridge have the same rules."""
+    return float(problem.width / 10.0 ** math.floor(math.log10(problem.effective_ridge)))
 
 
 def output_share(problem: Problem, geometry: Geometry) -> float:

@@ -7,7 +7,7 @@ off a trained first layer. Equation numbers refer to docs/theory.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,17 +17,18 @@ from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.step import (
+    OUTPUT_LOSS,
     bulk_dimension,
-    initial_output_matters,
+    output_loss,
     second_moment,
+    spike_strength,
     step_importance,
     step_sample,
 )
-from onegrad.theory.nodes.rules import QuadratureLevel, Rule, axis_order, standard_nodes
+from onegrad.theory.nodes.rules import QuadratureLevel, Rule, decay_order, standard_nodes
 from onegrad.theory.symmetry import radial_importance, radius
 
-_WEAK_STEP = 1e-3  # a step that adds less than this to a preactivation's variance is nearly linear
-_TINY_STEP = 1e-5
+_SPIKES = 4  # degrees of spikes whose strength decides about the readout's rule
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class NeuronTypes:
         independent of κ and y
     tilt : (T,) or None, see NodeFeatures.tilt
     readout : (T,) the initial a_i of pure types, which later steps move along
+    moved : how much the step changed preactivations (`step_importance`); NaN where it is not known
     """
 
     vectors: Array
@@ -47,6 +49,7 @@ class NeuronTypes:
     bulk_dim: int
     tilt: Array | None = None
     readout: Array | None = None
+    moved: float = math.nan
 
     @property
     def spread(self) -> Array:
@@ -80,24 +83,23 @@ def pure_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> 
     Where the initial output matters, u = y − f₀, the coordinate of f⁰_i along W₀ᵀa has the mean
     a_i √(n s_w²/(k E a²)), and tilt_i = b₀ mult_i a_i/√(k E a²): eqs. (23), (24).
     """
-    several = problem.training.steps > 1  # the chance part of f₀ is not followed so far
-    output = not (geometry.groups or several) and initial_output_matters(problem, geometry)
-    sample = step_sample(problem, geometry, QuadratureLevel.at(0), output)
-    bulk_dim = bulk_dimension(geometry, output)
-    if bulk_dim < 1:
+    variance, bulk_dim = problem.weight_variance, bulk_dimension(geometry, False)
+    if bulk_dim < 2:
         raise AssumptionError(
             f"{geometry.dim - bulk_dim} special directions leave no bulk in dimension "
             f"{geometry.dim}; use a larger dim or fewer spikes."
         )
-    variance = problem.weight_variance
+    sample = step_sample(problem, geometry, level, False)
     moved = step_importance(problem, geometry, sample, math.sqrt(bulk_dim * variance))
-    if moved >= _WEAK_STEP and level != QuadratureLevel.at(0):  # else coarse averages will do
-        sample = step_sample(problem, geometry, level, output)
+    several = problem.training.steps > 1  # the chance part of f₀ is not followed so far
+    output = not (geometry.groups or several)
+    output = output and output_loss(problem, geometry, moved) > OUTPUT_LOSS
+    if output:
+        sample, bulk_dim = step_sample(problem, geometry, level, True), bulk_dim - 1
+        moved = step_importance(problem, geometry, sample, math.sqrt(bulk_dim * variance))
     start = _before_step(problem, geometry, level, output, moved)
     each = len(start.readout) // start.repeats
     coordinates, bulk, repeats = start.coordinates[:each], start.bulk[:each], start.repeats
-    if moved < _TINY_STEP:  # not even the neuron matters
-        coordinates, bulk, repeats = np.zeros_like(coordinates[:1]), bulk[:1], len(start.readout)
     moments = sample.moments(problem.activation, coordinates, bulk)
     if repeats > 1:
         moments = moments.tiled(repeats)
@@ -116,7 +118,7 @@ def pure_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> 
         size = math.sqrt(problem.width * problem.readout_square)
         tilt = start.bulk * stretch * start.readout / size
     counts = problem.width * start.weights
-    return NeuronTypes(vectors, after, counts, bulk_dim, tilt, start.readout)
+    return NeuronTypes(vectors, after, counts, bulk_dim, tilt, start.readout, moved)
 
 
 def _before_step(
@@ -141,11 +143,12 @@ def _before_step(
         importance[j] = radial_importance(importance[j], size, problem.labels_separate)
     rotation = np.eye(count)
     rotation[:single, :single] = directions[:, ::-1]
-    weak = moved < _WEAK_STEP
-    leading: tuple[Rule, ...] = () if weak else (_readout_rule(problem, moved, level),)
+    rule = _readout_rule(problem, moved, level)
+    weak = rule.order == 2
+    leading: tuple[Rule, ...] = () if weak else (rule,)
     if weak:
         importance = np.append(importance, 0.0)
-    z, weights = standard_nodes(importance, level, leading)
+    z, weights = standard_nodes(importance, replace(level, most=level.most // 2), leading)
     z = np.roll(z, 1, axis=1) if weak else z
     readout = problem.readout_mean + problem.readout_std * z[:, 0]
     coordinates = math.sqrt(variance) * z[:, 1:-1] @ rotation.T
@@ -162,11 +165,21 @@ def _before_step(
 
 
 def _readout_rule(problem: Problem, moved: float, level: QuadratureLevel) -> Rule:
-    """Nodes for (a − readout_mean)/readout_std: the more, the further the step moves neurons."""
+    """Nodes for (a − readout_mean)/readout_std; two: the axis may share a design with others.
+
+    A spike of degree p in the features has the strength k·moved^p/λ over the ridge, and p nodes
+    know the powers of a below p. So strong spikes of the first few degrees need more than two
+    nodes even where the step adds little to a preactivation.
+    """
     if problem.readout_std == 0:
         return Rule(1)
-    order = axis_order(moved, level)
-    return Rule(2 * max(1 + level.raised, math.ceil((order + 1) / 2)))
+    strength, x = spike_strength(problem), moved / (1.0 + moved)
+
+    def needed(tolerance: float) -> int:
+        spikes = decay_order(x, tolerance, max(strength, 1.0))
+        return max(decay_order(x, tolerance), min(spikes, _SPIKES))
+
+    return Rule(level.grown(needed, 2))
 
 
 def _spread_root(squares: Array) -> Array:

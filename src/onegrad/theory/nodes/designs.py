@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri, roots_legendre
 
 from onegrad.compute.backend import Array
+from onegrad.gaussian.quadrature import gauss_hermite
 
 REACH = 8.5  # beyond it a Gaussian is not looked at
 _BITS = 40  # of quasi-random points
@@ -63,11 +64,11 @@ def _restricted_gauss(low: float, high: float, order: int) -> tuple[Array, Array
 
 
 @lru_cache(maxsize=16)
-def two_level(count: int) -> tuple[Array, Array]:
+def two_level(count: int, turn: int = 0) -> tuple[Array, Array]:
     """The points ±1 of a folded Hadamard design: exact for polynomials of degree 3.
 
     2H points for `count` ≤ H = 2^j axes, where a tensor rule would need 2^count. Right for axes
-    along which the integrand is nearly linear.
+    along which the integrand is nearly linear. `turn` rotates it.
     """
     if count == 0:
         return np.zeros((1, 0)), np.ones(1)
@@ -76,8 +77,63 @@ def two_level(count: int) -> tuple[Array, Array]:
     while size < count:
         hadamard = np.block([[hadamard, hadamard], [hadamard, -hadamard]])
         size *= 2
-    points = np.concatenate([hadamard[:, :count], -hadamard[:, :count]])
+    points = np.concatenate([hadamard[:, :count], -hadamard[:, :count]]) @ _rotation(count, turn)
     return points, np.full(len(points), 1.0 / len(points))
+
+
+@lru_cache(maxsize=16)
+def cross_polytope(count: int) -> tuple[Array, Array]:
+    """0 and the points ±√D along each axis, D = max(count, 5): exact for polynomials of degree 3.
+
+    Beyond that wrong where `two_level` is right, and the other way round: E z_j⁴ is D instead of 3
+    (1 there), E z_i²z_j² is 0 instead of 1 (1 there). So the difference of the two says what
+    either of them may be off: at most half of it in D = 5 axes of their own.
+    """
+    if count == 0:
+        return np.zeros((1, 0)), np.ones(1)
+    size = max(count, 5)
+    points = math.sqrt(size) * np.concatenate([np.eye(count), -np.eye(count)])
+    weights = np.full(2 * count, 0.5 / size)
+    if count == size:
+        return points, weights
+    return np.concatenate([points, np.zeros((1, count))]), np.append(weights, 1 - count / size)
+
+
+MOST_FIFTH = 7  # axes of a rule of degree five; in more its weights would be negative
+
+
+@lru_cache(maxsize=64)
+def fifth_degree(count: int, turn: int = 0) -> tuple[Array, Array]:
+    """Exact for polynomials of degree 5, with positive weights, in up to MOST_FIFTH axes.
+
+    Products of 3 + turn Gauss nodes for one or two axes; then the rule of Mysovskikh, d² + 3d + 3
+    points: the origin, the vertices ±a of a regular simplex and the directions ±b of the
+    midpoints of its edges, at the radius √(d + 2). `turn` rotates it: two resolutions that are
+    both of degree five then differ in the orders that neither integrates.
+    """
+    if count <= 2:
+        return tensor([gauss_hermite(3 + turn)] * count) if count else two_level(0)
+    centred = np.eye(count + 1) - 1.0 / (count + 1)
+    vertices = np.linalg.svd(centred)[0][:, :count] * math.sqrt((count + 1) / count)
+    pairs = [vertices[i] + vertices[j] for i, j in itertools.combinations(range(count + 1), 2)]
+    edges = np.array(pairs) * math.sqrt(count / (2 * (count - 1)))
+    share = 1.0 / ((count + 1) * (count + 2)) ** 2
+    parts = [(edges, 2 * (count - 1) ** 2 * share)]
+    if count < MOST_FIFTH:
+        parts.append((vertices, 0.5 * count**2 * (7 - count) * share))
+    nodes, weights = [np.zeros((1, count))], [np.array([2.0 / (count + 2)])]
+    for part, weight in parts:
+        nodes += [math.sqrt(count + 2) * part, -math.sqrt(count + 2) * part]
+        weights.append(np.full(2 * len(part), weight))
+    return np.concatenate(nodes) @ _rotation(count, turn), np.concatenate(weights)
+
+
+def _rotation(count: int, turn: int) -> Array:
+    """A fixed orthogonal matrix, another one for each `turn`; none for zero."""
+    if turn == 0:
+        return np.eye(count)
+    drawn = np.random.default_rng([20250117, turn]).standard_normal((count, count))
+    return np.asarray(np.linalg.qr(drawn)[0])
 
 
 @lru_cache(maxsize=16)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from onegrad.theory.geometry import Geometry
 from onegrad.theory.nodes.designs import quasi_gaussian
 from onegrad.theory.nodes.rules import Integrand, QuadratureLevel, component_nodes
 from onegrad.theory.symmetry import exact_radius, radial_importance, radius
+
+_FEWEST = 64  # nodes of a component, however many there are
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ def data_nodes(
     label = None if links is None else padded(geometry.teacher)
     centre = padded(geometry.weights @ geometry.means) if separate else None
     parts = []
+    each = replace(level, most=max(level.most // np.count_nonzero(geometry.weights), _FEWEST))
     for c, weight in enumerate(geometry.weights):
         if weight == 0:
             continue
@@ -59,9 +62,9 @@ def data_nodes(
             radial_importance(spread[a, a] / size * geometry.covariances[c, a, a], size, separate)
             for a, size in enumerate(geometry.groups, start=single)
         )
-        breakpoints = () if links is None else links[c].breakpoints
-        integrand = Integrand(spread[np.ix_(axes, axes)], label, breakpoints, centre, lengths)
-        z, w = component_nodes(padded(geometry.means[c]), root, integrand, level)
+        link = None if links is None else links[c]
+        integrand = Integrand(spread[np.ix_(axes, axes)], label, link, centre, lengths)
+        z, w = component_nodes(padded(geometry.means[c]), root, integrand, each)
         parts.append((c, _with_lengths(geometry, c, z, radius), weight * w))
     return Nodes.join(parts, level)
 

@@ -8,6 +8,7 @@ of order j that decay like x^{j/2}, x = I/(1+I), and p Gauss nodes leave the ord
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -16,27 +17,41 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
+from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.theory.nodes.designs import (
+    MOST_FIFTH,
     REACH,
+    cross_polytope,
+    fifth_degree,
     piecewise_gauss,
-    quasi_gaussian,
     tensor,
     two_level,
 )
+
+_Nodes = tuple[Array, Array]
+_ENDLESS = 10_000  # nodes along an axis that no rule resolves
+_DRAFT_DESIGN = 1  # of weak axes, the most accurate small one
+_LABEL, _LABEL_DRAFT = 3e-4, 5e-3  # relative errors of the moments of labels
+_FEWEST, _MOST_WHOLE, _FINE_LABEL = 3, 8, 24  # nodes of rules for labels
+_SPLIT = 0.6  # nodes on each side of a break, in units of those of a rule without
 
 
 @dataclass(frozen=True)
 class QuadratureLevel:
     """How fine the rules are; `QuadratureLevel.at(0, 1, 2, …)` gets finer by about a factor four.
 
-    tolerance : of the neglected Hermite orders along one axis
-    raised : number of most important axes that get at least three nodes, whatever their
-        importance, so that two levels never agree just because they are the same rule
-    label_nodes : Gauss nodes on each smooth piece of the label
+    Two successive levels differ in *every* axis, so that the difference of their answers speaks
+    for all of them: an axis with a rule of its own gets at least one node more, those that share
+    a design get another one (`shared_design`).
+
+    number : 0, 1, 2, …
+    tolerance : of the neglected Hermite orders along one axis; four times that of the next level
+    raised : number of most important axes that get at least three nodes (drafts of groups)
+    label_nodes : fewest Gauss nodes on each smooth piece of the label
     longest : most nodes along one axis
-    most : more tensor nodes than this and quasi-Monte Carlo is used
-    points : number of quasi-Monte Carlo points; 0: shorten the longest rules instead
+    most : more tensor nodes than this, and axes share designs, then rules are shortened
+    points : quasi-Monte Carlo points of the classification error; 0: a draft
     harmonics : degree up to which directions of a group are resolved
     """
 
@@ -47,33 +62,51 @@ class QuadratureLevel:
     most: int
     points: int
     harmonics: int
+    number: int = 0
 
     @staticmethod
     def draft() -> QuadratureLevel:
         """The coarsest one, for a first look: errors within 3 %, in milliseconds."""
-        return replace(QuadratureLevel.at(0), most=128, points=0, longest=8)
+        return replace(QuadratureLevel.at(0), most=256, points=0, longest=8)
 
     @staticmethod
     def at(number: int) -> QuadratureLevel:
         return QuadratureLevel(
             tolerance=3e-2 * 4.0**-number,
-            raised=number,
-            label_nodes=3 + (number + 1) // 2 if number < 2 else 2 + number,
+            raised=0,
+            label_nodes=3 + number,
             longest=12 + 6 * number,
             most=600 * 2**number,
             points=512 * 2**number,
-            harmonics=2 if number == 0 else 3,
+            harmonics=2 + number,
+            number=number,
         )
 
+    def grown(self, order_at: Callable[[float], int], step: int = 1) -> int:
+        """An order that this level's tolerance asks for, and `step` more than at the level below.
 
-def axis_order(importance: float, level: QuadratureLevel) -> int:
-    """Gauss–Hermite nodes along an axis of that importance I: smallest p ≥ 2, x^p ≤ tolerance."""
+        order_at : the order as a function of the tolerance; up to two an axis shares a design
+        """
+        order = 0
+        for number in range(self.number + 1):
+            wanted = order_at(self.tolerance * 4.0 ** (self.number - number))
+            order = wanted if wanted <= 2 else max(wanted, order + step, 3)
+        return min(order, self.longest)
+
+
+def axis_order(importance: float, level: QuadratureLevel, step: int = 1) -> int:
+    """Gauss–Hermite nodes along an axis of importance I: at least the p with x^p ≤ tolerance."""
     x = importance / (1.0 + importance)
-    if x <= 0:
+    return level.grown(lambda tolerance: decay_order(x, tolerance), step)
+
+
+def decay_order(x: float, tolerance: float, scale: float = 1.0) -> int:
+    """The smallest p ≥ 2 with scale·x^p ≤ tolerance."""
+    if x <= 0 or scale <= 0:
         return 2
-    if x >= 1:  # beyond 1e16, rounded
-        return level.longest
-    return int(min(max(2, math.ceil(math.log(level.tolerance) / math.log(x))), level.longest))
+    if x >= 1 - 1e-9:
+        return _ENDLESS
+    return min(max(2, math.ceil(math.log(tolerance / scale) / math.log(x))), _ENDLESS)
 
 
 class Rule(NamedTuple):
@@ -89,36 +122,85 @@ class Rule(NamedTuple):
 
 
 def standard_nodes(
-    importance: Array, level: QuadratureLevel, leading: tuple[Rule, ...] = ()
+    importance: Array, level: QuadratureLevel, leading: tuple[Rule, ...] = (), quick: int = 0
 ) -> tuple[Array, Array]:
     """Nodes for Z ~ N(0, I): `leading` rules for the first axes, then one axis per importance.
 
-    Strong axes get Gauss–Hermite rules, all weak ones together a two-level design. Where the
-    tensor would have more than `level.most` nodes, quasi-Monte Carlo over all axes instead
-    (the leading rules are kept if there is room for them).
+    quick : how many of the most important axes gain two nodes from level to level. The readout
+        fits what all neurons share: along the direction of the step rules converge like x^{p/2}.
+
+    Strong axes get Gauss–Hermite rules, all weak ones together a `shared_design`. Where the tensor
+    would have more than `level.most` nodes, axes of three nodes share designs too, and the longest
+    rules are shortened (the leading ones are kept).
     """
     if np.any(~np.isfinite(importance)) or np.any(importance < -1e-9):
         raise AssumptionError("importances of integration axes must be finite and non-negative.")
     orders = [axis_order(i, level) for i in importance.tolist()]
-    for j in np.argsort(-importance, kind="stable")[: level.raised]:
+    ranking = np.argsort(-importance, kind="stable").tolist()
+    for j in ranking[:quick]:
+        orders[j] = axis_order(float(importance[j]), level, 2)
+    for j in ranking[: level.raised]:
         orders[j] = max(3, orders[j])
     led = math.prod(len(rule.nodes[1]) for rule in leading)
-    if level.points == 0:
-        orders = _shortened(orders, level.most // led)
-    elif led * _size(orders) > level.most:
-        points = max(level.points // led, 64)
-        return tensor([*(rule.nodes for rule in leading), quasi_gaussian(len(orders), points)])
-    return _tensor_nodes(leading, tuple(orders))
+    room, kind = max(level.most // led, 1), level.number if level.points else _DRAFT_DESIGN
+    pooled = _size(orders, False, kind) > room
+    if pooled:
+        orders = _shortened(orders, kind, room)
+    return _tensor_nodes(leading, tuple(orders), pooled, kind)
+
+
+def shared_design(count: int, kind: int) -> tuple[Array, Array]:
+    """A rule for `count` weak axes together, of another kind at every level.
+
+    0: `cross_polytope`, 1: `two_level`, both of degree three and wrong in opposite ways; from 2 on
+    `fifth_degree`, or `two_level` for more axes than that has, each time turned another way.
+    """
+    if kind == 0:
+        return cross_polytope(count)
+    if kind == 1 or count > MOST_FIFTH:
+        return two_level(count, kind - 1)
+    return fifth_degree(count, kind - 2)
+
+
+def _blocks(orders: Sequence[int], pooled: bool, kind: int) -> list[tuple[list[int], _Nodes]]:
+    """The axes of each factor of a tensor rule, and its nodes; the `shared_design` comes last.
+
+    pooled : axes of three nodes share rules of degree five
+    """
+    alone = [j for j, p in enumerate(orders) if p > 2 + pooled]
+    three = [j for j, p in enumerate(orders) if p == 3 and pooled]
+    weak = [j for j, p in enumerate(orders) if p <= 2]
+    if three and len(three) + len(weak) <= MOST_FIFTH:
+        three, weak = three + weak, []
+    found = [([j], gauss_hermite(orders[j])) for j in alone]
+    for start in range(0, len(three), MOST_FIFTH):
+        part = three[start : start + MOST_FIFTH]
+        found.append((part, fifth_degree(len(part), kind)))
+    return [*found, (weak, shared_design(len(weak), kind))]
+
+
+def _size(orders: Sequence[int], pooled: bool, kind: int) -> int:
+    return math.prod(len(nodes[1]) for _, nodes in _blocks(orders, pooled, kind))
+
+
+def _shortened(orders: list[int], kind: int, most: int) -> list[int]:
+    """Orders whose tensor has at most that many nodes, the longest rules shortened first."""
+    orders = list(orders)
+    while max(orders, default=2) > 2 and _size(orders, True, kind) > most:
+        longest = max(orders)
+        orders[len(orders) - 1 - orders[::-1].index(longest)] -= 1
+    return orders
 
 
 @lru_cache(maxsize=64)
-def _tensor_nodes(leading: tuple[Rule, ...], orders: tuple[int, ...]) -> tuple[Array, Array]:
-    strong = [j for j, p in enumerate(orders) if p > 2]
-    weak = [j for j, p in enumerate(orders) if p <= 2]
-    rules = [*(rule.nodes for rule in leading), *(gauss_hermite(orders[j]) for j in strong)]
-    nodes, weights = tensor([*rules, two_level(len(weak))])
-    order = np.concatenate([np.arange(len(leading)), len(leading) + np.argsort(strong + weak)])
-    nodes = nodes[:, order.astype(int)]
+def _tensor_nodes(
+    leading: tuple[Rule, ...], orders: tuple[int, ...], pooled: bool, kind: int
+) -> _Nodes:
+    blocks = _blocks(orders, pooled, kind)
+    nodes, weights = tensor([*(rule.nodes for rule in leading), *(part for _, part in blocks)])
+    axes = np.array([axis for mine, _ in blocks for axis in mine], int)
+    order = np.concatenate([np.arange(len(leading)), len(leading) + np.argsort(axes)])
+    nodes = nodes[:, order]
     nodes.flags.writeable = weights.flags.writeable = False
     return nodes, weights
 
@@ -131,20 +213,30 @@ def _complement(unit: Array) -> Array:
     return reflection[:, 1:]
 
 
-def _size(orders: list[int]) -> int:
-    """Nodes of a tensor rule whose axes of order two share a two-level design."""
-    weak = sum(p <= 2 for p in orders)
-    shared = 2 << max(0, math.ceil(math.log2(weak))) if weak else 1
-    return shared * math.prod(p for p in orders if p > 2)
+@lru_cache(maxsize=512)
+def label_rule(link: Activation, offset: float, scale: float, tolerance: float) -> Rule:
+    """The shortest rule along t = offset + scale·Z that knows the labels y = link(t).
 
+    E y, E yZ and E y² agree with a fine rule to `tolerance` of √E y² and E y². Split at the
+    breakpoints of the link; a smooth one has a Gauss–Hermite rule if few nodes are enough, else
+    it is split at its mean: eight Gauss–Hermite nodes are 2 % off in E tanh².
+    """
+    breaks = tuple(
+        b for b in (round((k - offset) / scale, 12) for k in link.breakpoints) if abs(b) < REACH
+    )
 
-def _shortened(orders: list[int], most: int) -> list[int]:
-    """Orders whose tensor has at most that many nodes, the longest rules shortened first."""
-    orders = list(orders)
-    while max(orders, default=2) > 2 and _size(orders) > most:
-        longest = max(orders)
-        orders[len(orders) - 1 - orders[::-1].index(longest)] -= 1
-    return orders
+    def moments(rule: Rule) -> Array:
+        z, w = rule.nodes
+        y = link(offset + scale * z)
+        return np.array([w @ y, w @ (y * z), w @ y**2])
+
+    fine = moments(Rule(_FINE_LABEL, breaks or (0.0,)))
+    size = np.array([math.sqrt(fine[2]), math.sqrt(fine[2]), fine[2]])
+    whole = [] if breaks else [Rule(p) for p in range(_FEWEST, _MOST_WHOLE)]
+    for rule in (*whole, *(Rule(p, breaks or (0.0,)) for p in range(_FEWEST, _FINE_LABEL))):
+        if np.all(np.abs(moments(rule) - fine) <= tolerance * size):
+            return rule
+    return Rule(_FINE_LABEL, breaks or (0.0,))
 
 
 @dataclass(frozen=True)
@@ -152,8 +244,8 @@ class Integrand:
     """What a rule over κ has to resolve.
 
     spread : (r, r) second moment E[vvᵀ]/b² over neurons: what the features see of κ
-    label : (r,) direction ξ along which the label varies, or None; its axis comes first, with
-        Gauss rules split where ξ·κ meets one of the `breakpoints`
+    label : (r,) direction ξ along which the label varies, or None; its axis comes first, with a
+        rule that resolves the `link` (`label_rule`)
     centre : (r,) where the components overlap, for labels that name the component: what is
         learned changes fast there, so the strongest axis is split at it
     further : importances of standard Gaussian axes beside κ, whose coordinates come last
@@ -161,7 +253,7 @@ class Integrand:
 
     spread: Array
     label: Array | None = None
-    breakpoints: tuple[float, ...] = ()
+    link: Activation | None = None
     centre: Array | None = None
     further: tuple[float, ...] = ()
 
@@ -177,28 +269,36 @@ def component_nodes(
     seen = root @ integrand.spread @ root
     if scale > 1e-12:
         first = along / scale
-        importance = float(first @ seen @ first)
-        assert label is not None
-        offset = float(label @ mean)
-        breaks = tuple(round((k - offset) / scale, 12) for k in integrand.breakpoints)
-        pieces = 1 + sum(abs(b) < REACH for b in breaks)
-        needed = axis_order(importance, level)
-        if pieces == 1:
-            leading = (Rule(max(2 * level.label_nodes, needed)),)
-        else:
-            leading = (Rule(max(level.label_nodes, math.ceil(needed / 2)), breaks),)
+        assert label is not None and integrand.link is not None
+        rule = label_rule(
+            integrand.link, float(label @ mean), scale, _LABEL if level.points else _LABEL_DRAFT
+        )
+        leading = (_resolving(rule, float(first @ seen @ first), level),)
     elif centre is not None:
         first = np.linalg.eigh(seen)[1][:, -1]
-        needed = axis_order(float(first @ seen @ first), level)
-        if needed > 4:
+        importance = float(first @ seen @ first)
+        if axis_order(importance, level) > 4:
             away = float(first @ np.linalg.solve(root, centre - mean))
-            leading = (Rule(math.ceil(0.6 * needed), (round(away, 12),)),)
+            split = Rule(2 + level.number, (round(away, 12),))
+            leading = (_resolving(split, importance, level),)
     complement = _complement(first) if leading else np.eye(len(mean))
     inner, rotation = np.linalg.eigh(complement.T @ seen @ complement)
     axes = complement @ rotation[:, ::-1]
     if leading:
         axes = np.concatenate([first[:, None], axes], axis=1)
     importances = np.concatenate([np.maximum(inner[::-1], 0.0), integrand.further])
-    z, weights = standard_nodes(importances, level, leading)
+    z, weights = standard_nodes(importances, level, leading, quick=1)
     mine, beside = z[:, : len(mean)], z[:, len(mean) :]
     return np.concatenate([mean + mine @ (root @ axes).T, beside], axis=1), weights
+
+
+def _resolving(rule: Rule, importance: float, level: QuadratureLevel) -> Rule:
+    """The rule, long enough also for features of that importance, and growing with the level."""
+    x = importance / (1.0 + importance)
+    part = _SPLIT if rule.breaks else 1.0  # nodes on each side of a break
+
+    def needed(tolerance: float) -> int:
+        return math.ceil(part * decay_order(x, tolerance))
+
+    order = rule.order + level.label_nodes - _FEWEST
+    return rule._replace(order=max(order, level.grown(needed), 1))

@@ -1,0 +1,37 @@
+"""What finite sizes may add to the theory's errors, where the 1/n correction is off."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from onegrad.theory.resolution import Solution
+
+# Found by comparing with simulations of random problems at n = 200–400 (docs/theory.md, section 7).
+_AT_REST, _BY_STEP, _TRAINING = 0.8, 2.5, 0.5
+_VISIBLE_STEP, _MOST_USED = 0.05, 4.0
+
+
+def finite_size_bound(solution: Solution) -> float:
+    """A bound for the relative 1/n effect that the limit leaves out, the larger of test and train.
+
+        c·(1 + min(p, 4))/min(n, k, m − df₂) + ½/(m − df₁)
+
+    with p = tr[WN(I + WN)⁻¹] the degrees of freedom of the mean part, which the fixed point does
+    not count, df₁ and df₂ those of the bulk, and c = 0.8 + 2.5·I/(I + 0.05) for a step that changes
+    preactivations by I (`NeuronTypes.moved`; 3.3 where that is not known). The form is that of
+    an expansion in the degrees of freedom left, of which training errors near interpolation notice
+    those of the first kind; the factors are empirical.
+    """
+    problem, point = solution.task.problem, solution.by_node.response.point
+    features, weights = point.features, point.weights
+    seen = (features.mean * weights) @ features.mean.T
+    whole = seen + np.diag(1.0 / (features.counts * point.gain))
+    used = float(np.trace(np.linalg.solve(whole, seen)))
+    moved = solution.neurons.moved
+    share = 1.0 if math.isnan(moved) else moved / (moved + _VISIBLE_STEP)
+    factor = (_AT_REST + _BY_STEP * share) * (1.0 + min(used, _MOST_USED))
+    unfitted = problem.samples / (1.0 + float(features.weights @ point.chi))
+    size = min(solution.degrees_left, problem.dim, problem.width)
+    return factor / size + _TRAINING / unfitted

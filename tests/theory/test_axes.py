@@ -1,0 +1,196 @@
+"""Every axis has an order of its own, and the error estimate knows when one of them is too low."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import onegrad as og
+from onegrad.gaussian.quadrature import gauss_hermite
+from onegrad.problem import Problem
+from onegrad.theory.geometry import geometry_of
+from onegrad.theory.layers import step, types
+from onegrad.theory.nodes import rules
+from onegrad.theory.nodes.rules import QuadratureLevel, Rule
+from onegrad.theory.resolution import Solution, Task, solve_tasks
+
+from .settings import COMPONENT, conditional, mixture, orthogonal
+
+
+def isotropic(
+    dim: int, activation: str, link: str, ratios: tuple[float, float], **training: Any
+) -> Problem:
+    """`ratios` are φ = n/m and ψ = n/k."""
+    return Problem(
+        data={"model": "isotropic", "dim": dim},
+        labels={"link": link, "noise": 0.2},
+        network={
+            "activation": activation, "width": round(dim / ratios[1]), "convention": "isotropic",
+        },
+        training={"samples": round(dim / ratios[0]), **training},
+    )  # fmt: skip
+
+
+# --- labels -------------------------------------------------------------------------------
+
+GRID = list(itertools.product([0.5, 1.0, 2.0], [0.5, 1.0, 2.0, 4.0], [1e-3, 1e-2, 0.1, 1.0]))
+
+
+def furthest_from_closed_form(link: str, activation: str) -> float:
+    """Over the 48 points of (φ, ψ, λ) without a step, where the closed form is exact."""
+    problems = [
+        isotropic(20_000, activation, link, (phi, psi), ridge=ridge, rate=0.0)
+        for phi, psi, ridge in GRID
+    ]
+    ours = og.predict_curve(problems, "conditional")
+    closed = og.predict_curve(problems, "isotropic", accuracy=0.05)  # no check by the former
+    gaps = []
+    for one, other in zip(ours, closed, strict=True):
+        assert one.status == "ok"
+        gaps += [one.test_error / other.test_error - 1, one.train_error / other.train_error - 1]
+    return max(map(abs, gaps))
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("link", ["relu", "tanh", "erf", "hermite(0, 1, 0.5, 0.2)"])
+def test_without_a_step_the_closed_form_is_contained(link: str, activation: str) -> None:
+    assert furthest_from_closed_form(link, activation) < 1e-3
+
+
+def test_negative_control_labels_at_eight_gauss_hermite_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rules, "label_rule", lambda *_: Rule(8))
+    monkeypatch.setattr(rules, "_resolving", lambda rule, *_: rule)
+    assert gauss_hermite(8)[0].size == 8
+    assert furthest_from_closed_form("tanh", "relu") > 0.01
+
+
+# --- the estimate covers the error, also with one axis halved -----------------------------
+
+STRONG = isotropic(255, "relu", "sigmoid", (0.5, 5 / 3), ridge=0.08, rate=12.9)
+SMOOTH = isotropic(400, "relu", "tanh", (0.5, 1.0), ridge=0.02, rate=1.0, gradient="labels-only")
+SPIKED = orthogonal(300, "relu", rate=60.0, strength=0.6, weighting=0.1)
+EVEN = orthogonal(300, "hermite(0, 0, 1)", labels=COMPONENT, rate=90.0, ratio=0.5, ridge=1e-3)
+
+
+def solved(problem: Problem, number: int) -> Solution:
+    (found,) = solve_tasks([Task.of(problem)], QuadratureLevel.at(number))
+    assert isinstance(found, Solution)
+    return found
+
+
+def apart(one: Solution, other: Solution) -> float:
+    pairs = (one.test_error, other.test_error), (one.train_error, other.train_error)
+    return max(abs(a / b - 1) for a, b in pairs)
+
+
+def halve_labels(patch: pytest.MonkeyPatch) -> None:
+    rule = rules.label_rule
+    patch.setattr(
+        rules, "label_rule", lambda *a: rule(*a)._replace(order=max(2, rule(*a).order // 2))
+    )
+
+
+def halve_directions(patch: pytest.MonkeyPatch) -> None:
+    order = rules.decay_order
+    patch.setattr(rules, "decay_order", lambda *a: max(2, order(*a) // 2))
+
+
+def halve_readout(patch: pytest.MonkeyPatch) -> None:
+    rule = types._readout_rule
+    patch.setattr(types, "_readout_rule", lambda *a: Rule(max(2, rule(*a).order // 2)))
+
+
+def halve_step_sample(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(step, "_FAR", 1)
+
+
+AXES = [
+    (halve_labels, SMOOTH),
+    (halve_directions, STRONG),
+    (halve_directions, SPIKED),
+    (halve_readout, STRONG),
+    (halve_readout, EVEN),
+    (halve_step_sample, STRONG),
+]
+
+
+@pytest.mark.parametrize(("halve", "problem"), AXES)
+def test_one_axis_at_half_its_order_shows_in_the_estimate(
+    halve: Callable[[pytest.MonkeyPatch], None], problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = solved(problem, 2 if problem is EVEN else 3)
+    halve(monkeypatch)
+    coarse, fine = solved(problem, 0), solved(problem, 1)
+    assert apart(coarse, fine) >= 0.9 * apart(fine, exact)
+
+
+@pytest.mark.parametrize("problem", [STRONG, SMOOTH, SPIKED])
+def test_the_estimate_covers_the_error_of_the_quadrature(problem: Problem) -> None:
+    found, exact = conditional(problem), solved(problem, 3)
+    assert found.status == "ok" and apart(found, exact) <= found.error_estimate
+
+
+def test_negative_control_lengths_of_neurons_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A centred activation learns the labels' mean from them; one level alone would not tell."""
+    nodes = types.standard_nodes
+
+    def without(*args: Any) -> Any:
+        z, w = nodes(*args)
+        z = z.copy()
+        z[:, -2] = 0.0  # the readout's axis comes last where nothing moves
+        return z, w
+
+    still = isotropic(400, "relu", "relu", (0.5, 1.0), ridge=0.02, rate=0.0)
+    right = conditional(still)
+    monkeypatch.setattr(types, "standard_nodes", without)
+    assert conditional(still).test_error > 1.01 * right.test_error
+
+
+# --- the step is not dropped --------------------------------------------------------------
+
+
+def test_the_readout_has_more_than_two_nodes_where_the_second_spike_counts() -> None:
+    """relu, η = n^0.3 at d = 30,000: with ±1 alone a² is constant and (X̃β)² is not learned."""
+    problem = Problem(
+        data={"model": "isotropic", "dim": 30_000},
+        labels={"link": "hermite(0, 1, 0.5, 0.2)"},
+        network={"activation": "relu", "width": 30_000, "convention": "isotropic"},
+        training={"samples": 40_000, "ridge": 0.01, "gradient": "labels-only"},
+        scaling={"exponent": 0.3, "constant": 2.0},
+    )
+    found, exact = conditional(problem), solved(problem, 3)
+    assert apart(found, exact) < 1e-3
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(types, "_readout_rule", lambda *_: Rule(2))
+        (two,) = solve_tasks([Task.of(problem)], QuadratureLevel.at(1))
+        assert isinstance(two, Solution) and apart(two, exact) > 3e-3
+
+
+def test_an_even_activation_is_moved_though_its_push_at_the_origin_vanishes() -> None:
+    geometry = geometry_of(EVEN)
+    sample = step.step_sample(EVEN, geometry, QuadratureLevel.at(0), False)
+    moved = step.step_importance(EVEN, geometry, sample, 1.0)
+    assert moved > 1e-4
+    still = orthogonal(300, "hermite(0, 0, 1)", labels=COMPONENT, rate=0.0, ratio=0.5, ridge=1e-3)
+    assert conditional(EVEN).test_error < 0.97 * conditional(still).test_error
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_no_kink_in_the_rate(activation: str) -> None:
+    """What the thresholds decide about is too small to be seen in a curve."""
+    rates = [0.02 * 1.6**j for j in range(9)]
+    problems = [
+        isotropic(500, activation, "relu", (0.5, 1.0), ridge=0.02, rate=rate) for rate in rates
+    ]
+    found = [p.test_error for p in og.predict_curve(problems)]
+    bends = [abs(a - 2 * b + c) for a, b, c in zip(found, found[1:], found[2:], strict=False)]
+    for before, after in itertools.pairwise(bends[:7]):  # as the rate squared: 1.6² at each point
+        assert 1.6 <= after / before <= 4.0
+    assert conditional(mixture(rate=1e-6)).test_error == pytest.approx(
+        conditional(mixture(rate=0.0)).test_error, rel=1e-4
+    )
