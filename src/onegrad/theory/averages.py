@@ -14,9 +14,9 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
+from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.theory.chance import ORDERS, Law
 from onegrad.theory.conditional import simplified
-from onegrad.theory.layers.step import label_power
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
 from onegrad.theory.resolution import Solution, Task, solve_tasks
@@ -122,14 +122,27 @@ def averaged(
 
 
 def _label_change(average: _Average) -> float:
-    """By how much E y² differs between the points that a screening looks at."""
+    """By how much Var y within a component differs between the points that a screening looks at."""
     law = average.law
     points = np.vstack([law.typical, law.screen])
     try:
-        powers = [label_power(law.problem, law.task(point).geometry) for point in points]
+        found = np.array([_label_variances(law.task(point)) for point in points])
     except AssumptionError:  # no room for such overlaps: the screening will say so
         return math.inf
-    return max(powers) / max(min(powers), 1e-300) - 1
+    return float((found.max(axis=0) / np.maximum(found.min(axis=0), 1e-300)).max() - 1)
+
+
+def _label_variances(task: Task) -> list[float]:
+    """Var y of each component, beside which constants do not count; 1 where labels are constants."""
+    geometry, links = task.geometry, task.problem.links
+    if links is None:
+        return [1.0]
+    found, (z, w) = [], gauss_hermite(32)
+    for link, mean, covariance in zip(links, geometry.means, geometry.covariances, strict=True):
+        xi = geometry.teacher
+        values = link(float(xi @ mean) + math.sqrt(float(xi @ covariance @ xi)) * z)
+        found.append(float(w @ values**2 - (w @ values) ** 2) + task.problem.label_noise**2)
+    return found
 
 
 def _run(averages: list[_Average], theory: Theory) -> None:
@@ -275,6 +288,10 @@ def _finished(average: _Average, theory: Theory) -> tuple[Solution | Failure, Ov
     ratio = average.ratios[-1]
     nodes, weights = average.nodes
     mean = _with_outputs(solution, ratio)
+    if average.law.exchangeable:  # points were merged that differ in which component is which
+        test, train = np.full_like(mean.component_test, mean.test_error), mean.component_train
+        train = np.full_like(train, mean.train_error)
+        mean = replace(mean, component_test=test, component_train=train)
     values = solution.test_error * average.at(nodes)[:, 0] / average.base[0]
     if gauss:
         spread = float(np.sqrt(weights @ (values - weights @ values) ** 2))

@@ -119,6 +119,11 @@ class Law:
         return np.array([variable.typical for variable in self.variables])
 
     @property
+    def exchangeable(self) -> bool:
+        """Whether components may change places: then their mean errors are equal."""
+        return any(order != tuple(sorted(order)) for order, _ in self.symmetries)
+
+    @property
     def low(self) -> Array:
         return np.array([variable.low for variable in self.variables])
 
