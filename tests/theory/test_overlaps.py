@@ -107,6 +107,14 @@ def test_what_is_averaged_over_is_said() -> None:
     assert not any("chance quantities" in sentence for sentence in plain.assumptions)
 
 
+def test_equal_components_have_equal_errors() -> None:
+    """The typical point has ξ·μ > 0 in one of them; the mean over draws does not."""
+    found = predict(mixture(200, mean=3.0), "conditional")
+    assert found.component_test is not None and found.solution is not None
+    assert found.component_test[0] == pytest.approx(found.component_test[1], rel=1e-9)
+    assert found.component_test[0] == pytest.approx(found.test_error, rel=1e-9)
+
+
 def test_a_single_call_is_enough_where_chance_hardly_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -133,7 +133,7 @@ def _label_change(average: _Average) -> float:
 
 
 def _label_variances(task: Task) -> list[float]:
-    """Var y of each component, beside which constants do not count; 1 where labels are constants."""
+    """Var y of each component, to which constants add nothing; 1 where labels are constants."""
     geometry, links = task.geometry, task.problem.links
     if links is None:
         return [1.0]
