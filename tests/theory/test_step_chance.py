@@ -82,10 +82,10 @@ def networks() -> dict[int, np.ndarray]:
 
 
 def agrees(value: float, measured: np.ndarray) -> bool:
-    """Within 4 standard errors and a finite-size term of 600/n %, which falls as 1/n."""
+    """Within 4 standard errors and a finite-size term of 200/n %, which the 1/n correction leaves."""
     n = 200 if len(measured) == 60 else 400
     error = measured.std(ddof=1) / math.sqrt(len(measured))
-    return bool(abs(value - measured.mean()) <= 4 * error + 6.0 / n * measured.mean())
+    return bool(abs(value - measured.mean()) <= 4 * error + 2.0 / n * measured.mean())
 
 
 @pytest.mark.parametrize("n", [200, 400])
@@ -96,7 +96,7 @@ def test_networks_have_the_mean_over_the_steps_chance(
     problem = spiked(n)
     found = predict(problem, "conditional")
     assert agrees(found.test_error, networks[n])
-    assert found.error_estimate < 0.03
+    assert found.error_estimate < 0.05
     assert found.spread_over_draws is not None
     assert found.spread_over_draws == pytest.approx(networks[n].std(ddof=1), rel=0.5)
     law = law_of(problem, "auto", 0)
