@@ -12,11 +12,11 @@ from onegrad.compute.linalg import outlying_directions
 from onegrad.errors import AssumptionError, SpecError
 from onegrad.network.trial import Trial
 from onegrad.randomness import Streams
-from onegrad.theory.geometry import geometry_of
 from onegrad.theory.layers.low_rank import DenseTable, LowRankTable, table_of
 from onegrad.theory.layers.recursion import recursion_holds, trained_types
 from onegrad.theory.layers.types import pure_types
 from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.overlaps import geometry_of
 
 
 def problem(n=120, k=80, convention="mixture", **training):

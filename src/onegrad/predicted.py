@@ -14,6 +14,7 @@ from onegrad.errors import AssumptionError, Failure
 from onegrad.real_data import RealPrediction
 from onegrad.shown import html_table, plots
 from onegrad.theory.any_layer import LayerErrors
+from onegrad.theory.averages import OverDraws
 from onegrad.theory.errors import Correction
 from onegrad.theory.isotropic.closed_form import IsotropicPrediction
 from onegrad.theory.learned import LearnedFunction, learned_function
@@ -42,6 +43,10 @@ class Prediction:
     test_error_se, train_error_se : standard errors over first layers that were drawn; 0 where
         nothing is
     misclassification : P(sign f(x) ≠ y) where labels are ±1 and the theory knows it, else None
+    median_test_error, spread_over_draws : median and standard deviation of the test error over
+        draws of what the theory averages over: the directions of spikes, means and teacher, and
+        the chance parts of the first step. None where nothing was averaged over. They say nothing
+        of the fluctuation between training sets
     solution : fixed point, nodes and neurons of the conditional theory, where that was used; they
         are those of the limit of large sizes, and so is the misclassification
     """
@@ -57,6 +62,8 @@ class Prediction:
     misclassification: float | None = None
     test_error_se: float = 0.0
     train_error_se: float = 0.0
+    median_test_error: float | None = None
+    spread_over_draws: float | None = None
     solution: Solution | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -150,6 +157,8 @@ class Prediction:
             "misclassification": self.misclassification,
             "test_error_se": self.test_error_se or None,
             "train_error_se": self.train_error_se or None,
+            "median_test_error": self.median_test_error,
+            "spread_over_draws": self.spread_over_draws,
         }
         if by_projection and self.solution is not None:
             nodes = self.by_projection()
@@ -225,8 +234,10 @@ def of_layers(found: Sequence[LayerErrors], theory: Theory, source: str) -> Pred
     )  # fmt: skip
 
 
-def of_solution(solution: Solution, theory: Theory, seed: int) -> Prediction:
-    """The conditional theory's solution, with what was drawn for it."""
+def of_solution(
+    solution: Solution, theory: Theory, seed: int, draws: OverDraws | None = None
+) -> Prediction:
+    """The conditional theory's solution, with what was drawn for it or averaged over."""
     problem, drawn = solution.task.problem, solution.task.geometry.basis is not None
     hybrid = theory.method == "hybrid"
     data = (
@@ -235,6 +246,8 @@ def of_solution(solution: Solution, theory: Theory, seed: int) -> Prediction:
         else "Gaussian mixture with spiked covariances"
     )
     where = f"the overlaps of the draw with seed {seed}" if drawn else "typical overlaps at this n"
+    if draws is not None and not drawn:
+        where = "chance overlaps at this n"
     steps = problem.training.steps
     source = "any step" if steps == 1 else f"{steps} steps on fresh samples"
     if hybrid:
@@ -259,10 +272,13 @@ def of_solution(solution: Solution, theory: Theory, seed: int) -> Prediction:
             f"Conditional Gaussian equivalence, {source}; {where}.",
             numerics,
             *(() if solution.correction is None else solution.correction.left_out),
+            *_draws_in_words(draws),
         ),
         solution.status,
         estimate,
         misclassification=solution.misclassification,
+        median_test_error=None if draws is None else draws.median,
+        spread_over_draws=None if draws is None else draws.spread,
         solution=solution,
     )
 
@@ -276,6 +292,17 @@ def _at_this_size(solution: Solution) -> str:
     return (
         f"Corrected for terms of order 1/n (test {test}, train {train}); what is left is about "
         f"{100 * found.remainder:.2g} %."
+    )
+
+
+def _draws_in_words(draws: OverDraws | None) -> tuple[str, ...]:
+    """What was averaged over, where it makes a difference of more than a percent."""
+    if draws is None or not draws.spread > 0.01 * draws.mean:
+        return ()
+    return (
+        f"Mean over {draws.points} points of the law of {draws.variables} chance quantities; from "
+        f"draw to draw the test error has a standard deviation of {draws.spread:.2g} and a "
+        f"median of {draws.median:.4g}.",
     )
 
 

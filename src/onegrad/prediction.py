@@ -27,11 +27,13 @@ from onegrad.readouts import predict_layers
 from onegrad.real_data import is_real, predict_real
 from onegrad.results.rows import Results, Row
 from onegrad.specs.experiment import Compare, Experiment, Point
+from onegrad.theory.averages import OverDraws, averaged
+from onegrad.theory.chance import Law, law_of
 from onegrad.theory.conditional import predict_mixtures
-from onegrad.theory.geometry import geometry_of, geometry_with
 from onegrad.theory.isotropic.closed_form import predict_isotropic
 from onegrad.theory.layers.recursion import recursion_holds
 from onegrad.theory.options import Theory
+from onegrad.theory.overlaps import geometry_of, geometry_with
 from onegrad.theory.resolution import Solution, Task
 from onegrad.theory.strengths import StrengthNodes, strength_nodes
 
@@ -192,30 +194,36 @@ def _conditional(
 ) -> list[Prediction | Failure]:
     """The conditional theory of all problems together."""
     answers: dict[int, Prediction | Failure] = {}
-    tasks: dict[int, list[Task]] = {}
+    tasks: dict[int, list[tuple[Law, Task]]] = {}
     for i, problem in enumerate(problems):
         try:
             tasks[i] = _tasks(problem, theory, seed)
         except OnegradError as error:
             answers[i] = Failure(error)
     try:
-        solutions = iter(predict_mixtures([t for own in tasks.values() for t in own], theory))
+        solutions = predict_mixtures([t for own in tasks.values() for _, t in own], theory)
     except OnegradError as error:
         return [answers.get(i, Failure(error)) for i in range(len(problems))]
+    laws = [law for own in tasks.values() for law, _ in own]
+    means = iter(averaged(laws, solutions, theory))
     for i, own in tasks.items():
-        found = [next(solutions) for _ in own]
-        answers[i] = _averaged(problems[i], found, theory, seed)
+        found = [next(means) for _ in own]
+        answers[i] = _over_strengths(problems[i], found, theory, seed)
     return [answers[i] for i in range(len(problems))]
 
 
-def _tasks(problem: Problem, theory: Theory, seed: int) -> list[Task]:
-    """One task, or where strengths are drawn one for each point of their law."""
+def _tasks(problem: Problem, theory: Theory, seed: int) -> list[tuple[Law, Task]]:
+    """One task with the law that it is a point of, or where strengths are drawn one for each point
+    of their law, at typical overlaps."""
     if theory.method == "hybrid":
         geometry = geometry_of(problem, "drawn", seed)
-        return [Task(problem, geometry, drawn_neurons(problem, geometry, seed))]
+        neurons = drawn_neurons(problem, geometry, seed)
+        return [(Law.fixed_at(problem, geometry), Task(problem, geometry, neurons))]
     if nodes := _strength_nodes(problem, theory):
-        return [Task(problem, geometry_with(problem, s)) for s in nodes.strengths]
-    return [Task(problem, geometry_of(problem, theory.overlaps, seed))]
+        typical = [geometry_with(problem, strengths) for strengths in nodes.strengths]
+        return [(Law.fixed_at(problem, g), Task(problem, g)) for g in typical]
+    law = law_of(problem, theory.overlaps, seed)
+    return [(law, law.task(law.typical))]
 
 
 def _strength_nodes(problem: Problem, theory: Theory) -> StrengthNodes | None:
@@ -227,20 +235,24 @@ def _strength_nodes(problem: Problem, theory: Theory) -> StrengthNodes | None:
     return strength_nodes(data.component_ranks, data.weights, problem.spread)
 
 
-def _averaged(
-    problem: Problem, found: list[Solution | Failure], theory: Theory, seed: int
+def _over_strengths(
+    problem: Problem,
+    found: list[tuple[Solution | Failure, OverDraws | None]],
+    theory: Theory,
+    seed: int,
 ) -> Prediction | Failure:
-    for one in found:
+    solutions = []
+    for one, _ in found:
         if isinstance(one, Failure):
             return one
-    solutions = [one for one in found if isinstance(one, Solution)]
+        solutions.append(one)
     if len(solutions) == 1:
-        return of_solution(solutions[0], theory, seed)
+        return of_solution(solutions[0], theory, seed, found[0][1])
     nodes = _strength_nodes(problem, theory)
     assert nodes is not None
-    averaged = of_solution(nodes.mean(solutions), theory, seed)
+    mean = of_solution(nodes.mean(solutions), theory, seed)
     note = f"Errors are averaged over the law of the spikes' strengths ({len(found)} points)."
-    return replace(averaged, assumptions=(*averaged.assumptions, note))
+    return replace(mean, assumptions=(*mean.assumptions, note))
 
 
 # --- the isotropic closed form -------------------------------------------------------------

@@ -13,7 +13,7 @@ from onegrad.prediction import predict
 from onegrad.problem import Problem
 from onegrad.simulation import simulate
 from onegrad.theory.conditional import predict_mixture
-from onegrad.theory.geometry import geometry_of, typical_geometry
+from onegrad.theory.overlaps import geometry_of, typical_geometry
 from onegrad.theory.resolution import Solution, Task
 
 from .settings import (

@@ -12,11 +12,12 @@ import pytest
 from onegrad.data.population import Population
 from onegrad.problem import Problem
 from onegrad.simulation import simulate
-from onegrad.theory.geometry import Geometry, drawn_geometry, typical_geometry
+from onegrad.theory.geometry import Geometry, drawn_geometry
 from onegrad.theory.layers import features as features_module
 from onegrad.theory.learned import learned_function
 from onegrad.theory.nodes import population as population_module
 from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.overlaps import typical_geometry
 from onegrad.theory.resolution import Solution, Task, solve_tasks
 from onegrad.theory.symmetry import angles, exact_radius, grouped, harmonic, multiplicity, radius
 
@@ -66,7 +67,7 @@ def test_length_of_a_gaussian_vector(size: int) -> None:
         ({}, (7, 7)),
         ({"teacher": None}, (8, 8)),
         ({"alignment": 0.5}, (6, 6)),
-        ({"mean": 2.0}, (7, 7)),
+        ({"mean": 2.0}, (6, 6)),
         ({"chance": False}, (8, 8)),
         ({"strengths": ((40.0,) * 5 + (9.0,) * 3,) * 2}, (2, 2, 4, 4)),
         ({"strengths": ((40.0,) * 8, (1.0,))}, (6,)),

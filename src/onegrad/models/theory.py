@@ -3,5 +3,9 @@
 from onegrad.models.base import Mark, Model
 
 MODEL = Model(
-    "theory", "deterministic prediction, no sampling", Mark(line="-"), theory="auto", version=2
+    "theory",
+    "deterministic prediction, no sampling",
+    Mark(line="-"),
+    theory="auto",
+    version=2,  # since 0.1: the 1/n correction, means over chance overlaps
 )

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
+from onegrad.theory.bins import binned
 from onegrad.theory.correction_curves import with_corrections
 from onegrad.theory.layers.step import output_is_faint
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
 from onegrad.theory.options import ACCURATE, Theory
-from onegrad.theory.resolution import Solution, Task, level_for, solve_tasks
+from onegrad.theory.resolution import MANY_DIRECTIONS, Solution, Task, level_for, solve_tasks
 from onegrad.theory.symmetry import grouped
 
 _HIGHEST_LEVEL = 3  # one more where a better accuracy than the default is asked for
@@ -23,9 +24,9 @@ _SEVERAL_STEPS = 2  # the same after several steps, which have many types
 _FEWEST_DEGREES = 10.0
 _FEWEST_DIRECTIONS = 4  # with fewer special directions groups never pay
 _STRONG_DIRECTIONS = 4  # directions of groups that need more than two nodes: groups pay
-_MANY_DIRECTIONS = 10  # special directions from which on groups always pay
 _MOST_WORK = 1.5e8  # of a resolution, at the default accuracy; beyond it the next one takes seconds
 _TOLERABLE = 5.0  # accuracies up to which an answer is given with its estimate, "not settled"
+_WORST = 0.05  # what many directions leave uncertain: beyond that refused
 _FIXED_POINT = 1e-4  # tolerance of the fixed point, in units of the accuracy
 
 
@@ -54,11 +55,11 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
             f"accuracy = {theory.accuracy}: the theory offers relative accuracies between 1e-6 "
             "and 0.5."
         )
-    tolerance = _FIXED_POINT * theory.accuracy
-    tasks = [_simplified(task) for task in tasks]
+    tolerance, given = _FIXED_POINT * theory.accuracy, tasks
+    tasks = [simplified(task) for task in tasks]
     first = QuadratureLevel.draft() if theory.draft else QuadratureLevel.at(0)
     found = solve_tasks(tasks, first, tolerance)
-    found = [_far_from_interpolation(one) for one in found]
+    found = [_far_from_interpolation(_few_enough(one)) for one in found]
     if theory.draft:
         return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
     rough = {i: one for i, one in enumerate(found) if isinstance(one, Solution)}
@@ -74,6 +75,7 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
                 rough[i] = compared
     for i, solution in rough.items():
         found[i] = _unsettled(solution, theory.accuracy)
+    found = [_with_directions(one, task, theory) for one, task in zip(found, given, strict=True)]
     return with_corrections(found) if theory.finite_size else found
 
 
@@ -83,13 +85,15 @@ def _goes_on(solution: Solution, number: int, most: float) -> bool:
     return number == 1 or (solution.work <= most and not (several and number > _SEVERAL_STEPS))
 
 
-def _simplified(task: Task) -> Task:
+def simplified(task: Task) -> Task:
     """The task with groups of directions that are alike, where rules over all would be too long."""
     problem, geometry = task.problem, task.geometry
-    given = task.neurons is not None or problem.training.steps > 1
+    given = task.neurons is not None or problem.training.steps > 1 or task.chance is not None
     if given or geometry.special < _FEWEST_DIRECTIONS:
         return task
     simple = grouped(geometry)
+    if simple.single >= MANY_DIRECTIONS:
+        simple = binned(geometry)
     if not simple.groups or not output_is_faint(problem, simple):
         return task
     level = level_for(problem, geometry, QuadratureLevel.at(1))
@@ -99,9 +103,53 @@ def _simplified(task: Task) -> Task:
         for size, variance in zip(simple.groups, variances, strict=True)
         if axis_order(float(variance) / geometry.dim, level) > 2
     ]
-    if sum(strong) >= _STRONG_DIRECTIONS or geometry.special >= _MANY_DIRECTIONS:
+    if sum(strong) >= _STRONG_DIRECTIONS or geometry.special >= MANY_DIRECTIONS:
         return replace(task, geometry=simple)
     return task
+
+
+def _few_enough(solution: Solution | Failure) -> Solution | Failure:
+    """The solution, unless directions with an axis each use up more than the theory can ignore."""
+    if isinstance(solution, Failure) or _uncounted(solution) <= _WORST:
+        return solution
+    return Failure(AssumptionError(
+        f"{solution.geometry.single} special directions are taken one by one, and the readout "
+        f"spends {solution.mean_degrees:.0f} degrees of freedom on them that the theory does not "
+        f"count: its errors may be {100 * _uncounted(solution):.0f} % off. Use fewer spikes, equal "
+        'strengths, gradient = "labels-only" or a small step, which allow to treat spikes in '
+        "groups, or larger sizes."
+    ))  # fmt: skip
+
+
+def _uncounted(solution: Solution) -> float:
+    """Relative error that follows from degrees of freedom that are not counted: a bound."""
+    return solution.mean_degrees / max(solution.degrees_left, 1e-9)
+
+
+def _with_directions(
+    solution: Solution | Failure, given: Task, theory: Theory
+) -> Solution | Failure:
+    """The error estimate with what many directions add to it: uncounted degrees of freedom, and
+    the difference that one bin of strengths instead of two makes."""
+    if isinstance(solution, Failure) or theory.draft:
+        return solution
+    error = _uncounted(solution)
+    if solution.geometry.bins:
+        one = replace(solution.task, geometry=binned(given.geometry, 1))
+        level = QuadratureLevel.draft()
+        coarse, fine = solve_tasks([one, solution.task], level, _FIXED_POINT * theory.accuracy)
+        if isinstance(coarse, Failure) or isinstance(fine, Failure):
+            return coarse if isinstance(coarse, Failure) else fine
+        compared = _compared(fine, coarse)
+        assert isinstance(compared, Solution)
+        error = compared.error_estimate
+        if error > max(_WORST, theory.accuracy):
+            return Failure(AssumptionError(
+                f"the {given.geometry.special} special directions have spikes of different "
+                "strengths, which the theory puts in bins; one bin or two make a difference of "
+                f"{100 * error:.0f} %. Use equal strengths, or fewer spikes."
+            ))  # fmt: skip
+    return replace(solution, error_estimate=solution.error_estimate + error) if error else solution
 
 
 def _far_from_interpolation(solution: Solution | Failure) -> Solution | Failure:

@@ -17,25 +17,31 @@ from onegrad.errors import AssumptionError, ConvergenceError, Failure
 from onegrad.problem import Problem
 from onegrad.theory.errors import Correction, NodeErrors, errors_of
 from onegrad.theory.fixed_point import FixedPoint, solve_fixed_point
-from onegrad.theory.geometry import Geometry, geometry_of
+from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.features import NodeFeatures, features_at
 from onegrad.theory.layers.recursion import trained_types
-from onegrad.theory.layers.step import spike_strength
+from onegrad.theory.layers.step import StepChance, spike_strength
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.nodes.population import Nodes, data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.overlaps import geometry_of
 
 _SIGN_NODES = 256  # nodes of a draft's classification error
+MANY_DIRECTIONS = 10  # special directions with an axis each that cost more than rules can say
 _STACK = 400_000  # types × nodes that are solved together
 
 
 @dataclass(frozen=True)
 class Task:
-    """A problem with its special directions; its neurons are the pure ones unless given."""
+    """A problem with its special directions; its neurons are the pure ones unless given.
+
+    chance : of the step along strong directions, where it is known or averaged over (chance.py)
+    """
 
     problem: Problem
     geometry: Geometry
     neurons: NeuronTypes | None = None
+    chance: StepChance | None = None
 
     @classmethod
     def of(cls, problem: Problem, overlaps: str = "auto", seed: int = 0) -> Task:
@@ -58,6 +64,8 @@ class Solution:
     neurons : the types, T of them
     task : the problem, and the geometry whose coordinates nodes and neurons have: the task's own,
         or where many directions are alike one with an axis for each group of them (symmetry.py)
+    mean_degrees : tr[νWνᵀ(diag(1/(cm)) + νWνᵀ)⁻¹], the degrees of freedom that the mean part of
+        the features uses up and (11) does not count; 0 unless there are many directions
     status : "ok", "draft" (one coarse resolution, no error estimate) or "not settled" (the estimate
         is above the accuracy asked for)
     error_estimate : relative, the larger of test and train, from two resolutions that differ in
@@ -78,6 +86,7 @@ class Solution:
     where: Nodes
     neurons: NeuronTypes
     task: Task
+    mean_degrees: float = 0.0
     status: str = "ok"
     error_estimate: float = np.nan
     correction: Correction | None = None
@@ -135,7 +144,7 @@ def level_for(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> Q
 def _resolve(task: Task, level: QuadratureLevel) -> _Resolved:
     problem, geometry = task.problem, task.geometry
     level = level_for(problem, geometry, level)
-    neurons = task.neurons or trained_types(problem, geometry, level)
+    neurons = task.neurons or trained_types(problem, geometry, level, task.chance)
     where = data_nodes(problem, geometry, neurons.spread, level)
     return _Resolved(task, level, neurons, where, features_at(problem, geometry, neurons, where))
 
@@ -143,6 +152,8 @@ def _resolve(task: Task, level: QuadratureLevel) -> _Resolved:
 def _same_features(one: Task, other: Task) -> bool:
     """Whether two tasks differ in nothing but samples of the readout, and its ridge by little."""
     if one.neurons is not None or other.neurons is not None or one.geometry is not other.geometry:
+        return False
+    if one.chance is not other.chance:
         return False
     return _before_readout(one.problem) == _before_readout(other.problem)
 
@@ -228,9 +239,19 @@ def _solution(resolved: _Resolved, point: FixedPoint, result: NodeErrors) -> Sol
         int(point.iterations), float(point.residual), result, where, resolved.neurons,
         resolved.task,
     )  # fmt: skip
+    if solution.geometry.single >= MANY_DIRECTIONS:
+        solution = replace(solution, mean_degrees=_mean_degrees(point))
     if not problem.labels_binary:
         return solution
     return replace(solution, misclassification=_wrong_sign(solution, resolved.level))
+
+
+def _mean_degrees(point: FixedPoint) -> float:
+    """See Solution.mean_degrees. O(T³)."""
+    features = point.features
+    mean = (features.mean * point.weights) @ features.mean.T
+    free = np.diag(1.0 / (features.counts * point.gain))
+    return float(np.trace(np.linalg.solve(mean + free, mean)))
 
 
 def errors_at(solution: Solution, where: Nodes) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.gaussian.smoothing import slope_moments, smoothed
 from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
-from onegrad.theory.layers.step import output_share
+from onegrad.theory.layers.step import StepChance, output_share
 from onegrad.theory.layers.types import NeuronTypes, pure_types
 from onegrad.theory.nodes.designs import tensor
 from onegrad.theory.nodes.population import data_nodes, label_means
@@ -47,13 +47,18 @@ def recursion_holds(problem: Problem) -> bool:
     )
 
 
-def trained_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> NeuronTypes:
+def trained_types(
+    problem: Problem,
+    geometry: Geometry,
+    level: QuadratureLevel,
+    chance: StepChance | None = None,
+) -> NeuronTypes:
     """Types of neurons after all steps of the problem: `pure_types` for one."""
     later = len(problem.rates) - 1
     if later:  # each of them doubles the types
         most, points = max(_TYPES >> later, 300), max(_TYPES >> later, 256)
         level = replace(level, most=min(level.most, most), points=min(level.points, points))
-    neurons = pure_types(problem, geometry, level)
+    neurons = pure_types(problem, geometry, level, chance)
     if later and output_share(problem, geometry) > _OUTPUT:
         raise AssumptionError(
             "several steps without a draw need an initial output that is small beside the labels, "

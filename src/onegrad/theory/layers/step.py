@@ -44,6 +44,19 @@ class StepMoments(NamedTuple):
         return StepMoments(*(np.tile(x, (repeats, *([1] * (x.ndim - 1)))) for x in self))
 
 
+@dataclass(frozen=True, eq=False)
+class StepChance:
+    """What one draw of the first step has by chance along strong directions: eqs. (31), (32).
+
+    output : (r,) c = VᵀW₀ᵀa, known along `directions` of them and otherwise zero
+    noise : (r,) ζ, the sampling noise of (1/m̃) Σ u σ' κ̃ that all neurons share
+    """
+
+    output: Array
+    noise: Array
+    directions: int
+
+
 @dataclass(frozen=True)
 class StepSample:
     """Nodes for one sample of the first step: κ̃ without its e coordinate, residual u, weights.
@@ -85,16 +98,22 @@ class StepSample:
 
 
 def step_sample(
-    problem: Problem, geometry: Geometry, level: QuadratureLevel, output: bool
+    problem: Problem,
+    geometry: Geometry,
+    level: QuadratureLevel,
+    output: bool,
+    chance: StepChance | None = None,
 ) -> StepSample:
     """Nodes of (κ, t, u), with the initial output in the residual if `output`.
 
     Given κ, f₀ is k ā ν̄(κ) + ℓ d̄(κ) t + √(k E a² ē(κ)) g with t = ŵ_a·x ~ N(0, 1) the coordinate
-    along W₀ᵀa of length ℓ = √(k E a² n s_w²), and ν̄, d̄, ē of an untrained neuron: eq. (23).
+    along W₀ᵀa of length ℓ = √(k E a² n s_w²), and ν̄, d̄, ē of an untrained neuron: eq. (23). Where
+    coordinates c of W₀ᵀa are given by `chance`, f₀ has the part d̄(κ) c·κ too, and t the rest: (31).
     """
     r, variance = geometry.rank, problem.weight_variance
     bulk = math.sqrt((geometry.dim - r) * variance)
-    length = math.sqrt(problem.width * problem.readout_square * geometry.dim * variance)
+    free = geometry.dim - (chance.directions if chance else 0)
+    length = math.sqrt(problem.width * problem.readout_square * free * variance)
     teacher = None if problem.links is None else geometry.teacher
     beside = (_FAR + level.number) ** (1 + output)  # of noise and of the initial output
     each = replace(
@@ -118,6 +137,8 @@ def step_sample(
                 problem.readout_square * rest + problem.readout_std**2 * first.value**2
             )
             u, slope = u - problem.width * problem.readout_mean * first.value, first.slope
+            if chance is not None:
+                u = u - slope * (kappa @ chance.output)
         noisy = bool(np.any(noise > 0))
         given = np.column_stack([kappa, u, noise, slope]), weight * omega
         nodes, omega = tensor([given] + [gauss_hermite(_FAR + level.number)] * (output + noisy))

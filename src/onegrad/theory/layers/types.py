@@ -18,6 +18,7 @@ from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.step import (
     OUTPUT_LOSS,
+    StepChance,
     bulk_dimension,
     output_loss,
     second_moment,
@@ -68,7 +69,12 @@ class _Start(NamedTuple):
     repeats: int  # how often the same f⁰ come again, with another readout
 
 
-def pure_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> NeuronTypes:
+def pure_types(
+    problem: Problem,
+    geometry: Geometry,
+    level: QuadratureLevel,
+    chance: StepChance | None = None,
+) -> NeuronTypes:
     """Types of neurons after the first step, nothing drawn.
 
     With h_i = η a_i, s_w² the variance of an entry of W and E over one sample (κ̃, u) of the step
@@ -81,7 +87,9 @@ def pure_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> 
         b_i² = b₀² mult_i² + h_i² (n'/m̃) (E[u² σ'²] − E[u² σ']²/E u²)
 
     Where the initial output matters, u = y − f₀, the coordinate of f⁰_i along W₀ᵀa has the mean
-    a_i √(n s_w²/(k E a²)), and tilt_i = b₀ mult_i a_i/√(k E a²): eqs. (23), (24).
+    a_i √(n s_w²/(k E a²)), and tilt_i = b₀ mult_i a_i/√(k E a²): eqs. (23), (24). What
+    `chance` knows of one draw makes f⁰_i ~ N(a_i c/(k E a²), s_w² I) and adds h_i ζ to v_i: eqs.
+    (31), (32).
     """
     variance, bulk_dim = problem.weight_variance, bulk_dimension(geometry, False)
     if bulk_dim < 2:
@@ -92,12 +100,16 @@ def pure_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> 
     sample = step_sample(problem, geometry, level, False)
     moved = step_importance(problem, geometry, sample, math.sqrt(bulk_dim * variance))
     several = problem.training.steps > 1  # the chance part of f₀ is not followed so far
-    output = not (geometry.groups or several)
-    output = output and output_loss(problem, geometry, moved) > OUTPUT_LOSS
+    output = not (geometry.groups or several) and (
+        output_loss(problem, geometry, moved) > OUTPUT_LOSS or bool(chance and chance.directions)
+    )
     if output:
-        sample, bulk_dim = step_sample(problem, geometry, level, True), bulk_dim - 1
+        bulk_dim -= 1
+        sample = step_sample(problem, geometry, level, True, chance)
         moved = step_importance(problem, geometry, sample, math.sqrt(bulk_dim * variance))
     start = _before_step(problem, geometry, level, output, moved)
+    if chance is not None and output:
+        start = _with_chance(start, problem, chance)
     each = len(start.readout) // start.repeats
     coordinates, bulk, repeats = start.coordinates[:each], start.bulk[:each], start.repeats
     moments = sample.moments(problem.activation, coordinates, bulk)
@@ -111,6 +123,8 @@ def pure_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> 
     )
     vectors = np.einsum("tij,tj->ti", _spread_root(squares), start.coordinates)
     vectors = vectors + h[:, None] * moments.push
+    if chance is not None:
+        vectors[:, : geometry.rank] += h[:, None] * chance.noise
     noise = h**2 * (bulk_dim / problem.step_samples) * moments.noise
     after = np.sqrt(start.bulk**2 * stretch**2 + noise)
     tilt = None
@@ -162,6 +176,15 @@ def _before_step(
     # Without the output nothing but h depends on the readout: average once per f⁰.
     repeats = 1 if output or weak else leading[0].order
     return _Start(coordinates, bulk, readout, weights, repeats)
+
+
+def _with_chance(start: _Start, problem: Problem, chance: StepChance) -> _Start:
+    """The mean of f⁰ given c = VᵀW₀ᵀa, and that much less of it along the rest of W₀ᵀa."""
+    coordinates, total = start.coordinates.copy(), problem.width * problem.readout_square
+    coordinates[:, : len(chance.output)] += start.readout[:, None] * chance.output / total
+    less = math.sqrt(problem.dim) - math.sqrt(problem.dim - chance.directions)
+    coordinates[:, -2] -= start.readout * math.sqrt(problem.weight_variance / total) * less
+    return start._replace(coordinates=coordinates)
 
 
 def _readout_rule(problem: Problem, moved: float, level: QuadratureLevel) -> Rule:

@@ -52,7 +52,7 @@ def data_nodes(
     label = None if links is None else padded(geometry.teacher)
     centre = padded(geometry.weights @ geometry.means) if separate else None
     parts = []
-    each = replace(level, most=max(level.most // np.count_nonzero(geometry.weights), _FEWEST))
+    each = replace(level, most=max(level.most // int(np.count_nonzero(geometry.weights)), _FEWEST))
     for c, weight in enumerate(geometry.weights):
         if weight == 0:
             continue

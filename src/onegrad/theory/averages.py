@@ -1,0 +1,353 @@
+"""Means over draws of one problem: over the law of its chance overlaps and of its first step.
+
+An answer at the typical point is multiplied by the ratio of the mean over the law to the value
+there, both at one coarse resolution, whose error cancels in the ratio (docs/theory.md, section 9).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.errors import AssumptionError, ConvergenceError, Failure
+from onegrad.gaussian.quadrature import gauss_hermite
+from onegrad.theory.chance import ORDERS, Law
+from onegrad.theory.conditional import simplified
+from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.options import Theory
+from onegrad.theory.resolution import Solution, Task, solve_tasks
+
+_SCREEN = 0.1  # of the accuracy: less than that chance may do without being averaged over
+_SETTLED = 0.5  # of the accuracy: by less than that two rules may differ
+_SIGNS = 6.0  # times the square of an effect: what rules of signs may be wrong by
+_WORST = 0.05  # a mean over draws that is not known better than that is refused
+_FIXED_POINT = 1e-6  # its tolerance
+_DRAFT_ERROR = 0.03  # of what a coarse resolution says about an effect
+
+
+Values = dict[tuple[float, ...], Array]
+
+
+@dataclass(frozen=True)
+class OverDraws:
+    """How the test error differs between draws of the directions and of the step's chance.
+
+    mean, median, spread : of the test error over draws; spread is a standard deviation
+    points : how many problems were solved for it
+    variables : how many chance quantities were averaged over
+    """
+
+    mean: float
+    median: float
+    spread: float
+    points: int
+    variables: int
+
+
+@dataclass
+class _Average:
+    """One problem's average in the making: values found so far at points of its law."""
+
+    law: Law
+    solution: Solution
+    level: QuadratureLevel
+    values: Values = field(default_factory=dict)
+    failure: Failure | None = None
+    active: list[int] = field(default_factory=list)
+    left_out: float = 0.0
+    effect: float = 0.0
+    spread: float = 0.0
+    rule_error: float = 0.0
+    resolution: float = 0.0
+    ratios: list[Array] = field(default_factory=list)
+    orders: list[int] = field(default_factory=list)
+    nodes: tuple[Array, Array] = (np.zeros((0, 0)), np.zeros(0))
+
+    def at(self, points: Array) -> Array:
+        """(points, outputs) found there."""
+        return np.stack([self.values[name] for name in self.law.canonical(points)])
+
+    @property
+    def farthest(self) -> Array:
+        """The typical point, and the node that differs most from it."""
+        nodes, weights = self.nodes
+        change = np.abs(self.at(nodes)[:, 0] - self.base[0])
+        return np.stack([self.law.typical, nodes[np.argmax(np.sqrt(weights) * change)]])
+
+    @property
+    def extent(self) -> Array:
+        """E|v − v*|/|v' − v*| in units of v*/E v: v* typical, v' farthest, of each output."""
+        nodes, weights = self.nodes
+        values, (typical, far) = self.at(nodes), self.at(self.farthest)
+        mean = weights @ np.abs(values - typical)
+        share = np.minimum(_ratio(mean, np.abs(far - typical)), 1.0)
+        return share * _ratio(typical, weights @ values)
+
+    @property
+    def base(self) -> Array:
+        return self.at(self.law.typical[None])[0]
+
+
+def averaged(
+    laws: Sequence[Law], solutions: Sequence[Solution | Failure], theory: Theory
+) -> list[tuple[Solution | Failure, OverDraws | None]]:
+    """Solutions at the typical points of their laws, made means over the laws.
+
+    Errors become means over draws; what is known node by node stays that of the typical point.
+    The error estimate gains what two rules over the law differ by. A Failure stays one.
+    """
+    found: list[tuple[Solution | Failure, OverDraws | None]] = [(one, None) for one in solutions]
+    todo = {
+        i: _Average(law, one, QuadratureLevel.at(1) if law.strong else QuadratureLevel.draft())
+        for i, (law, one) in enumerate(zip(laws, solutions, strict=True))
+        if isinstance(one, Solution) and law.variables
+    }
+    if theory.draft:  # the solution itself is as coarse as what is compared with it
+        todo = {i: a for i, a in todo.items() if a.law.strong or _label_change(a) > theory.accuracy}
+        for average in todo.values():
+            if not average.law.strong:
+                (name,) = average.law.canonical(average.law.typical[None])
+                average.values[name] = _outputs(average.solution)
+    _run(list(todo.values()), theory)
+    for i, (law, one) in enumerate(zip(laws, solutions, strict=True)):
+        if isinstance(one, Solution) and law.left_out and not theory.draft:
+            found[i] = replace(one, error_estimate=one.error_estimate + law.left_out), None
+    for i, average in todo.items():
+        found[i] = (average.failure, None) if average.failure else _finished(average, theory)
+    return found
+
+
+def _label_change(average: _Average) -> float:
+    """By how much Var y within a component differs between the points that a screening looks at."""
+    law = average.law
+    points = np.vstack([law.typical, law.screen])
+    try:
+        found = np.array([_label_variances(law.task(point)) for point in points])
+    except AssumptionError:  # no room for such overlaps: the screening will say so
+        return math.inf
+    return float((found.max(axis=0) / np.maximum(found.min(axis=0), 1e-300)).max() - 1)
+
+
+def _label_variances(task: Task) -> list[float]:
+    """Var y of each component, to which constants add nothing; 1 where labels are constants."""
+    geometry, links = task.geometry, task.problem.links
+    if links is None:
+        return [1.0]
+    found, (z, w) = [], gauss_hermite(32)
+    for link, mean, covariance in zip(links, geometry.means, geometry.covariances, strict=True):
+        xi = geometry.teacher
+        values = link(float(xi @ mean) + math.sqrt(float(xi @ covariance @ xi)) * z)
+        found.append(float(w @ values**2 - (w @ values) ** 2) + task.problem.label_noise**2)
+    return found
+
+
+def _run(averages: list[_Average], theory: Theory) -> None:
+    """All stages, each solved for all problems together."""
+    _solve([(a, np.vstack([a.law.typical, a.law.screen])) for a in averages])
+    averages = [a for a in averages if a.failure is None]
+    for a in averages:
+        plus, minus, low = a.at(a.law.screen)
+        odd, even = 0.5 * np.abs(plus - minus), np.abs(0.5 * (plus + minus) - low)
+        a.effect = float(_relative(odd + even, a.base).max())
+        a.spread = float(np.sqrt(odd[0] ** 2 + 2 * even[0] ** 2))
+        a.ratios, a.nodes = [_ratio(0.5 * (plus + minus), a.base)], _pair(a.law)
+    limit = _SCREEN * theory.accuracy
+    averages = [a for a in averages if a.effect > limit or a.law.importance > 1]
+    _choose(averages, limit)
+    _rule(averages, 2)
+    settled = _SETTLED * theory.accuracy
+    visible = [a for a in averages if _SIGNS * a.effect**2 > settled or a.law.importance > 1]
+    for order in ORDERS:
+        visible = _rule(visible, order)
+        visible = [a for a in visible if _moved(a) > settled]
+    if not theory.draft:
+        _refine([a for a in averages if a.failure is None and len(a.ratios) > 2], theory)
+
+
+def _refine(averages: list[_Average], theory: Theory) -> None:
+    """How far the resolution can be trusted, by a look at another one; finer means where not."""
+    limit = _SETTLED * theory.accuracy
+    stepped = [a for a in averages if a.law.strong]
+    _look(stepped, QuadratureLevel.at(0))
+    _look([a for a in stepped if a.resolution > limit], QuadratureLevel.at(2))
+    plain = [a for a in averages if not a.law.strong]
+    _look(plain, QuadratureLevel.at(1))
+    wrong = [a for a in plain if a.failure is None and a.resolution > limit]
+    for a in wrong:
+        a.level, a.values = QuadratureLevel.at(1), {}
+    _solve([(a, np.vstack([a.law.typical, a.nodes[0]])) for a in wrong])
+    for a in wrong:
+        if a.failure is None:
+            a.ratios.append(_mean_ratio(a))
+            a.resolution = _moved(a)
+
+
+def _look(averages: list[_Average], level: QuadratureLevel) -> None:
+    """What another resolution says about the point that differs most from the typical one, and
+    for the mean if errors of other points are in proportion to their difference."""
+    others = [replace(a, level=level, values={}) for a in averages]
+    _solve([(other, a.farthest) for a, other in zip(averages, others, strict=True)])
+    for a, other in zip(averages, others, strict=True):
+        a.failure = other.failure
+        if a.failure is None:
+            one, two = (_ratio(*x.at(a.farthest)[::-1]) for x in (a, other))
+            a.resolution = float((np.abs(two - one) * a.extent)[:2].max())
+
+
+def _choose(averages: list[_Average], limit: float) -> None:
+    """Variables that count, by what happens without each of them; the most important first."""
+    points = {}
+    for number, a in enumerate(averages):
+        if a.failure is None:
+            start = a.law.screen[0]
+            without = start + np.diag(a.law.low - start)
+            points[number] = without if len(start) > 3 else start[None]
+    _solve([(averages[i], rows) for i, rows in points.items()])
+    for i, rows in points.items():
+        a = averages[i]
+        if a.failure is not None:
+            continue
+        count = len(a.law.variables)
+        if count <= 3:
+            a.active = list(range(count))
+            continue
+        scores = _relative(np.abs(a.at(rows) - a.at(a.law.screen[:1])), a.base).max(axis=1)
+        order = np.argsort(-scores, kind="stable")
+        beyond = np.cumsum(scores[order][::-1])[::-1]  # of each one and all that are weaker
+        a.active = order[beyond > 2 * limit].tolist()
+        a.left_out = float(beyond[len(a.active)]) if len(a.active) < count else 0.0
+
+
+def _rule(averages: list[_Average], order: int) -> list[_Average]:
+    """Means by rules up to that order; of those for which there is room for one that is new."""
+    new = []
+    for a in averages:
+        orders = a.law.affordable(order, a.active)
+        if a.failure is None and orders != a.orders:
+            a.orders, a.nodes = orders, a.law.nodes(orders)
+            new.append(a)
+    averages = new
+    _solve([(a, a.nodes[0]) for a in averages])
+    for a in averages:
+        if a.failure is None:
+            a.ratios.append(_mean_ratio(a))
+            a.rule_error = _moved(a)
+    return [a for a in averages if a.failure is None]
+
+
+def _solve(wanted: list[tuple[_Average, Array]]) -> None:
+    """Values at points that are not known yet; neighbours in a curve one after the other."""
+    tasks: list[tuple[int, _Average, tuple[float, ...], Task]] = []
+    for a, points in wanted:
+        names = a.law.canonical(points)
+        new = {n: p for n, p in zip(names, points, strict=True) if n not in a.values}
+        try:
+            for number, (name, point) in enumerate(new.items()):
+                tasks.append((number, a, name, simplified(a.law.task(point))))
+        except AssumptionError as error:
+            a.failure = Failure(error)
+    tasks.sort(key=lambda entry: entry[0])
+    for level in {a.level for a, _ in wanted}:
+        mine = [entry for entry in tasks if entry[1].level == level]
+        solutions = solve_tasks([task for *_, task in mine], level, _FIXED_POINT)
+        for (_, a, name, _), one in zip(mine, solutions, strict=True):
+            if isinstance(one, Failure):
+                a.failure = one
+            else:
+                a.values[name] = _outputs(one)
+
+
+def _outputs(solution: Solution) -> Array:
+    wrong = solution.misclassification
+    return np.concatenate([
+        [solution.test_error, solution.train_error, solution.train_objective],
+        [np.nan if wrong is None else wrong], solution.component_test, solution.component_train,
+    ])  # fmt: skip
+
+
+def _with_outputs(solution: Solution, ratio: Array) -> Solution:
+    ratio = np.where(np.isfinite(ratio), ratio, 1.0)
+    count, wrong = len(solution.component_test), solution.misclassification
+    return replace(
+        solution,
+        test_error=solution.test_error * float(ratio[0]),
+        train_error=solution.train_error * float(ratio[1]),
+        train_objective=solution.train_objective * float(ratio[2]),
+        misclassification=None if wrong is None else wrong * float(ratio[3]),
+        component_test=solution.component_test * ratio[4 : 4 + count],
+        component_train=solution.component_train * ratio[4 + count :],
+    )
+
+
+def _finished(average: _Average, theory: Theory) -> tuple[Solution | Failure, OverDraws]:
+    solution, gauss = average.solution, len(average.ratios) > 2
+    ratio = average.ratios[-1]
+    nodes, weights = average.nodes
+    mean = _with_outputs(solution, ratio)
+    if average.law.exchangeable:  # points were merged that differ in which component is which
+        test, train = np.full_like(mean.component_test, mean.test_error), mean.component_train
+        train = np.full_like(train, mean.train_error)
+        mean = replace(mean, component_test=test, component_train=train)
+    values = solution.test_error * average.at(nodes)[:, 0] / average.base[0]
+    if gauss:
+        spread = float(np.sqrt(weights @ (values - weights @ values) ** 2))
+        median = _median(values, weights)
+        error = average.rule_error + average.resolution
+    else:  # signs alone do not show what sizes do
+        spread = average.spread / average.base[0] * solution.test_error
+        median = mean.test_error
+        error = _SIGNS * average.effect**2 + _DRAFT_ERROR * _off(ratio)
+    error += average.left_out + average.law.left_out
+    estimate = solution.error_estimate if theory.draft else solution.error_estimate + error
+    over = OverDraws(
+        mean.test_error, median, spread, len(average.values), len(average.active)
+    )  # fmt: skip
+    if not theory.draft and error > max(_WORST, theory.accuracy):
+        return Failure(ConvergenceError(
+            f"errors differ from draw to draw by {100 * average.effect:.0f} %, by chance overlaps "
+            "of the directions and chance parts of the step, "
+            f"and their mean over draws is known to {error:.1e} only (wanted "
+            f"{theory.accuracy:.0e}). Ask for a lower accuracy, use overlaps = \"drawn\" for one "
+            'draw, directions = "orthogonal", or a smaller spread or mean.'
+        )), over  # fmt: skip
+    return replace(mean, error_estimate=estimate), over
+
+
+def _median(values: Array, weights: Array) -> float:
+    """From the first three moments, mean − μ₃/(6σ²) (Cornish and Fisher): nodes are no sample."""
+    mean = weights @ values
+    variance, third = (weights @ (values - mean) ** p for p in (2, 3))
+    return float(mean - third / (6 * variance) if variance > 0 else mean)
+
+
+def _pair(law: Law) -> tuple[Array, Array]:
+    return law.screen[:2], np.full(2, 0.5)
+
+
+def _mean_ratio(average: _Average) -> Array:
+    nodes, weights = average.nodes
+    return _ratio(weights @ average.at(nodes), average.base)
+
+
+def _ratio(value: Array, base: Array) -> Array:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(value / base)
+
+
+def _relative(change: Array, base: Array) -> Array:
+    """Of test and training error."""
+    return _ratio(change[..., :2], base[:2])
+
+
+def _off(ratio: Array) -> float:
+    return float(np.abs(ratio[:2] - 1).max())
+
+
+def _moved(average: _Average) -> float:
+    """By how much the last rule differs from the one before, in test and training error."""
+    last, before = average.ratios[-1], average.ratios[-2]
+    return float(np.abs(last[:2] / before[:2] - 1).max())

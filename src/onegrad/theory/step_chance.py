@@ -1,0 +1,155 @@
+"""The chance parts of the first step along strong spikes: c = VᵀW₀ᵀa, and the sampling noise ζ.
+
+Both are one vector for each draw, not one for each neuron, and are of the order of 1/√n; strong
+spikes make them visible (docs/theory.md, section 9).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.errors import AssumptionError, Failure
+from onegrad.gaussian.smoothing import smoothed
+from onegrad.problem import Problem
+from onegrad.theory.conditional import simplified
+from onegrad.theory.geometry import RANK_TOLERANCE, Geometry
+from onegrad.theory.layers.step import (
+    StepChance,
+    initial_output_matters,
+    second_moment,
+    step_sample,
+)
+from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.resolution import Solution, Task, solve_tasks
+
+_COUNTS = 0.02  # k·(variance of preactivations that chance adds along strong directions)/b₀²
+_LEFT_OUT = 0.005  # effect of what cannot be averaged over, above which the theory is refused
+_MOST_STRONG = 3  # strong directions that are averaged over
+
+
+def strong_directions(
+    problem: Problem, geometry: Geometry, shares: dict[str, float]
+) -> tuple[tuple[str, ...], float]:
+    """Spikes along which the chance parts of the step count, and the effect of what is left out.
+
+    None where Q ≤ 0.02. Where there are more than can be averaged over, or in groups, what the
+    strongest ones do is measured and scaled to all of them; AssumptionError if that counts.
+    """
+    total = sum(shares.values())
+    if total <= _COUNTS:
+        return (), 0.0
+    kept = tuple(sorted(shares, key=lambda name: -shares[name])[:_MOST_STRONG])
+    mine = sum(shares[name] for name in kept)
+    plain = Task(problem, geometry)
+    if total - mine <= _COUNTS and simplified(plain).geometry is geometry:
+        return kept, 0.0
+    few = _restricted(geometry, kept)
+    tasks = [
+        Task(problem, few, chance=step_chance(problem, few, kept, np.full(len(kept), value)))
+        for value in (0.0, 1.0)
+    ]
+    without, having = solve_tasks(tasks, QuadratureLevel.at(1), 1e-6)
+    for one in (without, having):
+        if isinstance(one, Failure):
+            raise one.error
+    assert isinstance(without, Solution) and isinstance(having, Solution)
+    effect = (total / mine) * max(
+        abs(having.test_error / without.test_error - 1),
+        abs(having.train_error / without.train_error - 1),
+    )
+    if effect > _LEFT_OUT:
+        raise AssumptionError(
+            f"the step moves neurons along {len(shares)} strong spikes by chance (of the initial "
+            f"output, and of the step's samples), which changes errors by about {100 * effect:.1g} "
+            f"%; that can be averaged over along {_MOST_STRONG} spikes, and not in groups. Use a "
+            'smaller rate or spread, fewer spikes, gradient = "labels-only", or method = "hybrid".'
+        )
+    return (), effect
+
+
+def _restricted(geometry: Geometry, names: Sequence[str]) -> Geometry:
+    """The mixture seen in the span of these directions, teacher and means alone."""
+    columns = [geometry.directions[name] for name in names]
+    columns += [v / np.linalg.norm(v) for v in (geometry.teacher, *geometry.means) if v.any()]
+    u, s, _ = np.linalg.svd(np.stack(columns, axis=1), full_matrices=False)
+    basis = u[:, s > RANK_TOLERANCE]
+    kept = {n: v @ basis for n, v in geometry.directions.items() if n in names or n == "teacher"}
+    return replace(
+        geometry,
+        means=geometry.means @ basis,
+        covariances=np.einsum("ia,cij,jb->cab", basis, geometry.covariances, basis),
+        teacher=geometry.teacher @ basis,
+        directions=kept,
+        basis=None,
+    )
+
+
+def step_shares(problem: Problem, geometry: Geometry) -> dict[str, float]:
+    """Q of each spike: k times what chance pushes along it add to the variance of preactivations.
+
+    With θ̄_j + 1 the second moment along spike j, d̄ the slope of an untrained neuron, b₀ its scale:
+
+        Q_j = (k η² E a²/b₀²) (1 + θ̄_j) [k E a² s_w² d̄⁴ θ̄_j² + Var ζ_j]                      (33)
+
+    of the initial output (with the exact gradient) and of the step's sampling noise. With several
+    steps neither is followed.
+    """
+    names = [name for name in geometry.directions if name.startswith("spike")]
+    if problem.rate == 0 or not names or problem.training.steps > 1:
+        return {}
+    basis = np.stack([geometry.directions[name] for name in names], axis=1)
+    second, noise = second_moment(geometry), _noise_variance(problem, geometry, basis)
+    strength = np.einsum("ij,ik,kj->j", basis, second, basis) - 1.0
+    bulk = problem.dim * problem.weight_variance
+    if problem.training.gradient == "exact":
+        slope = _slope(problem, np.array([math.sqrt(bulk)]))[0]
+        output = problem.width * problem.readout_square * problem.weight_variance
+        noise = noise + output * slope**4 * strength**2
+    per = problem.width * problem.rate**2 * problem.readout_square / bulk
+    return dict(zip(names, (per * (1 + strength) * noise).tolist(), strict=True))
+
+
+def _slope(problem: Problem, scale: Array) -> Array:
+    """d̄ = E σ'(scale·Z)."""
+    table = smoothed(problem.activation, np.zeros((len(scale), 1)), scale[:, None])
+    return np.asarray(table.slope[:, 0])
+
+
+def _noise_variance(problem: Problem, geometry: Geometry, basis: Array) -> Array:
+    """Var ζ_j = (E[u² d̄² κ_j²] − E[u d̄ κ_j]²)/m̃ along the columns: eq. (32)."""
+    output = not geometry.groups and initial_output_matters(problem, geometry)
+    sample = step_sample(problem, geometry, QuadratureLevel.at(0), output)
+    kappa, variance = sample.kappa[:, : geometry.rank], problem.weight_variance
+    rest = (problem.dim - geometry.special) * variance
+    slope = _slope(problem, np.sqrt(rest + variance * np.einsum("si,si->s", kappa, kappa)))
+    pushed = (sample.residual * slope)[:, None] * (kappa @ basis)
+    mean = sample.weights @ pushed
+    return np.asarray((sample.weights @ pushed**2 - mean**2) / problem.step_samples)
+
+
+def step_chance(
+    problem: Problem, geometry: Geometry, strong: Sequence[str], values: Array
+) -> StepChance:
+    """c and ζ at standard values along the strong directions, made orthonormal.
+
+    c moves the push along a strong direction by −c_j E[d̄² κ_j²], and ζ is independent of it: both
+    together are one Gaussian, so that ζ_j is given what the push lacks of its variance.
+    """
+    columns = np.stack([geometry.directions[name] for name in strong], axis=1)
+    left, _, right = np.linalg.svd(columns, full_matrices=False)
+    basis = left @ right
+    noise = np.sqrt(_noise_variance(problem, geometry, basis))
+    if problem.training.gradient == "labels-only":
+        return StepChance(np.zeros(geometry.rank), basis @ (noise * values), 0)
+    variance = problem.weight_variance
+    size = math.sqrt(problem.width * problem.readout_square * variance)
+    second = np.einsum("ij,ik,kj->j", basis, second_moment(geometry), basis)
+    scale = np.sqrt(problem.dim * variance + variance * second)
+    along = size * _slope(problem, scale) ** 2 * second
+    noise = np.sqrt(along**2 + noise**2) - along
+    return StepChance(basis @ (size * values), -basis @ (noise * values), len(strong))

@@ -1,0 +1,203 @@
+"""Chance overlaps: their law against draws, the mean over it against networks, old defects."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onegrad.prediction import predict, predict_curve
+from onegrad.problem import Problem
+from onegrad.simulation import simulate
+from onegrad.theory.averages import averaged
+from onegrad.theory.chance import Law, law_of
+from onegrad.theory.conditional import predict_mixtures
+from onegrad.theory.options import Theory
+from onegrad.theory.overlaps import Arrangement, geometry_of
+from onegrad.theory.resolution import Solution, Task
+
+from .settings import mixture
+
+DRAFT = Theory(accuracy=0.03)
+H2 = {"model": "single-index", "link": "hermite(0,0,1)"}
+ALONG = {"model": "single-index", "direction": "spikes"}
+
+# What typical_geometry had wrong: ξ·μ of one sign; no ξ·μ at all; γ₁·γ₂ of one sign.
+DEFECTS: dict[str, dict[str, Any]] = {
+    "one mean": {"weights": (1.0,), "mean": 2.0, "rank": 0},
+    "several means": {"mean": 5.0, "labels": H2},
+    "along spikes": {"labels": ALONG},
+}
+
+
+def defect(name: str) -> Problem:
+    return mixture(200, rate=1.0, **DEFECTS[name])
+
+
+def wrong_values(law: Law, name: str) -> np.ndarray:
+    """The point of the law that stood for all of it."""
+    values = law.typical
+    for j, variable in enumerate(law.variables):
+        if name == "several means" and variable.between == ("teacher", "mean 1"):
+            values[j] = 0.0
+        elif name == "along spikes":
+            values[j] = variable.size
+    return values
+
+
+def coarse(tasks: list[Task]) -> np.ndarray:
+    """(tasks, 2) test and training errors of drafts."""
+    found = predict_mixtures(tasks, DRAFT)
+    assert all(isinstance(one, Solution) for one in found)
+    return np.array([(one.test_error, one.train_error) for one in found])  # type: ignore[union-attr]
+
+
+def mean_over_law(law: Law) -> np.ndarray:
+    solutions = predict_mixtures([law.task(law.typical)], DRAFT)
+    ((found, draws),) = averaged([law], solutions, DRAFT)
+    assert isinstance(found, Solution) and draws is not None
+    return np.array([found.test_error, found.train_error, draws.median, draws.spread])
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_the_mean_over_the_law_is_that_over_draws(name: str) -> None:
+    """With the overlaps of 150 draws; the point that once stood for the law fails."""
+    problem = defect(name)
+    law = law_of(problem, "auto", 0)
+    drawn = coarse([Task.of(problem, "drawn", seed) for seed in range(150)])
+    mean, error = drawn.mean(axis=0), drawn.std(axis=0, ddof=1) / 150**0.5
+    *found, median, spread = mean_over_law(law)
+    allowed = 4 * error + 0.005 * mean
+    assert np.all(np.abs(found - mean) <= allowed)
+    assert spread == pytest.approx(drawn[:, 0].std(ddof=1), rel=0.35)
+    assert abs(median - np.median(drawn[:, 0])) <= 6 * error[0]
+    (wrong,) = coarse([law.task(wrong_values(law, name))])
+    assert np.all(np.abs(wrong - mean) > allowed)
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_networks_have_the_mean_over_the_law(name: str) -> None:
+    """4 standard errors + 4.4/n (docs/theory.md, section 7); the old point fails where its
+    defect is larger than that."""
+    problem = defect(name)
+    rows = simulate(problem, seeds=150).results.rows
+    measured = np.array([row.test_error for row in rows])
+    found = predict(problem, "conditional")
+    error = measured.std(ddof=1) / len(measured) ** 0.5
+    allowed = 4 * error + 4.4 / problem.dim * measured.mean()
+    assert abs(found.test_error - measured.mean()) <= allowed
+    assert found.error_estimate < 0.02 and found.median_test_error is not None
+    law = law_of(problem, "auto", 0)
+    ((wrong, _),) = coarse([law.task(wrong_values(law, name))])
+    off = abs(wrong - measured.mean()) > allowed
+    assert off or name == "along spikes"
+
+
+def test_what_is_averaged_over_is_said() -> None:
+    found = predict(defect("one mean"), "conditional")
+    assert found.spread_over_draws is not None and found.median_test_error is not None
+    assert 0.05 < found.spread_over_draws / found.test_error < 0.25
+    assert "chance quantities" in found.assumptions[-1]
+    record = found.as_json()
+    assert record["spread_over_draws"] == found.spread_over_draws
+    plain = predict(mixture(200, directions="orthogonal"), "conditional")
+    assert plain.spread_over_draws is None and "spread_over_draws" not in plain.as_json()
+    assert not any("chance quantities" in sentence for sentence in plain.assumptions)
+
+
+def test_equal_components_have_equal_errors() -> None:
+    """The typical point has ξ·μ > 0 in one of them; the mean over draws does not."""
+    found = predict(mixture(200, mean=3.0), "conditional")
+    assert found.component_test is not None and found.solution is not None
+    assert found.component_test[0] == pytest.approx(found.component_test[1], rel=1e-9)
+    assert found.component_test[0] == pytest.approx(found.test_error, rel=1e-9)
+
+
+def test_a_single_call_is_enough_where_chance_hardly_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At large n signs and sizes make no difference: three coarse points show it."""
+    import onegrad.theory.averages as module
+
+    solved: list[int] = []
+    original = module.solve_tasks
+
+    def counted(tasks: list[Task], *arguments: Any) -> Any:
+        solved.append(len(tasks))
+        return original(tasks, *arguments)
+
+    monkeypatch.setattr(module, "solve_tasks", counted)
+    predict(mixture(100_000), "conditional")
+    assert sum(solved) <= 3
+    solved.clear()
+    predict(mixture(200, weighting=0.0), "conditional")  # negative control
+    assert sum(solved) > 10
+
+
+def test_points_that_symmetry_maps_onto_each_other_are_the_same_problem() -> None:
+    problem = mixture(100, mean=2.0, weighting=0.2)
+    law = law_of(problem, "auto", 0)
+    assert len(law.symmetries) == 8  # two signs of spikes, an exchange of components
+    point = np.random.default_rng(0).standard_normal(len(law.variables))
+    images = np.array([point[list(order)] * signs for order, signs in law.symmetries])
+    assert len(set(law.canonical(images))) == 1
+    wanted = invariants(law, images[0])
+    for image in images:
+        assert invariants(law, image) == pytest.approx(wanted, rel=1e-9, abs=1e-12)
+    other = point * np.where(np.arange(len(point)) == 0, -1, 1)  # one sign alone
+    assert invariants(law, other) != pytest.approx(wanted, rel=1e-6)
+
+
+def invariants(law: Law, point: np.ndarray) -> list[float]:
+    """Of the geometry under rotations and under an exchange of the two components."""
+    geometry = law.task(point).geometry
+    xi, both = geometry.teacher, geometry.covariances
+    each = [
+        (xi @ c @ xi, xi @ mu, mu @ c @ mu, xi @ c @ mu, mu @ c @ d @ mu)
+        for c, d, mu in zip(both, both[::-1], geometry.means, strict=True)
+    ]
+    return [*np.ravel(sorted(each)), float(xi @ both[0] @ both[1] @ xi), float(xi @ xi)]
+
+
+def test_a_curve_is_its_points() -> None:
+    problems = [defect("one mean"), mixture(200), mixture(200, ridge=1e-3), mixture(200, mean=3.0)]
+    for together, problem in zip(predict_curve(problems, "conditional"), problems, strict=True):
+        alone = predict(problem, "conditional")
+        assert alone.test_error == pytest.approx(together.test_error, rel=1e-6)
+        assert alone.error_estimate == pytest.approx(together.error_estimate, abs=1e-5)
+
+
+@pytest.mark.parametrize("alignment", [0.0, 0.6])
+def test_overlaps_have_the_law_of_drawn_ones(alignment: float) -> None:
+    """ξᵀΣ_cξ, ξ·μ, μᵀΣ_cμ and ‖Σ̄‖ of random g against those of drawn directions."""
+    problem = mixture(60, rank=2, mean=3.0, alignment=alignment, weighting=0.0)
+    law = law_of(problem, "auto", 0)
+    setting, rng = law.arrangement, np.random.default_rng(1)
+    assert isinstance(setting, Arrangement)
+    size = len(setting.typical)
+    made = [setting.geometry(rng.standard_normal(size)) for _ in range(400)]
+    drawn = [geometry_of(problem, "drawn", seed) for seed in range(400)]
+
+    def numbers(geometry: Any) -> list[float]:
+        xi, mu = geometry.teacher, geometry.means[0]
+        return [
+            *(float(xi @ c @ xi) for c in geometry.covariances), float(xi @ mu) ** 2,
+            float(mu @ geometry.covariances[0] @ mu), 1 / float(xi @ xi),
+            float(geometry.directions["spike 1.1"] @ geometry.directions["spike 2.1"]),
+        ]  # fmt: skip
+
+    one, two = (np.array([numbers(g) for g in found]) for found in (made, drawn))
+    error = np.sqrt((one.var(axis=0) + two.var(axis=0)) / 400)
+    assert np.all(np.abs(one.mean(axis=0) - two.mean(axis=0)) <= 4 * error)
+    ratio = one.std(axis=0) / two.std(axis=0)
+    assert np.all(np.abs(ratio - 1) < 0.35)
+
+
+def test_means_of_several_components_overlap_by_chance() -> None:
+    """They span fewer directions than there are components, and none of them cancels."""
+    geometry = replace(Arrangement(400, (0.5, 0.5), ((5.0,), (5.0,)), mean=2.0)).geometry()
+    along = geometry.means @ geometry.directions["teacher"] / 2.0
+    assert np.abs(along) == pytest.approx([1 / 20] * 2, rel=0.05)
+    assert geometry.means[0] == pytest.approx(-geometry.means[1])
