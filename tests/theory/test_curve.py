@@ -137,13 +137,13 @@ def test_unknown_geometry_is_not_shared() -> None:
 
 def test_neighbours_share_their_features(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples of the readout, and ridges of the same order, change nothing that was integrated."""
-    made, original = [], resolution.pure_types
+    made, original = [], resolution.trained_types
 
     def counted(*arguments: Any) -> Any:
         made.append(arguments)
         return original(*arguments)
 
-    monkeypatch.setattr(resolution, "pure_types", counted)
+    monkeypatch.setattr(resolution, "trained_types", counted)
     points = [
         Problem(
             data={"model": "mixture", "dim": 400},
