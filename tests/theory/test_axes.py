@@ -11,7 +11,6 @@ import pytest
 import onegrad as og
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
-from onegrad.theory.geometry import geometry_of
 from onegrad.theory.layers import step, types
 from onegrad.theory.nodes import rules
 from onegrad.theory.nodes.rules import QuadratureLevel, Rule
@@ -172,7 +171,7 @@ def test_the_readout_has_more_than_two_nodes_where_the_second_spike_counts() -> 
 
 
 def test_an_even_activation_is_moved_though_its_push_at_the_origin_vanishes() -> None:
-    geometry = geometry_of(EVEN)
+    geometry = Task.of(EVEN).geometry
     sample = step.step_sample(EVEN, geometry, QuadratureLevel.at(0), False)
     moved = step.step_importance(EVEN, geometry, sample, 1.0)
     assert moved > 1e-4
