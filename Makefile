@@ -25,7 +25,7 @@ lowest:  ## some quick tests with the lowest versions of all that pyproject.toml
 	$(PYTHON) -m venv $(VENV)-lowest
 	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check -r tools/lowest.txt
 	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
-	OPENBLAS_NUM_THREADS=1 $(VENV)-lowest/bin/python -m pytest -q -W default -n auto \
+	OPENBLAS_NUM_THREADS=1 $(VENV)-lowest/bin/python -m pytest -q -W default -m "not slow" -n auto \
 		$(shell grep -v '^\#' tools/lowest_tests.txt)
 
 docs: $(READY)  ## the site, in docs/_build/html: pages from the code, examples run, no warning
