@@ -24,7 +24,8 @@ def blocks(path, *languages):
     names = "|".join(languages)
     found = re.findall(rf"^```(?:{names})\n(.*?)^```|<!-- before:\s(.*?)\s-->", text, re.M | re.S)
     code = [shown for shown, _ in found if shown]
-    return ([hidden for _, hidden in found if hidden] if code else []) + code
+    hidden = [text for _, text in found if text] if code and "python" in languages else []
+    return hidden + code
 
 
 @pytest.mark.parametrize("path", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.name)
