@@ -42,6 +42,7 @@ class Prediction:
     test_error_se, train_error_se : standard errors over first layers that were drawn; 0 where
         nothing is
     misclassification : P(sign f(x) ≠ y) where labels are ±1 and the theory knows it, else None
+    label_variance : Var y, the test error of the best constant; NaN where it is not known
     solution : fixed point, nodes and neurons of the conditional theory, where that was used; they
         are those of the limit of large sizes, and so is the misclassification
     """
@@ -57,6 +58,7 @@ class Prediction:
     misclassification: float | None = None
     test_error_se: float = 0.0
     train_error_se: float = 0.0
+    label_variance: float = math.nan
     solution: Solution | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -81,6 +83,11 @@ class Prediction:
             return [*lines, ("numerics", "a draft, not checked at a second resolution")]
         settled = "" if self.status == "ok" else f" ({self.status})"
         return [*lines, ("numerics to", f"{100 * self.error_estimate:.2g} %{settled}")]
+
+    @property
+    def relative_error(self) -> float:
+        """Test error / Var y: 1 is what the best constant reaches; NaN for constant labels."""
+        return self.test_error / self.label_variance if self.label_variance > 0 else math.nan
 
     @property
     def component_test(self) -> tuple[float, ...] | None:
@@ -196,7 +203,10 @@ def of_real_data(result: RealPrediction) -> Prediction:
     """The semi-parametric theory's errors, or those of a fitted mixture."""
     found = result.result
     status = "ok" if found.settled else "not settled"
-    return Prediction(*found.errors, result.name, result.assumptions, status, found.error_estimate)
+    return Prediction(
+        *found.errors, result.name, result.assumptions, status, found.error_estimate,
+        label_variance=result.label_variance,
+    )  # fmt: skip
 
 
 def of_layers(found: Sequence[LayerErrors], theory: Theory, source: str) -> Prediction:
@@ -263,6 +273,7 @@ def of_solution(solution: Solution, theory: Theory, seed: int) -> Prediction:
         solution.status,
         estimate,
         misclassification=solution.misclassification,
+        label_variance=solution.label_variance,
         solution=solution,
     )
 

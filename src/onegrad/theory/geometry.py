@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from onegrad.compute.backend import Array
+from onegrad.data.label_power import link_laws, total_variance
 from onegrad.data.population import Population
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
@@ -121,6 +122,17 @@ def geometry_with(problem: Problem, relative: Sequence[Array] | None) -> Geometr
         problem.dim, data.weights, strengths, alignment=data.alignment,
         mean=data.mean, teacher=along, chance=problem.directions != "orthogonal",
     )  # fmt: skip
+
+
+def variance_of_labels(problem: Problem, geometry: Geometry) -> float:
+    """Var y where the directions lie like this: the test error of the best constant."""
+    if problem.links is None:
+        means, variances = np.array(problem.component_values), np.zeros(problem.components)
+    else:
+        xi = geometry.teacher
+        along = np.einsum("i,cij,j->c", xi, geometry.covariances, xi)
+        means, variances = link_laws(problem.links, geometry.means @ xi, along)
+    return total_variance(geometry.weights, means, variances, problem.label_noise)
 
 
 def drawn_geometry(population: Population, teacher: Array | None) -> Geometry:
