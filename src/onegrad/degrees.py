@@ -138,7 +138,8 @@ def degree_notes(experiment: Experiment) -> list[str]:
     """
     from onegrad.models import MODELS
 
-    names = [name for name in experiment.compare.models if MODELS[name].polynomial]
+    automatic = {name for name, model in MODELS.items() if model.polynomial}  # no hermite:1
+    names = [name for name in experiment.compare.models if name in automatic]
     first: dict[str, Point] = {}
     capped = []
     for point in experiment.points if names else ():

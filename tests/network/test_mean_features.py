@@ -69,6 +69,8 @@ def test_the_degree_and_the_run_say_so():
     assert report.as_json()["means"]["mended_by"] == 2
     fixed = tables("relu", "sigmoid", "isotropic", compare={"models": ["hermite"], "degree": 1})
     assert not degree_notes(Experiment.read(fixed))  # nobody asked for the rule
+    variant = tables("relu", "sigmoid", "isotropic", compare={"models": ["hermite:1"]})
+    assert not degree_notes(Experiment.read(variant))
     other = tables("relu", "sigmoid", "isotropic", compare={"models": ["network"]})
     assert not degree_notes(Experiment.read(other))  # nor for a polynomial model
 
