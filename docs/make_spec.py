@@ -96,6 +96,12 @@ end a run in the same way, and the same command goes on with it.
 Differences are to the network, relative to it and paired by seed; the verdict has the largest ones.
 Deterministic rows have a standard error of 0 and no seeds. A failed row has `error`.
 
+Where they apply, rows also have `relative_error`, the mean test error over the mean Var y
+(relative-error.md), and `misclassification`, P(sign f(x) ≠ y) where labels are ±1, each with `_se`;
+rows of theories have `error_estimate`, relative, null where nothing was checked. With polynomial
+models of automatic degree there may be `notes`: where the degree is capped, and where the rule's
+assumption fails.
+
 ## Files
 
 `run` writes to its folder `figure.png`, `figure.pdf`, the numbers drawn as `figure.csv`, the

@@ -44,10 +44,12 @@ if TYPE_CHECKING:
     from onegrad.problem import Scaling as Scaling
     from onegrad.problem import Training as Training
     from onegrad.readouts import predict_readout as predict_readout
+    from onegrad.results.audit_report import Audit as Audit
     from onegrad.results.estimates import Estimate as Estimate
     from onegrad.results.rows import Results as Results
     from onegrad.results.rows import Row as Row
     from onegrad.results.rows import Summary as Summary
+    from onegrad.runs.audit import audit as audit
     from onegrad.runs.engines import Dask as Dask
     from onegrad.runs.engines import Local as Local
     from onegrad.runs.load import load_results as load_results

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.compute.linalg import leading_direction
 from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
+from onegrad.network.mean_features import MeansCheck, check_means
 from onegrad.network.trial import Trial
 from onegrad.presets import Spec
-from onegrad.problem import Problem, as_problem, degree_rule, needed_degree
+from onegrad.problem import MOST_DEGREE, Problem, as_problem, degree_rule, needed_degree
 from onegrad.randomness import Streams
 from onegrad.shown import html_table, plots, text_table
 
 _COLUMNS = ("degree", "kept", "share of E σ²", "norm over noise")
 _RATIO = "norm over noise: near 1 what is not kept is harmless noise, above 1 structure is lost"
+
+if TYPE_CHECKING:
+    from onegrad.specs.experiment import Experiment, Point
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class DegreeReport:
     to_next : how far `value` is below the upper end, 0 on the boundary; None without one
     on_boundary : `value` is the upper end, where the term of the next degree neither grows nor
         vanishes
+    means : whether the model of that degree fits the labels' means as the network does, which the
+        rule takes for granted; None without a degree, or where data are not known
     """
 
     degree: int | None
@@ -60,6 +66,7 @@ class DegreeReport:
     to_next: float | None
     on_boundary: bool
     terms: tuple[Term, ...]
+    means: MeansCheck | None = None
 
     def __repr__(self) -> str:
         return f"{self._headline()}\n{text_table(_COLUMNS, self._lines())}"
@@ -71,6 +78,8 @@ class DegreeReport:
         if self.degree is None or self.value is None:
             return "No degree by the rule: choose one by the terms."
         enough = "the highest that the rule gives" if self.capped else "enough as n grows"
+        if self.means is not None and self.means.visible and not self.capped:
+            enough = "by the rule, which leaves the labels' means aside"
         return f"Degree {self.degree}, {enough}: {self.symbol} = {self.value:g}"
 
     def _lines(self) -> list[list[str]]:
@@ -116,7 +125,59 @@ def degree(problem: Problem | Spec, seed: int = 0, beyond: int = 3) -> DegreeRep
         low, high = high, None
     to_next = None if high is None else max(0.0, high - beta * unit)
     boundary = to_next is not None and to_next < 1e-9
-    return DegreeReport(degree, needed, symbol, beta * unit, (low, high), to_next, boundary, terms)
+    value, interval = beta * unit, (low, high)
+    means = check_means(problem, degree, seed)
+    return DegreeReport(degree, needed, symbol, value, interval, to_next, boundary, terms, means)
+
+
+def degree_notes(experiment: Experiment) -> list[str]:
+    """What a reader of a run with polynomial models has to know about their automatic degree.
+
+    Where it is capped, and where the rule's assumption visibly fails; of points with the same
+    activation, labels and degree the first one is looked at.
+    """
+    from onegrad.models import MODELS
+
+    automatic = {name for name, model in MODELS.items() if model.polynomial}  # no hermite:1
+    names = [name for name in experiment.compare.models if name in automatic]
+    first: dict[str, Point] = {}
+    capped = []
+    for point in experiment.points if names else ():
+        problem = point.problem
+        if point.degree is not None or problem.strength is None:
+            continue
+        if needed_degree(problem.strength) != problem.degree:
+            capped.append(point)
+        key = (problem.activation, problem.labels, problem.network.convention, problem.degree)
+        first.setdefault(repr(key), point)
+    notes = []
+    models = ", ".join(names)
+    if capped:
+        where = f"{len(capped)} of {len(experiment.points)} points"
+        notes.append(
+            f"{models}: degree {MOST_DEGREE}, the highest that the rule gives, at {where}; the "
+            "theorem asks for more there, and the source stops for numerical stability."
+        )
+    for point in first.values():
+        degree = point.problem.degree
+        means = check_means(point.problem, degree, point.compare.seed)
+        if means is not None and means.visible:
+            here = ", ".join(f"{k} = {v}" for k, v in point.settings.items())
+            notes.append(f"{models}{' at ' * bool(here)}{here}: {means_in_words(means, degree)}")
+    return notes
+
+
+def means_in_words(means: MeansCheck, degree: int) -> str:
+    """Why the rule's degree is not to be trusted here, and what to do."""
+    size = f"about {100 * abs(means.lost):.0f} % {'higher' if means.lost > 0 else 'lower'}"
+    advice = f"No degree up to {MOST_DEGREE} mends it."
+    if means.mended_by is not None:
+        advice = f"compare.degree = {means.mended_by} mends it."
+    return (
+        f"degree {degree} cannot fit the labels' means as the network does, which has even terms "
+        f"of higher degree for them. The rule leaves means aside: for that alone the model's test "
+        f"error is {size} than the network's, or more, and n does not help. {advice}"
+    )
 
 
 def _terms(trial: Trial, beyond: int) -> tuple[Term, ...]:

@@ -47,6 +47,7 @@ class Prediction:
         draws of what the theory averages over: the directions of spikes, means and teacher, and
         the chance parts of the first step. None where nothing was averaged over. They say nothing
         of the fluctuation between training sets
+    label_variance : Var y, the test error of the best constant; NaN where it is not known
     solution : fixed point, nodes and neurons of the conditional theory, where that was used; they
         are those of the limit of large sizes, and so is the misclassification
     """
@@ -64,6 +65,7 @@ class Prediction:
     train_error_se: float = 0.0
     median_test_error: float | None = None
     spread_over_draws: float | None = None
+    label_variance: float = math.nan
     solution: Solution | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -88,6 +90,11 @@ class Prediction:
             return [*lines, ("numerics", "a draft, not checked at a second resolution")]
         settled = "" if self.status == "ok" else f" ({self.status})"
         return [*lines, ("numerics to", f"{100 * self.error_estimate:.2g} %{settled}")]
+
+    @property
+    def relative_error(self) -> float:
+        """Test error / Var y: 1 is what the best constant reaches; NaN for constant labels."""
+        return self.test_error / self.label_variance if self.label_variance > 0 else math.nan
 
     @property
     def component_test(self) -> tuple[float, ...] | None:
@@ -205,7 +212,10 @@ def of_real_data(result: RealPrediction) -> Prediction:
     """The semi-parametric theory's errors, or those of a fitted mixture."""
     found = result.result
     status = "ok" if found.settled else "not settled"
-    return Prediction(*found.errors, result.name, result.assumptions, status, found.error_estimate)
+    return Prediction(
+        *found.errors, result.name, result.assumptions, status, found.error_estimate,
+        label_variance=result.label_variance,
+    )  # fmt: skip
 
 
 def of_layers(found: Sequence[LayerErrors], theory: Theory, source: str) -> Prediction:
@@ -279,6 +289,7 @@ def of_solution(
         misclassification=solution.misclassification,
         median_test_error=None if draws is None else draws.median,
         spread_over_draws=None if draws is None else draws.spread,
+        label_variance=solution.label_variance,
         solution=solution,
     )
 

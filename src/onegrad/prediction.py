@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -30,6 +31,7 @@ from onegrad.specs.experiment import Compare, Experiment, Point
 from onegrad.theory.averages import OverDraws, averaged
 from onegrad.theory.chance import Law, law_of
 from onegrad.theory.conditional import predict_mixtures
+from onegrad.theory.geometry import variance_of_labels
 from onegrad.theory.isotropic.closed_form import predict_isotropic
 from onegrad.theory.layers.recursion import recursion_holds
 from onegrad.theory.options import Theory
@@ -122,7 +124,11 @@ def theory_row(point: Point, model: str = "theory") -> Row:
 def _row(point: Point, model: str, found: Prediction, seconds: float) -> Row:
     errors = (found.test_error, found.train_error, found.train_objective)
     status = "failed" if found.status == "failed" else "ok"
-    return Row(point.settings, model, 0, *errors, seconds, status, found.error, number=point.number)
+    return Row(
+        point.settings, model, 0, *errors, seconds, status, found.error, number=point.number,
+        label_variance=found.label_variance, error_estimate=found.error_estimate,
+        misclassification=math.nan if found.misclassification is None else found.misclassification,
+    )  # fmt: skip
 
 
 # --- which theory --------------------------------------------------------------------------
@@ -265,12 +271,13 @@ def _closed_form(problem: Problem, theory: Theory, seed: int) -> Prediction:
     """
     limit = theory.method == "isotropic-limit"
     result = predict_isotropic(problem, _version(problem, "limit" if limit else "finite-step"))
+    power = variance_of_labels(problem, geometry_of(problem))
     if theory.draft:
-        return of_closed_form(result, None)
+        return replace(of_closed_form(result, None), label_variance=power)
     (checked,) = _conditional([problem], replace(theory, method="conditional"), seed)
     if isinstance(checked, Failure):
         raise checked.error
-    return of_closed_form(result, checked)
+    return replace(of_closed_form(result, checked), label_variance=power)
 
 
 def _version(problem: Problem, method: str) -> str:

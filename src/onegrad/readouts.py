@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -74,9 +74,12 @@ def predict_readout(
         given = DrawnLayer(matrix, directions)
         result = predict_from_layers(problem, lambda _: (given, nodes), theory, draws=(1, 1))
         said = f"{problem.data.source}: {result.nodes} samples as nodes, one first layer as given."
-        return of_real_data(RealPrediction(result, "matrix theory of the first layer", (said,)))
+        power = float(np.var(nodes.y)) + nodes.label_noise
+        name = "matrix theory of the first layer"
+        return of_real_data(RealPrediction(result, name, (said,), power))
     layer = _Layer(matrix, _instance(problem, instance), before)
-    return of_layers([_errors(problem, layer, theory)], theory, "as given")
+    found = of_layers([_errors(problem, layer, theory)], theory, "as given")
+    return replace(found, label_variance=layer.instance.label_variance)
 
 
 def predict_layers(problem: Problem, theory: Theory, seed: int) -> Prediction:
@@ -86,7 +89,7 @@ def predict_layers(problem: Problem, theory: Theory, seed: int) -> Prediction:
         raise AssumptionError(
             'the theory of drawn layers takes the overlaps of its draws: use overlaps = "auto"'
         )
-    found = []
+    found, power = [], []
     for repetition in range(DRAWS):
         streams = Streams(seed, repetition)
         draw = Draw(problem, streams, Reuse(False, False, True, False))
@@ -94,7 +97,9 @@ def predict_layers(problem: Problem, theory: Theory, seed: int) -> Prediction:
         weights = trial.updated_weights
         layer = _Layer(weights, trial.instance, trial.weights if problem.trained else None)
         found.append(_errors(problem, layer, theory))
-    return of_layers(found, theory, f"drawn and trained with seed {seed}")
+        power.append(trial.instance.label_variance)
+    mean = of_layers(found, theory, f"drawn and trained with seed {seed}")
+    return replace(mean, label_variance=float(np.mean(power)))
 
 
 def _errors(problem: Problem, layer: _Layer, theory: Theory) -> LayerErrors:

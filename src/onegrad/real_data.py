@@ -24,11 +24,12 @@ _MOST_NODES = 6000
 
 @dataclass(frozen=True)
 class RealPrediction:
-    """What the theory found, its name and what it assumes."""
+    """What the theory found, its name, what it assumes, and Var y over its nodes."""
 
     result: SemiParametric
     name: str
     assumptions: tuple[str, ...]
+    label_variance: float
 
 
 def is_real(problem: Problem, method: str) -> bool:
@@ -58,9 +59,14 @@ def predict_real(problem: Problem, theory: Theory, seed: int) -> RealPrediction:
     if theory.method == "surrogate" and not problem.data.known:
         problem, name = surrogate_of(problem, seed), "Gaussian surrogate"
     count = _MOST_NODES // 3 if theory.draft else _MOST_NODES
-    result = predict_from_layers(
-        problem, lambda i: draw_layer(problem, Streams(seed, i), count), theory, seed
-    )
+    label_variances = []
+
+    def draw(i: int) -> tuple[DrawnLayer, DataNodes]:
+        layer, nodes = draw_layer(problem, Streams(seed, i), count)
+        label_variances.append(float(np.var(nodes.y)) + nodes.label_noise)
+        return layer, nodes
+
+    result = predict_from_layers(problem, draw, theory, seed)
     given = f"Gaussian given their projections on {result.rank} principal directions of each class "
     given += "and on the gradient"
     if result.rank >= problem.dim:
@@ -74,6 +80,7 @@ def predict_real(problem: Problem, theory: Theory, seed: int) -> RealPrediction:
             f"Mean over {result.draws} first steps, drawn with seed {seed}; k, m large.",
             "Richardson in the number of nodes; a response of its own for every node.",
         ),
+        float(np.mean(label_variances)),
     )  # fmt: skip
 
 

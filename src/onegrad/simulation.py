@@ -20,7 +20,7 @@ from onegrad.presets import Spec
 from onegrad.problem import Problem, as_problem
 from onegrad.randomness import DATA_PURPOSES, Seed, Streams, root_seed
 from onegrad.results.rows import Estimate, Results, Row, Summary
-from onegrad.risk.sampled import sampled_risk
+from onegrad.risk.sampled import SampledRisk, sampled_risk
 from onegrad.shown import html_table, text_table
 from onegrad.specs.experiment import Compare, Point
 
@@ -107,6 +107,7 @@ def _run_layer(
 ) -> list[Row]:
     rows: list[Row] = []
     sampled: dict[int, tuple[Point, str, Fitted, float]] = {}
+    signs: dict[int, Fitted] = {}  # by the number of their row, whose risk is known
     for name in models:
         start = time.perf_counter()
         try:
@@ -128,6 +129,8 @@ def _run_layer(
             if risk is None:
                 sampled[len(sampled)] = (point, name, fitted, now - start)
             else:
+                if trial.problem.labels_binary:
+                    signs[len(rows)] = fitted
                 rows.append(_row(point, name, seed, fitted, risk, now - start))
             start = now
     if sampled:
@@ -139,7 +142,19 @@ def _run_layer(
             if i in errors:
                 rows.append(failed_row(point, name, seed, errors[i]))
             else:
-                rows.append(_row(point, name, seed, fitted, risks[i], seconds + share))
+                row = _row(point, name, seed, fitted, risks[i].value, seconds + share)
+                row = replace(
+                    row, label_variance=risks[i].label_variance,
+                    misclassification=risks[i].misclassification,
+                )  # fmt: skip
+                rows.append(row)
+    if signs:
+        risks, _ = _sampled(trial, signs, trial.problem.samples)
+        for i, found in risks.items():
+            rows[i] = replace(rows[i], misclassification=found.misclassification)
+    if trial.problem.data.known:
+        variance = trial.instance.label_variance
+        rows = [replace(row, label_variance=variance) for row in rows]
     # models in the order asked for, whichever way their risk was computed
     return sorted(rows, key=lambda row: models.index(row.model))
 
@@ -157,14 +172,14 @@ def _controls(
 
 def _sampled(
     trial: Trial, models: dict[int, Fitted], count: int
-) -> tuple[dict[int, float], dict[int, str]]:
+) -> tuple[dict[int, SampledRisk], dict[int, str]]:
     """Risks on one test set; if a model cannot predict there, the others on their own."""
     try:
         return sampled_risk(trial, models, count), {}
     except (AssumptionError, ConvergenceError) as error:
         if len(models) == 1:
             return {}, dict.fromkeys(models, str(error))
-    risks: dict[int, float] = {}
+    risks: dict[int, SampledRisk] = {}
     errors: dict[int, str] = {}
     for i, model in models.items():
         alone, failed = _sampled(trial, {i: model}, count)
@@ -238,6 +253,16 @@ class Simulation:
     @property
     def train_objective(self) -> Estimate:
         return self._first.train_objective
+
+    @property
+    def relative_error(self) -> Estimate:
+        """Mean test error / mean Var y."""
+        return self._first.relative_error
+
+    @property
+    def misclassification(self) -> Estimate:
+        """P(sign f(x) ≠ y) where labels are ±1; NaN elsewhere."""
+        return self._first.misclassification
 
     def plot(self, *quantities: str, ax: Any = None) -> Any:
         """Errors of all models with error bars; quantities and axes as of `Results.plot`."""

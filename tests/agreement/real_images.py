@@ -63,7 +63,7 @@ def compare(classes, activation, ratio, rate, seeds, ridge_factor=1):
             trial = Trial(problem, Streams(11, seed), 4)
             weights = trial.updated_weights
             fitted = MODELS["network"].fit(trial)
-            risk = sampled_risk(trial, {0: fitted}, 4000)[0]
+            risk = sampled_risk(trial, {0: fitted}, 4000)[0].value
             simulated.append((risk, fitted.readout.train_error))
             direction = leading_direction(weights - trial.weights)
             layers.append((DrawnLayer(weights, direction[:, None]), nodes))

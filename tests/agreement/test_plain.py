@@ -58,7 +58,7 @@ def test_same_draws_same_numbers(activation, width, samples, model, monkeypatch)
     ours = trial(activation, width, samples)
     fitted = MODELS[model].fit(ours)
     assert [solution is not None for solution in rounded] == [samples == LARGE]
-    risk = sampled_risk(ours, {model: fitted}, TEST_SAMPLES)[model]
+    risk = sampled_risk(ours, {model: fitted}, TEST_SAMPLES)[model].value
 
     draws = trial(activation, width, samples)
     noise = draws.streams.rng("hermite").standard_normal((samples, width))

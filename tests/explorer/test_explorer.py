@@ -17,7 +17,6 @@ from onegrad.explorer import app, controls, server, session, work
 from onegrad.explorer.cache import Cache
 from onegrad.explorer.requests import channel_of
 from onegrad.explorer.stored import open_stored
-from onegrad.explorer.toml_text import to_toml
 from onegrad.explorer.work import perform, without_step
 from onegrad.explorer.worker_pool import PageTask, WorkerPool
 from onegrad.prediction import predict
@@ -25,6 +24,7 @@ from onegrad.problem import Problem
 from onegrad.runs.run import run_experiment
 from onegrad.specs.catalogue import preset_names
 from onegrad.specs.experiment import Experiment
+from onegrad.specs.toml_text import to_toml
 from tests import event_loop
 
 MIXTURE = controls.TASKS["regression"]["tables"]

@@ -11,7 +11,7 @@ from onegrad.errors import SpecError
 from onegrad.results.rows import Estimate, Row
 from onegrad.runs.engines import Local
 from onegrad.runs.run import run_experiment
-from onegrad.runs.schedule import FEWEST_SEEDS, Schedule, interim_analyses, next_count
+from onegrad.runs.schedule import Schedule, interim_analyses, next_count
 from onegrad.specs.experiment import Compare, Experiment
 
 SPEC = {
@@ -184,7 +184,7 @@ def test_rounds_do_not_depend_on_who_came_first():
             {m: schedule.values[i, m] for m in spec.compare.models},
             schedule.controls[i],
         )
-        assert replayed == count >= FEWEST_SEEDS
+        assert replayed == count >= 8
     assert schedule.done == schedule.total == len(spec.compare.models) * sum(counts.values())
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from onegrad.control_variates import CONTROLS
 from onegrad.results.rows import Estimate
-from onegrad.runs.schedule import FEWEST_SEEDS
+from onegrad.specs.experiment import Compare
 
 Curve = tuple[str, str]  # activation, model
 
@@ -24,7 +24,7 @@ def seeds_for(variance: float, target: float, fitted: int = 0) -> float:
 
     fitted : control variates
     """
-    return max(FEWEST_SEEDS + fitted, variance / target**2)
+    return max(Compare().fewest_seeds + fitted, variance / target**2)
 
 
 def cost_together(

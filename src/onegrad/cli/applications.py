@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 
-from onegrad.cli.arguments import Engine, Json, Scheduler, Workers
+from onegrad.cli.arguments import Engine, Json, Scheduler, Workers, Yes, agreement
 from onegrad.cli.layout import print_table
 from onegrad.cli.output import print_json
+from onegrad.cli.stopping import stoppable
 
 
 def analyze(
@@ -38,6 +39,46 @@ def analyze(
     analysis = analyse(table, pair, lambda text: print(f"{text} …", file=sys.stderr))
     write_page(analysis, data.name, path)
     print(f"Report: {path}")
+
+
+def audit(
+    problems: Annotated[int, typer.Option(help="how many", min=1)] = 500,
+    seed: Annotated[int, typer.Option(help="which ones, and their random numbers", min=0)] = 0,
+    dims: Annotated[
+        tuple[int, int], typer.Option(help="smallest and largest number of inputs n")
+    ] = (200, 700),
+    only: Annotated[
+        list[int] | None, typer.Option(help="this number alone; repeatable", min=0)
+    ] = None,
+    out: Annotated[Path, typer.Option(help="folder for every row, audit.md and audit.json")] = Path(
+        "results/audit"
+    ),
+    page: Annotated[Path | None, typer.Option(help="file for the page too")] = None,
+    engine: Engine = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Random problems: theory against simulation, the table of deviations."""
+    from onegrad.results.audit_text import audit_page
+    from onegrad.runs.audit import AuditPlan, run_audit
+    from onegrad.runs.engines import engine_of
+    from onegrad.runs.progress import progress_line
+
+    plan = AuditPlan(problems, seed, dims, only=tuple(only or ()))
+    kept = f"{out} keeps every row; run the same command again to go on."
+    with stoppable(kept), progress_line(plan.experiments()[0]) as progress:
+        where = engine_of(engine, workers, scheduler)
+        found = run_audit(plan, out, where, progress, agreement(yes))
+    text, record = audit_page(found), found.as_json()
+    (out / "audit.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    for path in (out / "audit.md", *([page] if page else [])):
+        path.write_text(text, encoding="utf-8")
+    if as_json:
+        print_json(record)
+    else:
+        print(text, end="")
 
 
 def bench(

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from onegrad.cli.applications import analyze, bench, explore, reproduce
+from onegrad.cli.applications import analyze, audit, bench, explore, reproduce
 from onegrad.cli.arguments import (
     Accuracy,
     Engine,
@@ -223,7 +223,7 @@ def show_preset(preset: Preset) -> None:
     print(preset_path(preset).read_text(encoding="utf-8"), end="")
 
 
-for command in (analyze, bench, explore, reproduce):
+for command in (analyze, audit, bench, explore, reproduce):
     app.command()(command)
 
 

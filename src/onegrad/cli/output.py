@@ -37,11 +37,15 @@ def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
 def show_results(experiment: Experiment, results: Results, as_json: bool) -> None:
     """A table of all models, or the JSON of the contract; exit code 2 if nothing came out."""
     from onegrad.cli.tables import results_table
+    from onegrad.degrees import degree_notes
 
+    notes = degree_notes(experiment)
     if as_json:
-        print_json(results.as_json())
+        print_json(results.as_json() | ({"notes": notes} if notes else {}))
     else:
         print_table(results_table(experiment, results), len(experiment.sweep))
+        for note in notes:
+            print(f"Note: {note}")
         print_failures(results)
     exit_if_all_failed(results)
 

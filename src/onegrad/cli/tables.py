@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from onegrad.cli.layout import new_table
+from onegrad.degrees import means_in_words
 from onegrad.results.reproduced import agreements
 from onegrad.results.verdict import Deviation, verdicts
 
@@ -37,6 +38,11 @@ def results_table(experiment: Experiment, results: Results) -> Table:
         table.add_column(key.rpartition(".")[2])
     table.add_column(f"{reference}\ntest error", justify="right")
     table.add_column("\ntrain error", justify="right")
+    relative = any(
+        math.isfinite(s.relative_error.mean) for at in points.values() for s in at.values()
+    )
+    if relative:
+        table.add_column("\ntest / Var y", justify="right")
     for model in others:
         word = model.replace("-", "-\n", 1) if len(model) > 14 else f"{model}\ntest"
         table.add_column(word, justify="right")
@@ -46,6 +52,9 @@ def results_table(experiment: Experiment, results: Results) -> Table:
         base = at.get(reference)
         good = base is not None and math.isfinite(base.test_error.mean)
         cells += [str(base.test_error), str(base.train_error)] if base and good else ["failed", ""]
+        if relative:
+            known = base and good and math.isfinite(base.relative_error.mean)
+            cells.append(str(base.relative_error) if base and known else "")
         for model in others:
             other = at.get(model)
             if other is None or not math.isfinite(other.test_error.mean):
@@ -155,7 +164,7 @@ def prediction_table(experiment: Experiment, predictions: Sequence[Prediction]) 
     good = [p for p in predictions if p.status != "failed"]
     binary = any(p.misclassification is not None for p in good)
     methods = list(dict.fromkeys(p.method for p in good))
-    headers = ["test error", "train error", "train objective", "numerics to"]
+    headers = ["test error", "train error", "train objective", "test / Var y", "numerics to"]
     headers += ["wrong sign"] if binary else []
     headers += ["theory"] if len(methods) > 1 else []
     for header in headers:
@@ -166,6 +175,7 @@ def prediction_table(experiment: Experiment, predictions: Sequence[Prediction]) 
             table.add_row(*cells, "failed")
             continue
         cells += [f"{v:.5g}" for v in (p.test_error, p.train_error, p.train_objective)]
+        cells.append(f"{p.relative_error:.4g}" if math.isfinite(p.relative_error) else "")
         unchecked = math.isnan(p.error_estimate)
         cells.append("draft" if unchecked else f"{100 * p.error_estimate:.2g} %")
         if binary:
@@ -237,6 +247,8 @@ def degree_text(point: Point, report: DegreeReport) -> str:
         )
     else:
         lines += _degree_reason(report)
+        if report.means is not None and report.means.visible:
+            lines.append(f"But {means_in_words(report.means, report.degree)}")
     lines.append("")
     lines.append("degree  kept  share of E σ²   norm over noise   bound grows as")
     for t in report.terms:
@@ -264,7 +276,8 @@ def _degree_reason(report: DegreeReport) -> list[str]:
         if report.needed is not None:
             short = f"degree {report.needed - 1} is not"
         return [
-            f"Degree {report.degree}, the highest that the rule gives.",
+            f"Degree {report.degree}, the highest that the rule gives: the source stops there for "
+            "numerical stability.",
             f"At {given} {short} enough as n grows.",
             f"compare.degree = {following} keeps one term more.",
         ]
@@ -275,7 +288,8 @@ def _degree_reason(report: DegreeReport) -> list[str]:
             f"{following} begins to count.",
             f"There it neither grows nor vanishes with n: compare.degree = {following} keeps it.",
         ]
-    lines = [f"Degree {report.degree} is enough as n grows."]
+    missed = report.means is not None and report.means.visible
+    lines = [f"Degree {report.degree} {'by the rule' if missed else 'is enough as n grows'}."]
     further = (
         f"the term of degree {following} begins to count at {high:.4g}, {report.to_next:.4g} "
         "further up"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from onegrad.compute.backend import Array
+from onegrad.data.label_power import label_variance
 from onegrad.data.labels import Teacher
 from onegrad.data.population import Batch, Population
 from onegrad.randomness import Rng, generator
@@ -20,6 +22,11 @@ class Instance:
     population: Population
     teacher: Teacher
     fixed_counts: bool = False
+
+    @cached_property
+    def label_variance(self) -> float:
+        """Var y, exactly: the test error of the best constant."""
+        return label_variance(self.population, self.teacher)
 
     def sample(self, count: int, rng: Rng, out: Array | None = None) -> Batch:
         """`count` samples: inputs x (m × n, in `out` if given), noisy labels y (m), component (m).

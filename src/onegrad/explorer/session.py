@@ -14,9 +14,9 @@ from onegrad.errors import SpecError
 from onegrad.explorer.bounds import SIMULATION_SECONDS, THEORY_SECONDS
 from onegrad.explorer.cache import Cache
 from onegrad.explorer.requests import SIMULATIONS, Request, channel_of, read_request, request_number
-from onegrad.explorer.toml_text import to_toml
 from onegrad.explorer.work import fault
 from onegrad.explorer.worker_pool import PageTask, WorkerPool
+from onegrad.specs.toml_text import to_toml
 
 _log = logging.getLogger(__name__)
 _numbers = itertools.count(1)

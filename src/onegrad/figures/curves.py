@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onegrad.figures.best_constant import best_constant
 from onegrad.figures.caption import caption
 from onegrad.figures.published_layer import draw_published, published_handles, published_points
 from onegrad.figures.style import (
@@ -54,12 +55,19 @@ def draw_curves(experiment: Experiment, results: Results) -> Figure:
         panels = np.atleast_1d(figure.subplots(1, len(quantities)))
         lines = _lines(experiment, curves, axis)
         layers = [published_points(experiment, quantity) for quantity in quantities]
+        constant = []
         for panel, quantity, published in zip(panels, quantities, layers, strict=True):
             draw_panel(panel, curves, lines, axis, quantity, bool(published))
             draw_published(panel, published, axis)
+            if quantity == "test_error" and curves:
+                at = {
+                    id(s): position(s.point.get(axis, 0)) for part in curves.values() for s in part
+                }
+                constant += best_constant(panel, curves, at)
         handles = [
             *legend_handles(curves),
             *published_handles([p for layer in layers for p in layer]),
+            *constant,
         ]
         figure.legend(handles=handles, loc="outside right center")
         bars = "error bars: standard error of the network"

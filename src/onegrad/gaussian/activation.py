@@ -147,8 +147,8 @@ class Activation:
     def smoothed(self, shift: Any, scale: Any) -> Smoothed:
         """E σ(s+bZ), E σ'(s+bZ), Var σ(s+bZ) for s = shift, b = scale ≥ 0, broadcast; to 1e-10.
 
-        Cost: a closed form for relu, erf, sin and identity; about a hundred evaluations of the
-        function per element otherwise (growing with the scale).
+        Cost: a closed form for relu, elu, erf, sin and identity; about a hundred evaluations
+        of the function per element otherwise (growing with the scale).
         """
         xp = namespace(shift)
         if xp is not np and not (self.portable and self.moments is not None):
@@ -193,7 +193,13 @@ _BUILT_IN = {
         Activation("gelu", elementwise.gelu, elementwise.gelu_slope),
         Activation("softplus", elementwise.softplus, elementwise.sigmoid),
         Activation("sin", elementwise.sin, elementwise.cos, moments=elementwise.sin_moments),
-        Activation("elu", elementwise.elu, elementwise.elu_slope, breakpoints=(0.0,)),
+        Activation(
+            "elu",
+            elementwise.elu,
+            elementwise.elu_slope,
+            breakpoints=(0.0,),
+            moments=elementwise.elu_moments,
+        ),
         Activation(
             "identity",
             elementwise.same,

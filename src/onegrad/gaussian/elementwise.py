@@ -33,6 +33,25 @@ def relu_moments(s: Any, b: Any) -> tuple[Any, Any, Any]:
     return s * below + b * at, below, (s**2 + b**2) * below + s * b * at
 
 
+def exponential_tails(s: Any, b: Any) -> tuple[Any, Any]:
+    """E[e^{jx}; x < 0] = exp(js + (jb)²/2) Φ(−s/b − jb) for j = 1, 2, x = s + bZ; by its logarithm,
+    as both factors overflow."""
+    xp = namespace(s)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = xp.where(b > 0, s / b, xp.where(s == 0, 0.0, xp.sign(s) * math.inf))
+    once, twice = (
+        xp.exp(j * s + 0.5 * (j * b) ** 2 + special("log_ndtr", -t - j * b)) for j in (1, 2)
+    )
+    return once, twice
+
+
+def elu_moments(s: Any, b: Any) -> tuple[Any, Any, Any]:
+    value, above, square = relu_moments(s, b)
+    once, twice = exponential_tails(s, b)
+    rest = 1.0 - above
+    return value + once - rest, above + once, square + twice - 2 * once + rest
+
+
 def erf_moments(s: Any, b: Any) -> tuple[Any, Any, Any]:
     # erf(u) = 2Φ(√2u) − 1, and E Φ(√2(s+bZ))² = Φ(h) − 2T(h, 1/√(1+4b²)) with Owen's T.
     xp = namespace(s)

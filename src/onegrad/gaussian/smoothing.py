@@ -15,6 +15,7 @@ from scipy.special import ndtr
 
 from onegrad.compute.backend import Array
 from onegrad.gaussian.activation import Activation, Smoothed, get_activation
+from onegrad.gaussian.elementwise import exponential_tails
 from onegrad.gaussian.moment_tables import three_moments
 from onegrad.gaussian.quadrature import gaussian_mean
 
@@ -45,6 +46,10 @@ def slope_moments(activation: Activation, shift: Array, scale: Array) -> SlopeMo
         above = ndtr(s / b)
         density = np.exp(-0.5 * (s / b) ** 2) / (math.sqrt(2 * math.pi) * b)
         return SlopeMoments(above, density, above * (1.0 - above))
+    if activation.function is get_activation("elu").function:  # σ'' = eˣ below 0, else 0
+        above, (once, twice) = ndtr(s / b), exponential_tails(s, b)
+        value = above + once
+        return SlopeMoments(value, once, np.maximum(above + twice - value**2, 0.0))
     if activation.breakpoints:
 
         def weights(z: Array) -> Array:

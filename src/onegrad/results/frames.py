@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 SUFFIXES = {"csv": ".csv", "parquet": ".parquet", "netcdf": ".nc"}
-_NUMBERS = (*QUANTITIES, "seconds")
+_NUMBERS = (*QUANTITIES, "relative_error", "misclassification", "error_estimate", "seconds")
 
 
 def columns(results: Results) -> dict[str, list[Any]]:

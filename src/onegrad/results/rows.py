@@ -24,6 +24,10 @@ class Row:
 
     controls : control variates of the repetition, where they were asked for
     number : of the point in its experiment
+    label_variance : Var y of this repetition's population, what the best constant costs; for a
+        theory its mean over repetitions
+    misclassification : P(sign f(x) ≠ y) where labels are ±1, else NaN
+    error_estimate : of a theory, relative; NaN where nothing was checked
     """
 
     point: dict[str, Any]
@@ -37,6 +41,14 @@ class Row:
     error: str = ""
     controls: Controls = ()
     number: int = 0
+    label_variance: float = math.nan
+    misclassification: float = math.nan
+    error_estimate: float = math.nan
+
+    @property
+    def relative_error(self) -> float:
+        """Test error / Var y: 1 is what the best constant reaches; NaN for constant labels."""
+        return self.test_error / self.label_variance if self.label_variance > 0 else math.nan
 
     def __repr__(self) -> str:
         where = f" at {settings_text(self.point)}" if self.point else ""
@@ -45,8 +57,10 @@ class Row:
         return f"<row {self.model}{where}, seed {self.seed}: {outcome}>"
 
 
+UNKNOWN = Estimate(math.nan, math.nan)
 QUANTITIES = ("test_error", "train_error", "train_objective")
-STORED = QUANTITIES  # numbers of a row that have a column in the store
+# numbers of a row that have a column in the store
+STORED = (*QUANTITIES, "label_variance", "misclassification", "error_estimate")
 
 
 @dataclass(frozen=True)
@@ -65,6 +79,9 @@ class Summary:
     seconds: float
     status: str
     error: str
+    relative_error: Estimate = UNKNOWN  # mean test error / mean Var y
+    misclassification: Estimate = UNKNOWN  # of labels ±1
+    error_estimate: float = math.nan  # of a theory
 
     def __repr__(self) -> str:
         where = f" at {settings_text(self.point)}" if self.point else ""
@@ -83,6 +100,13 @@ class Summary:
             estimate = getattr(self, name)
             record[name] = number_or_none(estimate.mean)
             record[f"{name}_se"] = number_or_none(estimate.standard_error)
+        for name in ("relative_error", "misclassification"):
+            estimate = getattr(self, name)
+            if math.isfinite(estimate.mean):  # constant labels have none, and few labels are ±1
+                record[name] = estimate.mean
+                record[f"{name}_se"] = number_or_none(estimate.standard_error)
+        if self.model in THEORIES:
+            record["error_estimate"] = number_or_none(self.error_estimate)
         record |= {"seeds": self.seeds, "corrected": self.corrected}
         record |= {"status": self.status, "seconds": round(self.seconds, 4)}
         return record | ({"error": self.error} if self.error else {})
@@ -154,6 +178,9 @@ class Results:
             seconds=sum(row.seconds for row in rows),
             status="failed" if failed else "ok",
             error=failed[0].error if failed else "",
+            relative_error=relative_error(good),
+            misclassification=estimate(good, "misclassification"),
+            error_estimate=good[0].error_estimate if good else math.nan,
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -199,6 +226,22 @@ def _cell(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)
 
 
+def relative_error(rows: Sequence[Row]) -> Estimate:
+    """Mean test error / mean Var y, to first order in the fluctuations of both around their plain
+    means: the mean of (T_i − R·(V_i − V̄))/V̄, R = T̄/V̄, corrected by the test error's controls."""
+    power = [row.label_variance for row in rows]
+    mean = sum(power) / len(power) if power else math.nan
+    if not mean > 0:  # constant labels, or rows that do not know it
+        return UNKNOWN
+    if rows[0].model in THEORIES:
+        return Estimate(rows[0].relative_error, 0.0)
+    ratio = sum(row.test_error for row in rows) / len(rows) / mean
+    values = [
+        (row.test_error - ratio * (v - mean)) / mean for row, v in zip(rows, power, strict=True)
+    ]
+    return Estimate.of(values, controls_of(rows, "test_error"))
+
+
 def relative_difference(rows: Sequence[Row], reference: Sequence[Row], quantity: str) -> Estimate:
     """Mean of (model − reference) relative to the reference, paired seed by seed where both have
     seeds; theories have none, and only the other side's noise counts."""
@@ -229,7 +272,7 @@ def estimate(rows: Sequence[Row], quantity: str) -> Estimate:
 
 def controls_of(rows: Sequence[Row], quantity: str) -> list[list[float]]:
     """Of every control variate that all rows have: its values beside theirs."""
-    if not all(row.controls for row in rows):
+    if quantity not in QUANTITIES or not all(row.controls for row in rows):
         return []
     values = zip(*([getattr(c, quantity) for c in row.controls] for row in rows), strict=True)
     return [list(column) for column in values if all(map(math.isfinite, column))]

@@ -67,8 +67,8 @@ class Coordinator:
         self._theirs: deque[Unit] = deque()  # begun by another run on the same file
         self._asked = 0.0
         self._computed = self._failed = 0
-        most = experiment.compare.largest_count
         for point in self._points:
+            most = point.compare.largest_count
             rows = store.rows(point, experiment.compare.models, most)
             self._schedule.stored(row for row in rows if row.status == "ok")
 

@@ -89,18 +89,19 @@ def stored_results(experiment: Experiment, store: Store) -> Results:
     """
     compare, found = experiment.compare, []
     for point in experiment.points:
-        rows = store.rows(point, compare.simulated, compare.largest_count)
+        own = point.compare  # of the repetitions; the models are the experiment's
+        rows = store.rows(point, compare.simulated, own.largest_count)
         controls = {row.seed: row.controls for row in rows if row.controls}
         if not experiment.controlled:
             controls = {}
         rows = [replace(row, controls=controls.get(row.seed, ())) for row in rows]
-        if compare.seeds == "auto":
+        if own.seeds == "auto":
             errors = {
                 model: {row.seed: row.test_error for row in rows if row.model == model}
                 for model in compare.simulated
             }
             values = {seed: [c.test_error for c in both] for seed, both in controls.items()}
-            analyses = interim_analyses(compare, errors, values if experiment.controlled else None)
+            analyses = interim_analyses(own, errors, values if experiment.controlled else None)
             *_, count = analyses
             rows = [row for row in rows if row.seed < count]
         found += rows

@@ -18,8 +18,6 @@ from onegrad.specs.experiment import Compare, Experiment
 Errors = Mapping[str, Mapping[int, float]]  # test errors of each model by seed
 Variates = Mapping[int, Sequence[float]]  # control variates of the test error by seed
 
-FEWEST_SEEDS = 8  # of `seeds = "auto"`: a standard error of fewer is too uncertain to stop by
-
 
 @dataclass(frozen=True)
 class Unit:
@@ -80,10 +78,10 @@ class Schedule:
         models = self.models
         for members in group_points(experiment.points) if models else []:
             numbers = [point.number for point in members]
-            first = first_count(self.compare, experiment.controlled)
-            group = _Group(dict.fromkeys(numbers, 0), dict.fromkeys(numbers, first))
+            first = {i: first_count(self._compare(i), experiment.controlled) for i in numbers}
+            group = _Group(dict.fromkeys(numbers, 0), first)
             group.members = numbers
-            self.total += first * len(numbers) * len(models)
+            self.total += sum(first.values()) * len(models)
             heapq.heappush(self._ready, (0, len(self._groups)))
             self._groups.append(group)
         self._home = {i: g for g, group in enumerate(self._groups) for i in group.members}
@@ -91,6 +89,10 @@ class Schedule:
             (name, i) for name in self.compare.theories for i in range(len(experiment.points))
         )
         self.total += len(self._theories)
+
+    def _compare(self, number: int) -> Compare:
+        """How often a point is repeated is its own affair; the models are the experiment's."""
+        return self.experiment.points[number].compare
 
     def stored(self, rows: Iterable[Row]) -> None:
         """Good rows that are there already; to be told before the first unit."""
@@ -183,7 +185,7 @@ class Schedule:
         begun, wanted = group.wanted, {}
         for i, count in begun.items():
             errors = {m: self.values.get((i, m), {}) for m in self.models}
-            more = next_count(self.compare, count, errors, self.controls.get(i, {}))
+            more = next_count(self._compare(i), count, errors, self.controls.get(i, {}))
             if more > count:
                 wanted[i] = more
                 self.total += (more - count) * len(self.models)
@@ -221,7 +223,7 @@ def first_count(compare: Compare, controlled: bool) -> int:
     control variate, whose factor is fitted."""
     if compare.seeds != "auto":
         return compare.seeds
-    return min(FEWEST_SEEDS + CONTROLS * controlled, compare.most_seeds)
+    return min(compare.fewest_seeds + CONTROLS * controlled, compare.most_seeds)
 
 
 def next_count(compare: Compare, count: int, errors: Errors, controls: Variates = {}) -> int:  # noqa: B006

@@ -69,6 +69,11 @@ class Compare(Section):
         default=0.01, examples=[0.01],
         description="of seeds = \"auto\": standard error of every mean test error, relative to it",
     )  # fmt: skip
+    fewest_seeds: Count = Field(
+        default=8, examples=[8],
+        description='of seeds = "auto": repetitions at least; a standard error of fewer than 8 is '
+        "too uncertain to stop by",
+    )  # fmt: skip
     most_seeds: Count = Field(
         default=1000, description='of seeds = "auto": repetitions at most', examples=[1000]
     )

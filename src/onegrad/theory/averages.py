@@ -265,7 +265,8 @@ def _outputs(solution: Solution) -> Array:
     wrong = solution.misclassification
     return np.concatenate([
         [solution.test_error, solution.train_error, solution.train_objective],
-        [np.nan if wrong is None else wrong], solution.component_test, solution.component_train,
+        [np.nan if wrong is None else wrong, solution.label_variance],
+        solution.component_test, solution.component_train,
     ])  # fmt: skip
 
 
@@ -278,8 +279,9 @@ def _with_outputs(solution: Solution, ratio: Array) -> Solution:
         train_error=solution.train_error * float(ratio[1]),
         train_objective=solution.train_objective * float(ratio[2]),
         misclassification=None if wrong is None else wrong * float(ratio[3]),
-        component_test=solution.component_test * ratio[4 : 4 + count],
-        component_train=solution.component_train * ratio[4 + count :],
+        label_variance=solution.label_variance * float(ratio[4]),
+        component_test=solution.component_test * ratio[5 : 5 + count],
+        component_train=solution.component_train * ratio[5 + count :],
     )
 
 

@@ -17,8 +17,10 @@ from functools import cached_property
 import numpy as np
 
 from onegrad.compute.backend import Array
+from onegrad.data.label_power import link_laws, total_variance
 from onegrad.data.population import Population
 from onegrad.errors import AssumptionError
+from onegrad.problem import Problem
 
 RANK_TOLERANCE = 1e-9  # directions that add less than this to the span are not new
 
@@ -83,6 +85,17 @@ class Geometry:
         values, vectors = np.linalg.eigh(self.covariances)
         scaled = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
         return np.asarray(scaled @ vectors.transpose(0, 2, 1))
+
+
+def variance_of_labels(problem: Problem, geometry: Geometry) -> float:
+    """Var y where the directions lie like this: the test error of the best constant."""
+    if problem.links is None:
+        means, variances = np.array(problem.component_values), np.zeros(problem.components)
+    else:
+        xi = geometry.teacher
+        along = np.einsum("i,cij,j->c", xi, geometry.covariances, xi)
+        means, variances = link_laws(problem.links, geometry.means @ xi, along)
+    return total_variance(geometry.weights, means, variances, problem.label_noise)
 
 
 def drawn_geometry(population: Population, teacher: Array | None) -> Geometry:

@@ -17,7 +17,7 @@ from onegrad.errors import AssumptionError, ConvergenceError, Failure
 from onegrad.problem import Problem
 from onegrad.theory.errors import Correction, NodeErrors, errors_of
 from onegrad.theory.fixed_point import FixedPoint, solve_fixed_point
-from onegrad.theory.geometry import Geometry
+from onegrad.theory.geometry import Geometry, variance_of_labels
 from onegrad.theory.layers.features import NodeFeatures, features_at
 from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.layers.step import StepChance, spike_strength
@@ -71,6 +71,7 @@ class Solution:
     error_estimate : relative, the larger of test and train, from two resolutions that differ in
         every axis, plus what the correction leaves; NaN for a draft
     correction : for finite size, in the errors above; nodes and neurons are those of the limit
+    label_variance : Var y of this geometry, exactly (no quadrature of the nodes)
     """
 
     test_error: float
@@ -90,6 +91,7 @@ class Solution:
     status: str = "ok"
     error_estimate: float = np.nan
     correction: Correction | None = None
+    label_variance: float = np.nan
 
     @property
     def geometry(self) -> Geometry:
@@ -237,7 +239,7 @@ def _solution(resolved: _Resolved, point: FixedPoint, result: NodeErrors) -> Sol
         float(result.test_error), float(result.train_error), float(result.train_objective),
         test, train, None, float(problem.samples / result.response.amplification),
         int(point.iterations), float(point.residual), result, where, resolved.neurons,
-        resolved.task,
+        resolved.task, label_variance=variance_of_labels(problem, resolved.task.geometry),
     )  # fmt: skip
     if solution.geometry.single >= MANY_DIRECTIONS:
         solution = replace(solution, mean_degrees=_mean_degrees(point))
