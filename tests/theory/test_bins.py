@@ -72,9 +72,9 @@ def test_degrees_of_freedom_of_many_directions_are_stated_or_refused() -> None:
     large = unequal(strengths, 1200)
     task = Task.of(large)
     assert task.geometry.single == 13
-    groups = predict(large, "conditional")
+    groups = predict(large, "conditional", finite_size=False)
     ungrouped = replace(task, chance=StepChance(np.zeros(13), np.zeros(13), 0))
-    alone = predict_mixture(ungrouped)
+    alone = predict_mixture(ungrouped, Theory(finite_size=False))
     gap = alone.test_error / groups.test_error - 1
     assert -0.05 < gap < -0.005
     assert abs(gap) < alone.error_estimate < 0.05

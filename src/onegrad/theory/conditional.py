@@ -13,7 +13,7 @@ from dataclasses import replace
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
 from onegrad.theory.bins import binned
 from onegrad.theory.correction_curves import with_corrections
-from onegrad.theory.layers.step import output_is_faint
+from onegrad.theory.layers.step import output_is_faint, output_loss
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
 from onegrad.theory.options import ACCURATE, Theory
 from onegrad.theory.resolution import MANY_DIRECTIONS, Solution, Task, level_for, solve_tasks
@@ -129,11 +129,13 @@ def _uncounted(solution: Solution) -> float:
 def _with_directions(
     solution: Solution | Failure, given: Task, theory: Theory
 ) -> Solution | Failure:
-    """The error estimate with what many directions add to it: uncounted degrees of freedom, and
-    the difference that one bin of strengths instead of two makes."""
+    """The error estimate with what many directions add to it: uncounted degrees of freedom, the
+    initial output that groups leave out, and the difference of one bin of strengths to two."""
     if isinstance(solution, Failure) or theory.draft:
         return solution
     error = _uncounted(solution)
+    if solution.geometry.groups:
+        error += output_loss(solution.task.problem, solution.geometry)
     if solution.geometry.bins:
         one = replace(solution.task, geometry=binned(given.geometry, 1))
         level = QuadratureLevel.draft()
@@ -142,7 +144,7 @@ def _with_directions(
             return coarse if isinstance(coarse, Failure) else fine
         compared = _compared(fine, coarse)
         assert isinstance(compared, Solution)
-        error = compared.error_estimate
+        error += compared.error_estimate
         if error > max(_WORST, theory.accuracy):
             return Failure(AssumptionError(
                 f"the {given.geometry.special} special directions have spikes of different "

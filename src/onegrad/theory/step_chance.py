@@ -123,7 +123,7 @@ def _slope(problem: Problem, scale: Array) -> Array:
 def _noise_variance(problem: Problem, geometry: Geometry, basis: Array) -> Array:
     """Var ζ_j = (E[u² d̄² κ_j²] − E[u d̄ κ_j]²)/m̃ along the columns: eq. (32)."""
     output = not geometry.groups and initial_output_matters(problem, geometry)
-    sample = step_sample(problem, geometry, QuadratureLevel.at(0), output)
+    sample = step_sample(problem, geometry, QuadratureLevel.at(2), output)
     kappa, variance = sample.kappa[:, : geometry.rank], problem.weight_variance
     rest = (problem.dim - geometry.special) * variance
     slope = _slope(problem, np.sqrt(rest + variance * np.einsum("si,si->s", kappa, kappa)))

@@ -23,7 +23,7 @@ from onegrad.theory.nodes.population import label_means
 from onegrad.theory.nodes.rules import Integrand, QuadratureLevel, component_nodes
 
 OUTPUT_LOSS = 1e-3  # relative error up to which the initial output is left out of the residual
-_FAINT_LOSS = 2e-3  # the same where directions are grouped, which has no room for it
+_FAINT_LOSS = 0.05  # the same where directions are grouped, and the estimate says so
 _SHARE = 4  # the step's sample has at least that many times fewer nodes in κ than fresh data
 _FAR = 2  # nodes of noise and of the initial output, beyond the level's number
 
