@@ -177,6 +177,7 @@ MODEL = Model(
     Mark("^", size=8.5),
     fit=fit_conditional_gaussian,
     cites=("demir2025",),
+    version=2,
     initial=True,
     noise=True,
     double=True,
