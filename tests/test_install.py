@@ -73,9 +73,17 @@ def seconds(*words, cwd):
     return min(found)
 
 
+POINT = """
+data = { model = "mixture", dim = 300 }
+network = { activation = "relu", width = 300 }
+training = { samples = 300 }
+scaling = { strength = 0.74, weighting = 0.5 }
+"""
+
+
 def test_start_up(tmp_path):
     """CPU of `list` and of `degree` on one point, in units of importing NumPy and SciPy."""
     unit = seconds("-c", "import numpy, scipy.linalg", cwd=tmp_path)
     assert seconds("-m", "onegrad", "list", cwd=tmp_path) <= 1.5 * unit
-    point = ("--set", "network.width_ratio=1", "--set", "network.activation=relu")
-    assert seconds("-m", "onegrad", "degree", "quickstart", *point, cwd=tmp_path) <= 3 * unit
+    (tmp_path / "point.toml").write_text(POINT, encoding="utf-8")
+    assert seconds("-m", "onegrad", "degree", "point.toml", cwd=tmp_path) <= 3 * unit

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -78,8 +79,10 @@ class Run:
         assert self.process.poll() is None, self.process.communicate()
 
     def finish(self):
+        """Exit code and what it said beside its progress."""
         _, error = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, error
+        lines = [line for line in error.splitlines(True) if not re.search(r"\d+/\d+ rows", line)]
+        return self.process.returncode, "".join(lines)
 
 
 def wait_until(condition):

@@ -164,7 +164,7 @@ def test_a_large_problem_has_the_same_bits_wherever_it_runs(tmp_path, monkeypatc
         assert Schedule(spec).next().threads == 2
         here = run_experiment(spec, tmp_path / "here", Local(1))
         more = run_experiment(spec, tmp_path / "more", Local(2))
-        dask = run_experiment(spec, tmp_path / "dask", Dask(Local(2)))
+        dask = run_experiment(spec, tmp_path / "dask", Dask(workers=2))
     assert numbers(here) == numbers(more) == numbers(dask)
     # negative control: the number of threads does show in the last bits
     one = [run_group(spec.points, spec.compare.models, seed, threads=1) for seed in range(2)]
