@@ -62,7 +62,7 @@ def known_tables(spec: str | Path) -> dict[str, Any]:
     try:
         return read_toml(spec)
     except SpecError as error:
-        if not Path(spec).exists():
+        if Path(spec).suffix != ".toml" and not Path(spec).exists():
             raise unknown(str(spec)) from None
         raise error
 

@@ -142,7 +142,7 @@ def test_unusable_output_folder_is_advice(spec, tmp_path, command):
     occupied.write_text("")
     target = spec
     if command == "spectrum":
-        target = "weight-spectrum"
+        target = "moniri2024/weight-spectrum"
     done = onegrad(command, target, "--out", occupied)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr and str(occupied) in done.stderr
