@@ -63,9 +63,7 @@ def test_pages_are_small_tables(objects):
 def test_what_they_say(objects):
     assert "n = 60, k = 50, m = 80" in repr(objects["Problem"])
     assert "activation = tanh" in repr(objects["Problem"])
-    assert "a draft" in repr(objects["Prediction"]) and "numerics to" not in repr(
-        objects["Prediction"]
-    )
+    assert "a draft" in repr(objects["Prediction"]) and "%" not in repr(objects["Prediction"])
     assert "isotropic data" in repr(objects["failed"]) and "nan" not in repr(objects["failed"])
     assert "2 points, 2 models, 6 rows" in repr(objects["Results"])
     assert repr(objects["Mixture"]) == "Mixture(dim=60)" == str(objects["Mixture"])

@@ -32,7 +32,7 @@ problem
 # One point of the theory
 # -----------------------
 #
-# Nothing is sampled; the numbers are those of the limit of large sizes, with the sizes' own ratios.
+# Nothing is sampled; the numbers are those of the limit of large sizes, corrected for terms of order 1/n.
 
 prediction = og.predict(problem)
 prediction

@@ -87,9 +87,9 @@ class Prediction:
             if getattr(self, name) is not None
         ]
         if math.isnan(self.error_estimate):
-            return [*lines, ("numerics", "a draft, not checked at a second resolution")]
+            return [*lines, ("error estimate", "none: a draft at one resolution")]
         settled = "" if self.status == "ok" else f" ({self.status})"
-        return [*lines, ("numerics to", f"{100 * self.error_estimate:.2g} %{settled}")]
+        return [*lines, ("error estimate", f"{100 * self.error_estimate:.2g} %{settled}")]
 
     @property
     def relative_error(self) -> float:
@@ -312,8 +312,8 @@ def _draws_in_words(draws: OverDraws | None) -> tuple[str, ...]:
         return ()
     return (
         f"Mean over {draws.points} points of the law of {draws.variables} chance quantities; from "
-        f"draw to draw the test error has a standard deviation of {draws.spread:.2g} and a "
-        f"median of {draws.median:.4g}.",
+        "draw to draw of these alone the test error has a standard deviation of "
+        f"{draws.spread:.2g} and a median of {draws.median:.4g}.",
     )
 
 

@@ -103,9 +103,9 @@ def groups():
 
 
 def everything(pool=None):
-    """Every row of every group, twice over, without the seconds."""
+    """Every row of every group, twice over, without the seconds; as texts, for NaN is not NaN."""
     return [
-        replace(row, seconds=0.0)
+        str(sorted(vars(replace(row, seconds=0.0)).items()))
         for seed in (0, 1)
         for points, models in groups()
         for row in run_group(points, models, seed, pool=pool)
@@ -116,7 +116,7 @@ def everything(pool=None):
 def fresh(monkeypatch):
     """The rows where every array is a new one; afterwards small arrays are kept too."""
     rows = everything()
-    assert all(row.status == "ok" for row in rows)
+    assert all("('status', 'ok')" in row for row in rows)
     monkeypatch.setattr(pools, "_SMALLEST", 1)
     return rows
 

@@ -69,7 +69,8 @@ def test_damaged_idx_is_refused(raw, what):
 
 def test_cut_gzip_is_refused(tmp_path):
     path = tmp_path / "cut.gz"
-    path.write_bytes(gzip.compress(bytes(5000) + rng(0).bytes(5000))[:-4000])
+    content = bytes([0, 0, 8, 1]) + (10_000).to_bytes(4, "big") + rng(0).bytes(10_000)
+    path.write_bytes(gzip.compress(content)[:-4000])
     with pytest.raises(SpecError, match=r"cannot be read.*damaged"):
         read_idx(path)
 

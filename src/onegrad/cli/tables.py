@@ -164,7 +164,7 @@ def prediction_table(experiment: Experiment, predictions: Sequence[Prediction]) 
     good = [p for p in predictions if p.status != "failed"]
     binary = any(p.misclassification is not None for p in good)
     methods = list(dict.fromkeys(p.method for p in good))
-    headers = ["test error", "train error", "train objective", "test / Var y", "numerics to"]
+    headers = ["test error", "train error", "train objective", "test / Var y", "error estimate"]
     headers += ["wrong sign"] if binary else []
     headers += ["theory"] if len(methods) > 1 else []
     for header in headers:

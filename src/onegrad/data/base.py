@@ -62,6 +62,7 @@ class DataModel(Section):
     takes_spread : θ, from [scaling] or a field `spread`, sets how strong the structure is
     own_nodes : the theory's nodes are samples of these data, not a rule for their law
     whole_test : the test takes every row that is left, however few samples were asked for
+    pictures : inputs are images
     """
 
     table: ClassVar[str] = "data"
@@ -71,6 +72,7 @@ class DataModel(Section):
     takes_spread: ClassVar[bool] = False
     own_nodes: ClassVar[bool] = False
     whole_test: ClassVar[bool] = False
+    pictures: ClassVar[bool] = False
 
     if TYPE_CHECKING:  # fields in some data models: pydantic must not see them here
 

@@ -105,6 +105,7 @@ class Images(DataModel):
     label_models: ClassVar[tuple[str, ...]] = ("component", "given")
     takes_spread: ClassVar[bool] = True
     own_nodes: ClassVar[bool] = True
+    pictures: ClassVar[bool] = True
     per_class: ClassVar[tuple[int, ...]]
     pixels: ClassVar[int]
     classes: tuple[Whole, Whole] = Field(

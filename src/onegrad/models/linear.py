@@ -45,7 +45,7 @@ def fit_linear(trial: Trial, everything: bool = False) -> Fitted:
         design = xp.concat([design, features.moments(Inputs(step))[0]], axis=0)
         y = xp.concat([y, xp.astype(step.y, design.dtype)])
     size = float(xp.mean(design**2)) * trial.problem.dim
-    ridges = (np.geomspace(1e-7, 1e3, 41) * size / len(y)).tolist()
+    ridges = (np.geomspace(1e-7, 1e3, 41) * size / y.shape[0]).tolist()
     spectrum = Spectrum(design, y)
     best = min(ridges, key=spectrum.leave_one_out)
     return LinearInFeatures(features, spectrum.fit(best))

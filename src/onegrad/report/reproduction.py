@@ -6,9 +6,9 @@ import base64
 import html
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from onegrad import __version__
-from onegrad.data.images import Images
 from onegrad.report.page import STYLE
 from onegrad.results.reproduced import Agreement, agreements, comparable
 from onegrad.runs.reproduce import Reproduction
@@ -105,9 +105,10 @@ def _found(one: Reproduction) -> list[Agreement]:
     return agreements(one.experiment, one.results) if one.results else []
 
 
-def _images(one: Reproduction) -> Images | None:
+def _images(one: Reproduction) -> Any:
+    """The data of a figure where they are images, else None."""
     data = one.experiment.points[0].problem.data
-    return data if isinstance(data, Images) else None
+    return data if data.pictures else None
 
 
 def summary_rows(done: Sequence[Reproduction]) -> list[list[str]]:
