@@ -4,6 +4,7 @@ import pytest
 
 from onegrad.cli.commands import report_spectra
 from onegrad.cli.tables import results_table, verdict_table
+from onegrad.figures import theory_lines
 from onegrad.figures.draw import save_figure_of
 from onegrad.runs.engines import Local
 from onegrad.runs.run import run_experiment
@@ -17,6 +18,13 @@ def marked(name):
     fashion = 'model = "fashion-mnist"' in preset_path(name).read_text(encoding="utf-8")
     changes = ["network.activation=relu"] if fashion else []
     return pytest.param(name, changes, marks=[needs_fashion_mnist] if fashion else [], id=name)
+
+
+@pytest.fixture(autouse=True)
+def short_lines(monkeypatch):
+    """Theory lines of few points: tests/figures/test_theory_lines.py has the fine ones."""
+    monkeypatch.setattr(theory_lines, "_GRID", 5)
+    monkeypatch.setattr(theory_lines, "_USUAL_ROUNDS", 0)
 
 
 @pytest.mark.parametrize("name, changes", [marked(name) for name in preset_names()])

@@ -12,7 +12,7 @@ from tests.page.server import SPEC, Explorer, eventually
 UNREADABLE = ["#view=nonsense", "#data.dim=x", "#curves=3&view=map", "#%%%", f"{SMALL}&dots=5"]
 WRONG_PARTS = [
     'dots=["a"]', 'range=["a",2]', "range=[2,1]", 'quantities=["sum"]', "quantities=[]",
-    "layer=__proto__", "component=x", "together=3", 'curves={"key":"x"}',
+    "layer=__proto__", "component=x", "zip=3", 'curves={"key":"x"}',
     'curves={"key":"network.activation","values":[]}', "compare.models=3",
     "network.activation=3", "axis=network.nonsense",
 ]  # fmt: skip
