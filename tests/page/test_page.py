@@ -28,8 +28,9 @@ def test_curve_shows_the_theory(visit, tmp_path):
     values = [float(r["network.width_ratio"]) for r in rows]
     spec = SPEC | {"compare": {"models": ["theory"]}, "sweep": {"network.width_ratio": values}}
     expected = predict_experiment(Experiment.from_tables(spec))[0].rows
+    # the page asks in pieces, and 1/n corrections are interpolated along each within a thousandth
     for ours, theirs in zip(rows, expected, strict=True):
-        assert float(ours["test_error"]) == pytest.approx(theirs.test_error, rel=1e-6)
+        assert float(ours["test_error"]) == pytest.approx(theirs.test_error, rel=1e-3)
     page.hover(".u-over")
     expect(page.locator(".tip:not([hidden])").first).to_contain_text("relu")
 
