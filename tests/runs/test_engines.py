@@ -83,7 +83,8 @@ def test_same_bits_from_every_engine(tmp_path, own_activation, engine, kept_futu
     assert numbers(here) == numbers(there)
     assert {row.status for row in here.rows} == {"ok"}
     assert len(here.rows) == 6 * (2 * 3 + 1)
-    assert kept_futures == ([1] if engine == "dask" else [])  # of dask: the points alone
+    # of dask: the points alone, and at most one whose release is on its way
+    assert [n <= 2 for n in kept_futures] == ([True] if engine == "dask" else [])
 
 
 def test_workers_are_used_when_asked_for(tmp_path, monkeypatch):
