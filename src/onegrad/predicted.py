@@ -127,7 +127,8 @@ class Prediction:
         Columns: weight, component, kappa (S × r, in the solution's own basis; lengths along the
         last axes where `solution.geometry` has groups of directions that are alike), prediction
         E[f|κ], variance Var[f|κ], test_error and train_error given κ. The last two are those of
-        the limit times the finite-size correction of their means.
+        the limit times the finite-size correction of their means, at typical overlaps: where the
+        errors are means over draws (`spread_over_draws`), they do not add up to them exactly.
         """
         if self.solution is None:
             raise AssumptionError(

@@ -131,7 +131,7 @@ def _rates(report: dict[str, Any]) -> Table:
 
 def _theory(report: dict[str, Any]) -> Table:
     table = _table(
-        "Theory to 1 %, one thread", "setting", "CPU seconds", "test error", "numerics to"
+        "Theory to 1 %, one thread", "setting", "CPU seconds", "test error", "error estimate"
     )
     rows = [(r["setting"], r) for r in report["theory"]]
     rows += [(f"tanh, n = k = m = {r['n']}", r) for r in report["theory_by_n"]]
