@@ -22,11 +22,11 @@ ROOT = Path(__file__).parents[1]
 GROUPS = {
     "State a problem": (
         "Problem", "Mixture", "Isotropic", "FashionMnist", "Digits", "Arrays", "SingleIndex",
-        "ComponentLabels", "Network", "Training", "Scaling",
+        "MultiIndex", "ComponentLabels", "Network", "Training", "Scaling",
     ),
     "Compute": (
         "predict", "predict_curve", "simulate", "sweep", "run", "spectrum", "limiting_spectrum",
-        "degree", "fit_mixture", "Theory", "Local", "Dask",
+        "scaling_exponents", "degree", "fit_mixture", "Theory", "Local", "Dask",
     ),
     "Read what came out": (
         "Prediction", "Simulation", "Results", "Row", "Summary", "Estimate", "SpectrumReport",

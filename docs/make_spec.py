@@ -85,6 +85,11 @@ Every row carries a checksum, which is verified whenever it is read. A row that 
 named in a warning and computed again; in an export its status is `damaged`. Ctrl-C, TERM and HUP
 end a run in the same way, and the same command goes on with it.
 
+A stored row survives any kill. So that it survives a power failure too, a commit waits for the disk
+(SQLite's `synchronous = FULL`) unless that would take more than 2 % of the run's time: at
+n = m = k = 1000 each one waits, at n = 100 one in a few, and the rows in between are on disk
+seconds later. Waiting at each would cost 10 % and more there (`benchmarks/disk.py`).
+
 ## `--json`
 
 `{"name": …, "rows": [{"point": {dotted keys}, "model": …, "test_error": …, "test_error_se": …,
@@ -97,7 +102,9 @@ Differences are to the network, relative to it and paired by seed; the verdict h
 Deterministic rows have a standard error of 0 and no seeds. A failed row has `error`.
 
 Where they apply, rows also have `relative_error`, the mean test error over the mean Var y
-(relative-error.md), and `misclassification`, P(sign f(x) ≠ y) where labels are ±1, each with `_se`;
+(relative-error.md), `misclassification`, P(sign f(x) ≠ y) where labels are ±1, `test_loss` and
+`train_loss`, of the readout's own loss, and `calibration` of the logistic one (losses.md), each
+with `_se`;
 rows of theories have `error_estimate`, relative, null where nothing was checked. With polynomial
 models of automatic degree there may be `notes`: where the degree is capped, and where the rule's
 assumption fails.

@@ -11,8 +11,7 @@ from onegrad.errors import SpecError
 from onegrad.network.trial import Draw, Trial
 from onegrad.problem import Problem
 from onegrad.randomness import Streams
-from onegrad.results.estimates import _intercept
-from onegrad.results.rows import Estimate
+from onegrad.results.estimates import Estimate, _intercept
 from onegrad.runs.engines import Local
 from onegrad.runs.run import run, run_experiment
 from onegrad.simulation import run_group, simulate

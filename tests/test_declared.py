@@ -7,6 +7,7 @@ import pytest
 
 import onegrad as og
 from onegrad.errors import SpecError
+from onegrad.specs.experiment import Experiment
 
 TABLES = {
     "data": {"model": "mixture", "dim": 100}, "network": {"width": 80},
@@ -59,3 +60,11 @@ def test_sections_travel_between_processes(packer):
     with pytest.raises(SpecError) as caught:
         og.Scaling(strength=3)
     assert str(pickle.loads(packer.dumps(caught.value)).problems) == str(caught.value.problems)
+
+
+def test_an_error_tells_some_of_many_problems_and_survives_its_way_between_processes():
+    with pytest.raises(SpecError) as refused:
+        Experiment.read({"compare": {"models": [1] * 5000}})
+    text = str(refused.value)
+    assert "compare.models[0] = 1" in text and " more." in text and len(text) < 10_000
+    assert str(pickle.loads(pickle.dumps(refused.value))) == text

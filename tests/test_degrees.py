@@ -2,7 +2,7 @@
 
 import pytest
 
-from onegrad.cli.tables import degree_text
+from onegrad.cli.theory_text import degree_text
 from onegrad.degrees import degree
 from onegrad.errors import AssumptionError, SpecError
 from onegrad.problem import Problem

@@ -1,5 +1,6 @@
 """Documentation that follows the code, and references that exist."""
 
+import ast
 import re
 import runpy
 from pathlib import Path
@@ -90,11 +91,11 @@ def test_a_wrong_number_is_seen():
     assert quoted("[demir2025, eq. 5]") == set()
     assert missing("(docs/theory.md eq. (19))") == set()
     assert missing("(docs/theory.md, eq. (190))") == {("theory.md", 190)}
-    assert missing("eqs. (29)–(34)") == {("theory.md", 34)}
+    assert missing("eqs. (35)–(38)") == {("theory.md", 38)}
     assert missing("Equation numbers are those of docs/real-data.md: eq. (19)") == {
         ("real-data.md", 19)
     }
-    assert missing("docs/theory.md, sections 7–10") == {("theory.md", 10)}
+    assert missing("docs/theory.md, sections 10–11") == {("theory.md", 11)}
 
 
 def test_links_between_pages_exist():
@@ -123,3 +124,71 @@ def test_the_walk_through_names_what_exists():
     code = "\n".join(map(read, SOURCES))
     for name in set(re.findall(r"`([A-Z]\w+|[a-z_]+_[a-z_]+)`", text)):
         assert re.search(rf"\b{name}\b", code), f"CONTRIBUTING.md names {name}"
+
+
+# --- from a formula to its function ---------------------------------------------------------
+
+
+def formulas(text: str) -> list[tuple[dict[str, set[int]], list[tuple[str, str]]]]:
+    """Lines of docs/formulas.md: equations by page, and (file, function)."""
+    found = []
+    for line in text.splitlines():
+        functions = re.findall(r"`([\w/]+\.py)`: `([\w.]+)`", line)
+        if not functions:
+            continue
+        equations: dict[str, set[int]] = {}
+        for page, numbers in re.findall(r"\]\(([\w-]+\.md)\) ((?:\(\d+\)(?:–|, )?)+)", line):
+            equations[page] = {n for _, n in quoted(f"docs/{page} eqs. {numbers.rstrip(', ')}")}
+        found.append((equations, functions))
+    return found
+
+
+def defined(file: str, name: str) -> bool:
+    """Whether the file below src/onegrad defines the function, class or method."""
+    path = ROOT / "src" / "onegrad" / file
+    body = ast.parse(read(path)).body if path.exists() else []
+    for part in name.split("."):
+        match = [
+            node
+            for node in body
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == part
+        ]
+        if not match:
+            return False
+        body = match[0].body
+    return True
+
+
+def test_every_formula_has_its_function():
+    """Names and equations exist, and each of the theory is here or quoted; wrong ones are seen."""
+    lines = formulas(read(ROOT / "docs" / "formulas.md"))
+    assert len(lines) > 50
+    named: dict[str, set[int]] = {}
+    for equations, functions in lines:
+        assert [one for one in functions if not defined(*one)] == []
+        for page, numbers in equations.items():
+            named.setdefault(page, set()).update(numbers)
+    for page, numbers in named.items():
+        assert numbers <= numbered(read(ROOT / "docs" / page)), page
+    for page, number in set().union(*(quoted(read(path)) for path in SOURCES)):
+        named.setdefault(page, set()).add(number)
+    for page in ("theory.md", "finite-size.md", "losses.md", "layers.md"):
+        assert numbered(read(ROOT / "docs" / page)) - named[page] == set(), page
+    wrong = "| x | [theory](theory.md) (8)–(11), (99) | `theory/fixed_point.py`: `solve_nothing` |"
+    (equations, [function]) = formulas(wrong)[0]
+    assert equations == {"theory.md": {8, 9, 10, 11, 99}} and not defined(*function)
+    assert defined("problem.py", "Problem.rates") and not defined("problem.py", "Problem.nothing")
+
+
+def test_files_named_in_the_docs_exist():
+    """`theory/fixed_point.py` and the like: from the root, from the package or as a name in it."""
+    known = {path.name for path in [*SOURCES, *(ROOT / "tests").rglob("*.py")]}
+    bad = []
+    for page in [*(ROOT / "docs").rglob("*.md"), ROOT / "CONTRIBUTING.md", ROOT / "README.md"]:
+        if {"_build", "generated", "gallery"} & set(page.parts):
+            continue
+        for name in re.findall(r"`([\w/.-]+\.py)`", read(page)):
+            places = (ROOT / name, ROOT / "src" / "onegrad" / name)
+            if not any(place.exists() for place in places) and ("/" in name or name not in known):
+                bad.append((page.name, name))
+    assert bad == []

@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import onegrad as og
+from onegrad.degree_rule import degree_rule, needed_degree
 from onegrad.errors import AssumptionError, SpecError
-from onegrad.problem import Problem, degree_rule, needed_degree
+from onegrad.problem import Problem
 from onegrad.randomness import Streams
 from onegrad.specs.experiment import Experiment
 
@@ -263,3 +264,15 @@ def test_data_without_spikes_count_by_the_learning_rate_alone():
     mixed = spec(data__spread=9.0, network__convention="isotropic", scaling={"exponent": 0.3})
     with pytest.raises(AssumptionError, match="degree"):
         _ = Problem.from_spec(mixed).degree
+
+
+def test_a_problem_with_ranks_is_read_as_it_was_written():
+    tables = {
+        "data": {"model": "mixture", "dim": 100, "ranks": [1, 2], "spread": 3.0},
+        "network": {"width": 50},
+        "training": {"samples": 80, "rate": 1.0},
+    }
+    problem = Problem.from_spec(tables)
+    assert Problem.from_spec(problem.model_dump(mode="json", exclude_none=True)) == problem
+    with pytest.raises(SpecError, match=r"data\.ranks.*cannot be combined with data\.rank"):
+        Problem.from_spec({**tables, "data": {**tables["data"], "rank": 2}})

@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,11 +12,15 @@ from onegrad import readouts
 from onegrad.compute.linalg import outlying_directions
 from onegrad.errors import AssumptionError, SpecError
 from onegrad.network.trial import Trial
+from onegrad.predicted import of_layers, scatter_of
 from onegrad.randomness import Streams
+from onegrad.theory.any_layer import LayerErrors
 from onegrad.theory.layers.low_rank import DenseTable, LowRankTable, table_of
+from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.recursion import recursion_holds, trained_types
 from onegrad.theory.layers.types import pure_types
 from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.options import Theory
 from onegrad.theory.overlaps import geometry_of
 
 
@@ -215,3 +220,14 @@ def test_directions_above_the_bulk_are_found():
         (found,) = outlying_directions(spiked).T
         assert abs(found @ v) / np.linalg.norm(v) > 0.9
     assert outlying_directions(np.zeros((5, 4))).shape == (4, 0)
+
+
+def test_the_estimate_holds_the_scatter_of_the_readouts_own_loss():
+    """A stored row has no standard errors; its estimate is never below them."""
+    one = LayerErrors(MatrixErrors(1.0, 0.5, 0.6), 0.0, 0.0, 2, 100, 0.5, 0.2)
+    found = [one, replace(one, test_loss=0.7), replace(one, test_loss=0.6)]
+    assert scatter_of(found) == pytest.approx(0.1 / np.sqrt(3) / 0.6)
+    assert of_layers(found, Theory(), "drawn").error_estimate >= scatter_of(found)
+    # a training loss of next to nothing counts in units of the test loss
+    faint = [replace(one, train_loss=1e-9), replace(one, train_loss=2e-9)]
+    assert scatter_of(faint) < 1e-6

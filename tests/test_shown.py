@@ -25,8 +25,10 @@ def objects():
     problem, isotropic = og.Problem.from_spec(TABLES), og.Problem.from_spec(ISOTROPIC)
     found = og.simulate(problem, ("network", "hermite"), seeds=2)
     swept = og.sweep(problem, {"training.ridge": [1e-3, 1e-2]}, seeds=2, progress=False)
+    predicted, instance = og.predict(problem, accuracy=0.03), problem.instance(0)
     return {
-        "Problem": problem, "Prediction": og.predict(problem, accuracy=0.03),
+        "Problem": problem, "Prediction": predicted, "LearnedFunction": predicted.learned(),
+        "Instance": instance, "Batch": instance.sample(20, 0),
         "failed": og.predict(problem, "isotropic", throw=False),
         "Simulation": found, "Results": swept, "Row": swept.rows[0], "Estimate": found.test_error,
         "Summary": swept.summaries()[0], "DegreeReport": og.degree(problem),

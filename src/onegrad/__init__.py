@@ -5,7 +5,7 @@ without sampling, `run` does both over a sweep and stores every row. `spectrum` 
 what the step has put into the features.
 """
 
-import ast as _ast
+import re as _re
 from importlib import import_module as _import_module
 from pathlib import Path as _Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from onegrad.data.labels import ComponentLabels as ComponentLabels
     from onegrad.data.labels import SingleIndex as SingleIndex
     from onegrad.data.mixture import Mixture as Mixture
+    from onegrad.data.multi_index import MultiIndex as MultiIndex
     from onegrad.degrees import DegreeReport as DegreeReport
     from onegrad.degrees import degree as degree
     from onegrad.errors import AssumptionError as AssumptionError
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from onegrad.gaussian.activation import get_activation as get_activation
     from onegrad.gaussian.activation import hermite_activation as hermite_activation
     from onegrad.gaussian.activation import register_activation as register_activation
+    from onegrad.learning.curve_of_rows import LearningCurve as LearningCurve
+    from onegrad.learning.curve_of_rows import learning_curve as learning_curve
     from onegrad.predicted import Prediction as Prediction
     from onegrad.prediction import predict as predict
     from onegrad.prediction import predict_curve as predict_curve
@@ -46,9 +49,11 @@ if TYPE_CHECKING:
     from onegrad.readouts import predict_readout as predict_readout
     from onegrad.results.audit_report import Audit as Audit
     from onegrad.results.estimates import Estimate as Estimate
-    from onegrad.results.rows import Results as Results
+    from onegrad.results.results import Results as Results
     from onegrad.results.rows import Row as Row
-    from onegrad.results.rows import Summary as Summary
+    from onegrad.results.scaling import ScalingExponent as ScalingExponent
+    from onegrad.results.scaling import scaling_exponents as scaling_exponents
+    from onegrad.results.summaries import Summary as Summary
     from onegrad.runs.audit import audit as audit
     from onegrad.runs.engines import Dask as Dask
     from onegrad.runs.engines import Local as Local
@@ -64,10 +69,12 @@ if TYPE_CHECKING:
     from onegrad.theory.options import Theory as Theory
 
 _HOME = {
-    alias.name: node.module
-    for node in _ast.walk(_ast.parse(_Path(__file__).read_text(encoding="utf-8")))
-    if isinstance(node, _ast.ImportFrom) and node.module and node.module.startswith("onegrad.")
-    for alias in node.names
+    name: module
+    for module, name in _re.findall(
+        r"^    from (onegrad\.[\w.]+) import (\w+) as \2$",
+        _Path(__file__).read_text(encoding="utf-8"),
+        _re.MULTILINE,
+    )
 }
 __all__ = sorted(["__version__", *_HOME])
 

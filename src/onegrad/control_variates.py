@@ -18,13 +18,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from onegrad.compute.backend import Array, host, like, namespace
-from onegrad.data.labels import SingleIndex, Teacher
+from onegrad.data.label_base import Teacher, flipped
+from onegrad.data.labels import SingleIndex
+from onegrad.data.population import Population
 from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.pair_moments import expand
 from onegrad.network.readout import RidgeSolver
@@ -39,14 +42,15 @@ _INSTANCES = 8  # of which the mean of |ξ|² is taken; a tenth of a millisecond
 def random_teacher(problem: Problem) -> bool:
     """Whether every repetition has a teacher of its own."""
     labels = problem.labels
-    random = isinstance(labels, SingleIndex) and labels.direction == "random"
+    random = isinstance(labels, SingleIndex) and labels.direction != "spikes"
     return random and problem.directions != "fixed"
 
 
 def random_labels(problem: Problem) -> bool:
     """Whether the same inputs may have other labels: only then do teachers differ."""
     known = problem.data.model in ("isotropic", "mixture")
-    return known and (random_teacher(problem) or getattr(problem.labels, "noise", 0.0) > 0)
+    known = known and problem.joint_link is None and problem.outputs == 1
+    return known and (random_teacher(problem) or problem.label_noise_variance > 0)
 
 
 class Control(NamedTuple):
@@ -93,12 +97,13 @@ class ControlVariates:
         if random_teacher(draw.problem):
             others = [draw.problem.draw_teacher(draw.instance.population, rng) for _ in others]
         directions = np.column_stack([t.direction for t in (own, *others)])
-        teachers = Teacher(directions, own.links, own.values, own.noise)
+        teachers = replace(own, direction=directions)
         if own.values is None:
             projection = host(batch.x @ like(directions, batch.x))
             labels = teachers.of_projection(projection, batch.component)
         else:
             labels = np.repeat(own.values[batch.component][:, None], 1 + _TEACHERS, axis=1)
+        labels = flipped(labels, own.flip, rng)
         if own.noise:
             labels += own.noise * rng.standard_normal(labels.shape)
         labels[:, 0] = host(batch.y)
@@ -145,9 +150,16 @@ class ControlVariates:
         return difference if abs(difference) > 1e-9 * own else 0.0
 
     @cached_property
+    def _whitened(self) -> tuple[Population, Array]:
+        """The population and the initial weights for inputs whose bulk is the identity."""
+        population = self.draw.instance.population
+        return population.whitened, population.seen(self.draw.weights)
+
+    @cached_property
     def _projected(self) -> tuple[list[Array], list[Array], Array]:
-        """Σ_c = I + LLᵀ: every L, and of the neurons W₀L, W₀μ_c (last column) and |w_i|²."""
-        population, weights = self.draw.instance.population, self.draw.weights
+        """Σ_c = I + LLᵀ: every L, and of the neurons W₀L, W₀μ_c (last column) and |w_i|²; for
+        whitened inputs, where the bulk is not the identity."""
+        population, weights = self._whitened
         roots = [
             s * np.sqrt(t) for s, t in zip(population.spikes, population.strengths, strict=True)
         ]
@@ -160,7 +172,7 @@ class ControlVariates:
     def _test_errors(self, activation: Activation, readout: Array) -> Array:
         """Of the initial features under each teacher, up to a constant: the orders 0 and 1 of
         `risk.exact` and the diagonal, which is what differs between teachers."""
-        population, teachers = self.draw.instance.population, self._drawn[0]
+        (population, weights), teachers = self._whitened, self._drawn[0]
         roots, projected, norms = self._projected
         total = np.zeros(readout.shape[1])
         for c in np.flatnonzero(population.weights):
@@ -169,17 +181,18 @@ class ControlVariates:
             neurons = expand(activation, shift, deviation, 1)
             bias = -neurons.coefficients[0] @ readout
             first = readout * (neurons.coefficients[1] / deviation)[:, None]
-            slope = -host(like(first.T, self.draw.weights) @ self.draw.weights).T
+            slope = -host(like(first.T, weights) @ weights).T
             value = neurons.tail(1) @ readout**2
             if teachers.values is not None:
-                bias += teachers.values[c]
+                bias += teachers.kept * teachers.values[c]
             else:
-                xi, link = teachers.direction, teachers.links[c if len(teachers.links) > 1 else 0]
+                xi = self.draw.instance.population.seen(teachers.direction.T).T
+                link = teachers.links[c if len(teachers.links) > 1 else 0]
                 scale = np.sqrt(np.sum(xi**2, axis=0) + np.sum((root.T @ xi) ** 2, axis=0))
                 label = expand(link, population.means[c] @ xi, scale, 1)
-                bias += label.coefficients[0]
-                slope += xi * (label.coefficients[1] / scale)
-                value += label.tail(1)
+                bias += teachers.kept * label.coefficients[0]
+                slope += xi * (teachers.kept * label.coefficients[1] / scale)
+                value += teachers.kept**2 * label.tail(1)
             value += bias**2 + np.sum(slope**2, axis=0) + np.sum((root.T @ slope) ** 2, axis=0)
             total += population.weights[c] * value
         return total

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Union, get_args, get
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
-from onegrad.errors import MISSING, Problematic, SpecError, did_you_mean
+from onegrad.errors import MISSING, MOST_PROBLEMS, Problematic, SpecError, did_you_mean
 
 
 def _number(value: object) -> object:
@@ -61,7 +61,11 @@ class Section(BaseModel, metaclass=_OurNames):
     """
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        arbitrary_types_allowed=True,
+        defer_build=True,  # the validators of a table with its first use, for a quick start
     )
     table: ClassVar[str] = ""
     only_in_python: ClassVar[bool] = False
@@ -81,13 +85,24 @@ class Section(BaseModel, metaclass=_OurNames):
             raise advice(error, type(self)) from None
 
     @classmethod
-    def __pydantic_init_subclass__(cls, **options: Any) -> None:
-        """Signature and docstring list the settings, with meaning and default."""
+    def _sign(cls) -> None:
         cls.__signature__ = Signature([
             Parameter(name, Parameter.KEYWORD_ONLY, default=_shown_default(field))
             for name, field in cls.model_fields.items()
             if name != "model"
         ])  # fmt: skip
+
+    @classmethod
+    def model_rebuild(cls, **options: Any) -> bool | None:
+        """Validators that were deferred; pydantic then writes a signature of its own."""
+        done = super().model_rebuild(**options)
+        cls._sign()
+        return done
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        """Signature and docstring list the settings, with meaning and default."""
+        cls._sign()
         lines = [_described(n, field) for n, field in cls.model_fields.items() if field.description]
         if "__doc__" in cls.__dict__ and cls.__doc__ and lines:
             cls.__doc__ = "\n".join(
@@ -201,15 +216,16 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def advice(error: ValidationError, root: type[Section]) -> SpecError:
-    """Every problem that pydantic found, each with its key, value, range and a suggestion."""
+    """The problems that pydantic found, each with its key, value, range and a suggestion."""
     seen: dict[str, Problematic] = {}
-    for item in error.errors(include_url=False):
+    found = error.errors(include_url=False)
+    for item in found[:MOST_PROBLEMS]:
         inner = item.get("ctx", {}).get("error")
         # raised by a check of ours, or by a section within this one: it knows best
         known = inner.problems if isinstance(inner, SpecError) else (_explain(dict(item), root),)
         for problem in known:
             seen.setdefault(problem.key, problem)
-    return SpecError(seen.values())
+    return SpecError(seen.values(), len(found[MOST_PROBLEMS:]))
 
 
 def _explain(item: dict[str, Any], root: type[Section]) -> Problematic:

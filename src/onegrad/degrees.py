@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.compute.linalg import leading_direction
+from onegrad.compute.linalg import operator_norm
+from onegrad.degree_rule import MOST_DEGREE, degree_rule, needed_degree
+from onegrad.gaussian.exponents import LinkExponents, link_exponents
 from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
+from onegrad.memory import check_memory
 from onegrad.network.mean_features import MeansCheck, check_means
 from onegrad.network.trial import Trial
 from onegrad.presets import Spec
-from onegrad.problem import MOST_DEGREE, Problem, as_problem, degree_rule, needed_degree
+from onegrad.problem import Problem, as_problem
 from onegrad.randomness import Streams
 from onegrad.shown import html_table, plots, text_table
 
@@ -56,6 +60,7 @@ class DegreeReport:
         vanishes
     means : whether the model of that degree fits the labels' means as the network does, which the
         rule takes for granted; None without a degree, or where data are not known
+    link : information and leap exponents of the labels' link; None where there is no one link
     """
 
     degree: int | None
@@ -67,9 +72,11 @@ class DegreeReport:
     on_boundary: bool
     terms: tuple[Term, ...]
     means: MeansCheck | None = None
+    link: LinkExponents | None = None
 
     def __repr__(self) -> str:
-        return f"{self._headline()}\n{text_table(_COLUMNS, self._lines())}"
+        text = f"{self._headline()}\n{text_table(_COLUMNS, self._lines())}"
+        return text if self.link is None else f"{text}\nLabels: {self.link}"
 
     def _repr_html_(self) -> str:
         return html_table(self._headline(), _COLUMNS, self._lines(), (_RATIO,))
@@ -110,14 +117,16 @@ def degree(problem: Problem | Spec, seed: int = 0, beyond: int = 3) -> DegreeRep
     beta, scaling = problem.strength, problem.scaling
     low: float | None
     high: float | None
+    check_memory(problem)
     terms = _terms(Trial(problem, Streams(seed, 0)), beyond)
     symbol = "β (scaling.strength)"
     if scaling.exponent is not None:
         symbol = "α (scaling.exponent)"
     elif beta != scaling.strength:  # without spikes the learning rate alone counts
         symbol = "β (scaling.strength·weighting)"
+    link = _exponents(problem)
     if beta is None:
-        return DegreeReport(None, None, symbol, None, None, None, False, terms)
+        return DegreeReport(None, None, symbol, None, None, None, False, terms, link=link)
     degree, needed = degree_rule(beta), needed_degree(beta)
     unit = 1.0 if scaling.exponent is None else 0.5  # the isotropic source's α is β/2
     low, high = unit * (degree - 1) / degree or None, unit * degree / (degree + 1)
@@ -127,7 +136,17 @@ def degree(problem: Problem | Spec, seed: int = 0, beyond: int = 3) -> DegreeRep
     boundary = to_next is not None and to_next < 1e-9
     value, interval = beta * unit, (low, high)
     means = check_means(problem, degree, seed)
-    return DegreeReport(degree, needed, symbol, value, interval, to_next, boundary, terms, means)
+    return DegreeReport(
+        degree, needed, symbol, value, interval, to_next, boundary, terms, means, link
+    )
+
+
+def _exponents(problem: Problem) -> LinkExponents | None:
+    """Of the link that all components share."""
+    if problem.joint_link is not None:
+        return link_exponents(problem.joint_link)
+    links = set(problem.links or ())
+    return link_exponents(links.pop()) if len(links) == 1 else None
 
 
 def degree_notes(experiment: Experiment) -> list[str]:
@@ -189,19 +208,25 @@ def _terms(trial: Trial, beyond: int) -> tuple[Term, ...]:
     h = problem.activation.projections(upto, scale)
     energy = problem.activation.second_moment(scale)
     scaled = trial.train.preactivation(trial.updated_weights) / scale
-    noise = np.random.default_rng(0).standard_normal(scaled.shape)
     terms = []
     for j in range(1, upto + 1):
         size = float(abs(h[j]) / sqrt_factorial(j)[-1])
-        unit = np.zeros(j + 1)
-        unit[j] = 1.0 / sqrt_factorial(j)[-1]
-        ratio = _operator_norm(hermite_series(unit, scaled))
-        ratio /= _operator_norm(hermite_series(unit, noise))
+        ratio = operator_norm(_normalised(j, scaled)) / _noise_norm(j, scaled.shape)
         share = size**2 / energy if energy else 0.0
         exponent = None if beta is None else (1 - j * (1 - beta)) / 2
         terms.append(Term(j, j <= degree, share, ratio if share > 1e-12 else 0.0, exponent))
     return tuple(terms)
 
 
-def _operator_norm(matrix: Array) -> float:
-    return float(np.linalg.norm(matrix @ leading_direction(matrix)))
+@lru_cache(maxsize=256)
+def _noise_norm(degree: int, shape: tuple[int, int]) -> float:
+    """Of the same polynomial of independent Gaussians; the points of a sweep share it."""
+    noise = np.random.default_rng(0).standard_normal(shape)
+    return operator_norm(_normalised(degree, noise))
+
+
+def _normalised(degree: int, x: Array) -> Array:
+    """H_j(x)/√j!."""
+    unit = np.zeros(degree + 1)
+    unit[degree] = 1.0 / sqrt_factorial(degree)[-1]
+    return hermite_series(unit, x)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _LONGEST_WORD, _MOST_WORDS = 100, 2000  # comparing more takes seconds
+MOST_PROBLEMS = 20  # that one error tells
 
 
 class OnegradError(Exception):
@@ -35,11 +36,18 @@ class Problematic:
 
 
 class SpecError(OnegradError, ValueError):
-    """A spec, or a part of a Problem built in Python, that cannot be used as it is."""
+    """A spec, or a part of a Problem built in Python, that cannot be used as it is.
 
-    def __init__(self, problems: Iterable[Problematic]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+    more : problems that were found beside those that are told
+    """
+
+    def __init__(self, problems: Iterable[Problematic], more: int = 0) -> None:
+        self.problems, self.more = tuple(problems), more
+        lines = [str(problem) for problem in self.problems]
+        super().__init__("\n".join([*lines, f"… and {more:,} more." if more else ""]).rstrip())
+
+    def __reduce__(self) -> tuple[type[SpecError], tuple[tuple[Problematic, ...], int]]:
+        return type(self), (self.problems, self.more)
 
     @classmethod
     def of(cls, key: str, value: object, allowed: str, suggestion: str = "") -> SpecError:

@@ -12,8 +12,10 @@ from onegrad.models import MODELS
 from onegrad.network.optimisers import OPTIMISERS
 from onegrad.network.trial import KEEP, Reuse
 from onegrad.problem import Problem
+from onegrad.risk.sampled import FEWEST
 
 _SMALL = 1 << 27  # bytes that are never worth a look at the machine
+_BLOCK = 2048  # test samples at a time
 _GRAMS = 1 << 30  # what network.risk.gram keeps at most
 
 
@@ -23,10 +25,10 @@ def peak_bytes(
     reuse: Reuse | None = None,
     dtype: str = "float64",
 ) -> int:
-    """Bytes of one repetition at its largest, to about 20 %, beside the interpreter itself.
+    """Bytes of one repetition at its largest beside the interpreter, to about 10 %, 20 % at worst.
 
     The largest of three stages: a gradient step, the readout, the exact risk; and, where arrays
-    are small enough to be kept, two that wait for their next use. For one large network alone with
+    are small enough to be kept, some that wait for their next use. For one large network alone with
     n = m = k that is four matrices, 32·n² bytes; half of it in single precision, in which the
     conditional Gaussian model and the controls save nothing: they work in double precision.
 
@@ -54,6 +56,8 @@ def peak_bytes(
         kept += sum(model.noise for model in asked) * m * k * (8 * m * k <= KEEP)
         step += m * n + s * k
     fit = kept + m * k + side * side
+    if problem.loss.name != "squared":  # the Gram matrix stays, each step factorises a copy
+        fit = kept + (m * k if k >= m else 2 * m * k) + 3 * side * side
     own = [kept + model.memory(problem) for model in asked if model.memory is not None]
     fit = max(fit, *own, 0)
     if reuse.features:
@@ -61,15 +65,25 @@ def peak_bytes(
         fit = max(fit, kept + 2 * m * k + 4 * side * side)
     risk = kept + k * n // 2 + min(k * k // 4, _GRAMS // 8)
     if problem.data.model not in ("isotropic", "mixture"):
-        risk = kept + 2 * 2048 * (n + k)
-    largest = max(m * n, k * n, m * k, s * n, s * k)
-    idle = 2 * largest if 8 * largest <= LARGEST else 0  # in the pool, measured
+        risk = kept + 2 * _BLOCK * (n + k)
+    elif problem.loss.name != "squared" or problem.labels_binary:  # signs and losses are sampled
+        count = m if problem.loss.name == "squared" else max(m, FEWEST)
+        risk = max(risk, kept + 2 * min(count, _BLOCK) * (n + k))
+    # what waits in the pool at that moment, measured: of the arrays of the step and, in single
+    # precision, of the readout, the largest that is kept
+    pooled = max(
+        (a for a in (k * n, s * k, m * k // 2, side**2 // 2) if 8 * a <= LARGEST), default=0
+    )
+    idle = int((1.75 if reuse.products else 1.25) * pooled)
     half = dtype == "float32" and not reuse.controls and not any(m.double for m in asked)
     return (4 if half else 8) * (max(step, fit, risk) + idle)
 
 
 def check_memory(
-    problem: Problem, models: Sequence[str], reuse: Reuse, backend: Backend = NUMPY
+    problem: Problem,
+    models: Sequence[str] = ("network",),
+    reuse: Reuse | None = None,
+    backend: Backend = NUMPY,
 ) -> None:
     """Refuse a repetition that would not fit, instead of being killed in the middle of it."""
     needed = peak_bytes(problem, models, reuse, backend.precision)

@@ -18,11 +18,16 @@ from onegrad.theory.averages import OverDraws
 from onegrad.theory.errors import Correction
 from onegrad.theory.isotropic.closed_form import IsotropicPrediction
 from onegrad.theory.learned import LearnedFunction, learned_function
+from onegrad.theory.learned_map import LearnedMap, learned_map
 from onegrad.theory.options import Theory
 from onegrad.theory.resolution import Solution
 from onegrad.theory.size_bound import finite_size_bound
 
 _FINITE_SIZE = "What is left at finite size is of order 1/n."
+_AT_MOST = (
+    1.0  # of what sizes leave open: training errors at interpolation to about a factor of two
+)
+_SMALL_LOSS = 0.1  # of the test loss: below, a training loss is compared with that
 _UNSETTLED = " A finer resolution would take long: the accuracy asked for was not reached."
 
 
@@ -42,7 +47,11 @@ class Prediction:
     error : why there are no numbers, and what to do about it; empty unless the status is "failed"
     test_error_se, train_error_se : standard errors over first layers that were drawn; 0 where
         nothing is
-    misclassification : P(sign f(x) ≠ y) where labels are ±1 and the theory knows it, else None
+    misclassification : P(sign f(x) ≠ y) where labels are ±1, P(largest output ≠ class) for one-hot
+        classes, where the theory knows it; else None
+    test_loss, train_loss : of the readout's own loss (`training.loss`), without penalty; the mean
+        squared errors for the squared loss
+    calibration : expected calibration error of 1/(1 + e^{−f}), of the logistic loss, else None
     median_test_error, spread_over_draws : median and standard deviation of the test error over
         draws of what the theory averages over: the directions of spikes, means and teacher, and
         the chance parts of the first step. None where nothing was averaged over. They say nothing
@@ -67,6 +76,14 @@ class Prediction:
     spread_over_draws: float | None = None
     label_variance: float = math.nan
     solution: Solution | None = field(default=None, repr=False, compare=False)
+    test_loss: float = math.nan
+    train_loss: float = math.nan
+    calibration: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("test", "train"):  # of the squared loss they are the errors themselves
+            if math.isnan(getattr(self, f"{name}_loss")):
+                object.__setattr__(self, f"{name}_loss", getattr(self, f"{name}_error"))
 
     def __repr__(self) -> str:
         lines = [f"  {name:15} {value}" for name, value in self._described()]
@@ -80,7 +97,9 @@ class Prediction:
         """Errors, and how far to trust them."""
         if self.status == "failed":
             return [("failed", self.error)]
-        names = ("test_error", "train_error", "train_objective", "misclassification")
+        names = ["test_error", "train_error", "train_objective", "misclassification"]
+        if self.test_loss != self.test_error:
+            names = ["test_loss", "train_loss", *names, "calibration"]
         lines = [
             (name, f"{getattr(self, name):.6g}")
             for name in names
@@ -121,6 +140,16 @@ class Prediction:
             )
         return learned_function(self.solution, direction, component, degree)
 
+    def learned_map(
+        self, first: str = "teacher 1", second: str = "teacher 2", component: int = 0
+    ) -> LearnedMap:
+        """E[f(x)|û₁·x, û₂·x] over two directions beside E[y|…]: for labels of several indices."""
+        if self.solution is None:
+            raise AssumptionError(
+                'the learned function comes with the conditional theory: method = "conditional"'
+            )
+        return learned_map(self.solution, first, second, component)
+
     def by_projection(self) -> dict[str, Array]:
         """Errors node by node over the projections κ of a sample on the few directions.
 
@@ -146,12 +175,20 @@ class Prediction:
             "train_error": ratios.train * errors.node_train,
         }
 
-    def plot(self, direction: str = "teacher", component: int = 0, ax: Any = None) -> Any:
+    def plot(
+        self, direction: str | tuple[str, str] = "teacher", component: int = 0, ax: Any = None
+    ) -> Any:
         """What was learned along a direction, and where the error is; returns both axes.
 
         Left: E[f | û·x] beside E[y | û·x] in one component. Right: the test error given û·x, a line
-        for each component (averages over the theory's nodes).
+        for each component (averages over the theory's nodes). Two directions: pictures of
+        E[y | …] and E[f | …] over both, which is the default where labels have several indices.
         """
+        both = ("teacher 1", "teacher 2")
+        if direction == "teacher" and both[1] in self.directions:
+            direction = both
+        if isinstance(direction, tuple):
+            return plots().plot_learned_map(self, direction, component, ax)
         return plots().plot_prediction(self, direction, component, ax)
 
     def as_json(self, by_projection: bool = False) -> dict[str, Any]:
@@ -163,6 +200,7 @@ class Prediction:
             "component_test": self.component_test,
             "component_train": self.component_train,
             "misclassification": self.misclassification,
+            "calibration": self.calibration,
             "test_error_se": self.test_error_se or None,
             "train_error_se": self.train_error_se or None,
             "median_test_error": self.median_test_error,
@@ -224,10 +262,8 @@ def of_layers(found: Sequence[LayerErrors], theory: Theory, source: str) -> Pred
 
     source : where the layers come from
     """
-    values = np.array([one.errors for one in found])
-    mean, draws = values.mean(axis=0), len(found)
-    se = values.std(axis=0, ddof=1) / math.sqrt(draws) if draws > 1 else np.zeros(3)
-    scatter = float(np.max(se[:2] / np.maximum(mean[:2], 1e-300)))
+    mean, se = _over_layers(found)
+    draws, scatter = len(found), scatter_of(found)
     size = float(np.mean([one.by_size for one in found]))
     by_nodes = max(one.by_nodes for one in found)
     layers = "One first layer" if draws == 1 else f"Mean over {draws} first layers"
@@ -242,7 +278,54 @@ def of_layers(found: Sequence[LayerErrors], theory: Theory, source: str) -> Pred
         "draft" if theory.draft else "ok",
         math.hypot(by_nodes, scatter, size),
         test_error_se=float(se[0]), train_error_se=float(se[1]),
+        misclassification=_mean_of(found, "misclassification"),
+        calibration=_mean_of(found, "calibration"),
+        test_loss=float(mean[3]), train_loss=float(mean[4]),
     )  # fmt: skip
+
+
+def of_outputs(outputs: Sequence[Prediction], wrong: float) -> Prediction:
+    """Of a network with several outputs, one for each class: errors add up.
+
+    wrong : how often the largest output is that of another class
+    """
+    total = np.sum([(o.test_error, o.train_error, o.train_objective) for o in outputs], axis=0)
+    statuses = {one.status for one in outputs}
+    status = next((s for s in ("not settled", "draft") if s in statuses), "ok")
+    first = outputs[0]
+    note = (
+        f"Errors are summed over {len(outputs)} outputs, one for each class; the largest output is "
+        "the class, by the joint law of all of them given the projections, at large sizes."
+    )
+    return Prediction(
+        float(total[0]), float(total[1]), float(total[2]), first.method,
+        (*first.assumptions, note), status, max(one.error_estimate for one in outputs),
+        misclassification=wrong, label_variance=sum(one.label_variance for one in outputs),
+    )  # fmt: skip
+
+
+def scatter_of(found: Sequence[LayerErrors]) -> float:
+    """Standard error of the mean over first layers, relative, the largest of test and train and of
+    the readout's own loss there; a training loss of next to nothing in units of the test loss."""
+    mean, se = _over_layers(found)
+    least = np.full(len(mean), 1e-300)
+    least[4] = _SMALL_LOSS * mean[3]
+    kept = [0, 1, 3, 4]
+    return float(np.max(se[kept] / np.maximum(mean, least)[kept]))
+
+
+def _over_layers(found: Sequence[LayerErrors]) -> tuple[Array, Array]:
+    """Means of the three errors and of test and training loss, and their standard errors, 0 for a
+    single layer."""
+    values = np.array([(*one.errors, one.test_loss, one.train_loss) for one in found])
+    draws = len(found)
+    se = values.std(axis=0, ddof=1) / math.sqrt(draws) if draws > 1 else np.zeros(5)
+    return values.mean(axis=0), se
+
+
+def _mean_of(found: Sequence[LayerErrors], name: str) -> float | None:
+    mean = float(np.mean([getattr(one, name) for one in found]))
+    return None if math.isnan(mean) else mean
 
 
 def of_solution(
@@ -256,6 +339,8 @@ def of_solution(
         if problem.data.isotropic
         else "Gaussian mixture with spiked covariances"
     )
+    if solution.task.geometry.levels is not None:
+        data = "Gaussian data with a bulk that is not flat, by blocks"
     where = f"the overlaps of the draw with seed {seed}" if drawn else "typical overlaps at this n"
     if draws is not None and not drawn:
         where = "chance overlaps at this n"
@@ -270,6 +355,8 @@ def of_solution(
         if solution.correction is None:
             left = finite_size_bound(solution)
             numerics += f" What is left in 1/n may be {100 * left:.2g} %."
+            if theory.finite_size and not solution.squared:
+                numerics += " The 1/n correction is that of the squared loss, and not made here."
             estimate += left
         if solution.status == "not settled":
             numerics += _UNSETTLED
@@ -288,6 +375,9 @@ def of_solution(
         solution.status,
         estimate,
         misclassification=solution.misclassification,
+        test_loss=solution.test_loss if not solution.squared else math.nan,
+        train_loss=solution.train_loss if not solution.squared else math.nan,
+        calibration=solution.calibration,
         median_test_error=None if draws is None else draws.median,
         spread_over_draws=None if draws is None else draws.spread,
         label_variance=solution.label_variance,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,24 +18,29 @@ from onegrad.predicted import (
     difference,
     of_closed_form,
     of_failure,
+    of_outputs,
     of_real_data,
     of_solution,
 )
 from onegrad.presets import Spec
 from onegrad.problem import Problem, as_problem
 from onegrad.randomness import Seed, root_seed
-from onegrad.readouts import predict_layers
+from onegrad.readouts import DRAWS, predict_layers, worthwhile_draws
 from onegrad.real_data import is_real, predict_real
-from onegrad.results.rows import Results, Row
+from onegrad.results.results import Results
+from onegrad.results.rows import Row
 from onegrad.specs.experiment import Compare, Experiment, Point
 from onegrad.theory.averages import OverDraws, averaged
 from onegrad.theory.chance import Law, law_of
+from onegrad.theory.classes import argmax_error, class_problems
 from onegrad.theory.conditional import predict_mixtures
+from onegrad.theory.correction_curves import with_corrections
 from onegrad.theory.geometry import variance_of_labels
 from onegrad.theory.isotropic.closed_form import predict_isotropic
 from onegrad.theory.layers.recursion import recursion_holds
-from onegrad.theory.options import Theory
+from onegrad.theory.options import ACCURATE, Theory
 from onegrad.theory.overlaps import geometry_of, geometry_with
+from onegrad.theory.placements import over_placements
 from onegrad.theory.resolution import Solution, Task
 from onegrad.theory.strengths import StrengthNodes, strength_nodes
 
@@ -97,11 +102,11 @@ def predict_experiment(
     theory : by default the automatic choice with the spec's own `compare.accuracy` and
         `compare.finite_size`
     """
-    start = time.perf_counter()
+    start = time.process_time()
     compare, points = experiment.compare, experiment.points
     theory = theory or Theory(accuracy=compare.accuracy, finite_size=compare.finite_size)
     found = predict_curve([point.problem for point in points], theory, rng=compare.seed)
-    seconds = (time.perf_counter() - start) / len(points)
+    seconds = (time.process_time() - start) / len(points)
     rows = [_row(p, "theory", one, seconds) for p, one in zip(points, found, strict=True)]
     return Results(experiment.name, tuple(rows)), found
 
@@ -115,10 +120,10 @@ def theory_of(model: str, compare: Compare) -> Theory:
 
 def theory_row(point: Point, model: str = "theory") -> Row:
     """The row of a theory among the models: by that model's method, at the spec's accuracy."""
-    start = time.perf_counter()
+    start = time.process_time()
     theory = theory_of(model, point.compare)
     found = predict(point.problem, theory, rng=point.compare.seed, throw=False)
-    return _row(point, model, found, time.perf_counter() - start)
+    return _row(point, model, found, time.process_time() - start)
 
 
 def _row(point: Point, model: str, found: Prediction, seconds: float) -> Row:
@@ -128,6 +133,8 @@ def _row(point: Point, model: str, found: Prediction, seconds: float) -> Row:
         point.settings, model, 0, *errors, seconds, status, found.error, number=point.number,
         label_variance=found.label_variance, error_estimate=found.error_estimate,
         misclassification=math.nan if found.misclassification is None else found.misclassification,
+        test_loss=found.test_loss, train_loss=found.train_loss,
+        calibration=math.nan if found.calibration is None else found.calibration,
     )  # fmt: skip
 
 
@@ -140,22 +147,33 @@ def _answers(problems: Sequence[Problem], theory: Theory, seed: int) -> list[Pre
     rest = [i for i, answer in enumerate(answers) if answer is None]
     together = _conditional([problems[i] for i in rest], theory, seed)
     for i, answer in zip(rest, together, strict=True):
-        auto, several = theory.method == "auto", problems[i].training.steps > 1
-        if auto and several and isinstance(answer, Failure):
-            answer = _layers(problems[i], theory, seed)
-        answers[i] = _cross_checked(problems[i], answer) if auto and not several else answer
+        if theory.method == "auto" and isinstance(answer, Failure):
+            answer = _layers(problems[i], theory, seed, answer)
+        elif theory.method == "auto" and problems[i].training.steps == 1:
+            answer = _cross_checked(problems[i], answer)
+        answers[i] = answer
     return [answer for answer in answers if answer is not None]
 
 
 def _alone(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure | None:
     """Real data and the closed form; None where the conditional theory is the one to ask."""
     try:
+        _check_loss(problem, theory)
+        if problem.outputs > 1:
+            return _classes(problem, theory, seed)
         if is_real(problem, theory.method):
             return _of_real_data(problem, theory, seed)
         several = problem.trained and not problem.one_step
         by_types = several and recursion_holds(problem)
+        bulk = problem.data.bulk_eigenvalues is not None
+        by_types = by_types and not bulk
         if theory.method == "layer" or (theory.method == "auto" and several and not by_types):
             return predict_layers(problem, theory, seed)
+        if bulk and theory.method not in ("auto", "conditional"):
+            raise AssumptionError(
+                f"the {theory.method} theory assumes a bulk covariance that is the identity, and "
+                'data.spectrum sets another one; use method = "conditional" or "layer"'
+            )
         if several and not (by_types and theory.method in ("auto", "conditional")):
             raise AssumptionError(
                 f"the {theory.method} theory does not reach so far (training.optimiser = "
@@ -175,11 +193,55 @@ def _alone(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure 
         return Failure(error)
 
 
-def _layers(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure:
+def _check_loss(problem: Problem, theory: Theory) -> None:
+    """Refuse losses other than the squared one where no theory of them is known."""
+    real = is_real(problem, theory.method)
+    if problem.loss.name == "squared" or not (real or theory.method.startswith("isotropic")):
+        return
+    raise AssumptionError(
+        f"the {'theory of real data' if real else 'isotropic closed form'} is that of the squared "
+        f'loss, not of training.loss = "{problem.loss.name}". '
+        + ('Simulate it, or use loss = "squared"' if real else 'Use method = "conditional"')
+    )
+
+
+def _classes(problem: Problem, theory: Theory, seed: int) -> Prediction:
+    """One output for each class: without a step outputs are problems of their own, with one the
+    first layer is drawn, because neurons have as many initial readouts as there are outputs."""
+    if is_real(problem, theory.method):
+        raise AssumptionError(
+            "the theory of several classes is that of known mixtures. Take two classes of these "
+            "data at a time, give labels.values, or simulate"
+        )
+    drawn = problem.trained or problem.data.bulk_eigenvalues is not None
+    if theory.method == "layer" or (theory.method == "auto" and drawn):
+        return predict_layers(problem, theory, seed, 1 if theory.draft else DRAWS)
+    if problem.trained or theory.method not in ("auto", "conditional"):
+        raise AssumptionError(
+            f"the {theory.method} theory knows no networks of {problem.outputs} outputs"
+            f'{" after a step" * problem.trained}; use method = "layer"'
+        )
+    outputs = []
+    for one in _conditional(class_problems(problem), replace(theory, method="conditional"), seed):
+        if isinstance(one, Failure):
+            raise one.error
+        outputs.append(one)
+    geometry = geometry_of(problem, theory.overlaps, seed)
+    wrong = argmax_error(problem, geometry, sum(one.test_error for one in outputs))
+    return of_outputs(outputs, wrong)
+
+
+def _layers(problem: Problem, theory: Theory, seed: int, refused: Failure) -> Prediction | Failure:
+    """The theory of drawn first layers, where that of types has `refused`; its reason if this
+    fails too, or more was asked than draws can give."""
+    if theory.overlaps == "typical" or theory.accuracy < ACCURATE:
+        return refused
     try:
-        return predict_layers(problem, theory, seed)
-    except OnegradError as error:
-        return Failure(error)
+        found = predict_layers(problem, theory, seed, worthwhile_draws(problem, theory))
+    except OnegradError:
+        return refused
+    reason = f"First layers are drawn, because the theory without a draw refuses: {refused.error}"
+    return replace(found, assumptions=(*found.assumptions, reason))
 
 
 def _of_real_data(problem: Problem, theory: Theory, seed: int) -> Prediction:
@@ -207,15 +269,32 @@ def _conditional(
         except OnegradError as error:
             answers[i] = Failure(error)
     try:
-        solutions = predict_mixtures([t for own in tasks.values() for _, t in own], theory)
+        solutions = _solved(list(tasks.values()), theory)
     except OnegradError as error:
         return [answers.get(i, Failure(error)) for i in range(len(problems))]
     laws = [law for own in tasks.values() for law, _ in own]
     means = iter(averaged(laws, solutions, theory))
     for i, own in tasks.items():
         found = [next(means) for _ in own]
+        if problems[i].data.bulk_eigenvalues is not None:
+            found = [(over_placements(one, theory), draws) for one, draws in found]
         answers[i] = _over_strengths(problems[i], found, theory, seed)
     return [answers[i] for i in range(len(problems))]
+
+
+def _solved(
+    tasks: Sequence[Sequence[tuple[Law, Task]]], theory: Theory
+) -> list[Solution | Failure]:
+    """All tasks of all problems; of several points of one law in the limit of large sizes, because
+    their mean gets one correction: at each of them it is the same to 0.1 %, and takes seconds."""
+    several = [len(own) > 1 for own in tasks for _ in own]
+    flat = [task for own in tasks for _, task in own]
+    found: dict[bool, Iterator[Solution | Failure]] = {}
+    for many in (False, True):
+        mine = [task for task, one_of in zip(flat, several, strict=True) if one_of == many]
+        chosen = replace(theory, finite_size=False) if many else theory
+        found[many] = iter(predict_mixtures(mine, chosen))
+    return [next(found[many]) for many in several]
 
 
 def _tasks(problem: Problem, theory: Theory, seed: int) -> list[tuple[Law, Task]]:
@@ -228,7 +307,7 @@ def _tasks(problem: Problem, theory: Theory, seed: int) -> list[tuple[Law, Task]
     if nodes := _strength_nodes(problem, theory):
         typical = [geometry_with(problem, strengths) for strengths in nodes.strengths]
         return [(Law.fixed_at(problem, g), Task(problem, g)) for g in typical]
-    law = law_of(problem, theory.overlaps, seed)
+    law = law_of(problem, theory.overlaps, seed, theory.finite_size)
     return [(law, law.task(law.typical))]
 
 
@@ -256,7 +335,11 @@ def _over_strengths(
         return of_solution(solutions[0], theory, seed, found[0][1])
     nodes = _strength_nodes(problem, theory)
     assert nodes is not None
-    mean = of_solution(nodes.mean(solutions), theory, seed)
+    average: Solution | Failure = nodes.mean(solutions)
+    if theory.finite_size and not theory.draft and solutions[0].squared:
+        (average,) = with_corrections([average])
+    assert isinstance(average, Solution)
+    mean = of_solution(average, theory, seed)
     note = f"Errors are averaged over the law of the spikes' strengths ({len(found)} points)."
     return replace(mean, assumptions=(*mean.assumptions, note))
 
@@ -288,6 +371,8 @@ def _why_not_isotropic(problem: Problem) -> str:
     """The first assumption of the closed form that does not hold, or nothing."""
     if not problem.data.isotropic:
         return "assumes isotropic data"
+    if problem.loss.name != "squared":
+        return "assumes the squared loss"
     if problem.network.convention != "isotropic":
         return 'assumes convention = "isotropic"'
     if problem.links is None:

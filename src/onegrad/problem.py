@@ -13,11 +13,15 @@ from pydantic import Field, model_validator
 from onegrad.data import Data, default_labels
 from onegrad.data.base import DataNodes
 from onegrad.data.instance import Instance
-from onegrad.data.labels import Labels, SingleIndex, Teacher
+from onegrad.data.label_base import Teacher, noise_variance
+from onegrad.data.labels import Labels, SingleIndex
 from onegrad.data.population import Batch, Population
 from onegrad.declared import Section
-from onegrad.errors import AssumptionError, SpecError
+from onegrad.degree_rule import degree_rule
+from onegrad.errors import SpecError
 from onegrad.gaussian.activation import Activation
+from onegrad.gaussian.convex_losses import Loss, loss_of
+from onegrad.gaussian.joint_links import JointLink
 from onegrad.presets import Spec, read_spec
 from onegrad.randomness import Rng, generator
 from onegrad.settings import Network, Scaling, Training
@@ -25,7 +29,6 @@ from onegrad.shown import html_table
 
 # Tables of a spec file that describe the experiment, not the problem (specs/experiment.py).
 EXPERIMENT_KEYS = ("name", "compare", "sweep", "figure")
-MOST_DEGREE = 4  # of the polynomial model, as the source of the rule computes it
 
 
 class Problem(Section):
@@ -85,8 +88,27 @@ class Problem(Section):
                 f"the test; the data have {self.data.rows}",
                 f"For example {max(1, (self.data.rows or 0) // 3)}",
             )  # fmt: skip
+        self._check_loss()
         self._check_scales()
         return self
+
+    def _check_loss(self) -> None:
+        """Refuse a loss of signs where labels are known to be others than ±1."""
+        if self.outputs > 1 and self.loss.name != "squared":
+            raise SpecError.of(
+                "training.loss", self.training.loss,
+                f"is a loss of one output, and {self.outputs} classes have as many",
+                'Use loss = "squared", two components, or labels.values; a softmax is not offered: '
+                "its theory needs a matrix of responses for each sample",
+            )  # fmt: skip
+        if self.loss.signs and self.data.known and not self.labels_binary:
+            raise SpecError.of(
+                "training.loss", self.training.loss,
+                "is for labels ±1 without noise: component labels with such values, or a teacher "
+                "of signs",
+                'Use labels.model = "component" with values ±1, or loss = "squared", "huber" or '
+                '"absolute"',
+            )  # fmt: skip
 
     def _check_scales(self) -> None:
         """Refuse scales that are no numbers: every error would be NaN, or exactly that of zero."""
@@ -244,7 +266,7 @@ class Problem(Section):
 
     @property
     def effective_ridge(self) -> float:
-        """λ_eff of (1/m)‖y − Φa‖² + λ_eff‖a‖²: ridge·k, or ridge in the isotropic convention."""
+        """λ_eff of (1/m) Σ ℓ + λ_eff‖a‖²: ridge·k, or ridge in the isotropic convention."""
         scale = 1 if self.network.convention == "isotropic" else self.width
         return self.training.ridge * scale
 
@@ -252,6 +274,11 @@ class Problem(Section):
     def bulk_scale(self) -> float:
         """b: standard deviation of a preactivation that comes from the bulk of the covariance."""
         return float(np.sqrt(self.data.bulk_trace(self.spread) * self.weight_variance))
+
+    @cached_property
+    def loss(self) -> Loss:
+        """What the readout minimises, beside λ_eff‖a‖²."""
+        return loss_of(self.training.loss, self.training.delta)
 
     # --- the degree rule ----------------------------------------------------------------
 
@@ -286,18 +313,46 @@ class Problem(Section):
 
     @cached_property
     def links(self) -> tuple[Activation, ...] | None:
-        """σ*_c of y = σ*_c(ξᵀx) + noise, one per component; None where no teacher labels."""
-        return self.labels.component_links(self.components)
+        """σ*_c of E[y|x] = σ*_c(ξᵀx), one per component; None where no teacher labels."""
+        links = self.labels.component_links(self.components)
+        return None if links is None else tuple(link.scaled(self.label_kept) for link in links)
+
+    @cached_property
+    def joint_link(self) -> JointLink | None:
+        """g of E[y|x] = g(Ξᵀx) where labels depend on several projections; else None."""
+        joint = self.labels.joint_link
+        return None if joint is None else joint.scaled(self.label_kept)
 
     @property
     def component_values(self) -> tuple[float, ...] | None:
-        """y of each component before noise, where labels tell the component; else None."""
-        return self.labels.component_values
+        """E[y|x] in each component, where labels tell the component; else None."""
+        values = self.labels.component_values
+        return None if values is None else tuple(self.label_kept * v for v in values)
 
     @property
     def label_noise(self) -> float:
-        """Standard deviation of the noise of a label."""
+        """Standard deviation of the Gaussian noise of a label."""
         return self.labels.noise
+
+    @property
+    def label_flip(self) -> float:
+        """Probability that a label ±1 has the wrong sign."""
+        return self.labels.flip
+
+    @property
+    def label_kept(self) -> float:
+        """What flips leave of the labels on average: 1 − 2·flip."""
+        return 1.0 - 2.0 * self.label_flip
+
+    @property
+    def label_noise_variance(self) -> float:
+        """Var[y|x], of noise and flips."""
+        return noise_variance(self.label_noise, self.label_flip)
+
+    @property
+    def outputs(self) -> int:
+        """K: outputs of the network, one for each class of one-hot labels; else one."""
+        return self.labels.outputs(self.components)
 
     @property
     def labels_separate(self) -> bool:
@@ -307,8 +362,7 @@ class Problem(Section):
     @property
     def labels_binary(self) -> bool:
         """Labels ±1 without noise, for which the sign of the prediction is a classifier."""
-        values = self.component_values
-        return values is not None and self.label_noise == 0 and all(abs(v) == 1 for v in values)
+        return self.labels.binary and self.label_noise == 0 and self.outputs == 1
 
     # --- draws --------------------------------------------------------------------------
 
@@ -316,6 +370,11 @@ class Problem(Section):
     def directions(self) -> str:
         """How the spikes lie: random, orthogonal, fixed; random where there are none."""
         return self.data.orientation
+
+    @property
+    def gaussian_teacher(self) -> bool:
+        """Whether the teacher's norm is drawn with its direction."""
+        return getattr(self.labels, "direction", None) == "gaussian"
 
     def instance(self, rng: Rng) -> Instance:
         """Directions and teacher of one draw, where the law of the data is known.
@@ -337,13 +396,15 @@ class Problem(Section):
     def row_batch(self, rows: np.ndarray, rng: np.random.Generator) -> Batch:
         """Rows of finite data under noise of their own, with their labels before label noise."""
         batch = self.data.batch(rows, self.spread, rng)
+        if self.outputs > 1:
+            return replace(batch, y=np.eye(self.outputs)[batch.component])
         return replace(batch, y=self.labels.of_rows(batch.y, batch.component))
 
     def row_nodes(self, rows: np.ndarray) -> DataNodes:
         """Rows of finite data as nodes of the semi-parametric theory."""
         nodes = self.data.nodes(rows, self.spread)
         y = self.labels.of_rows(nodes.y, nodes.group)
-        return replace(nodes, y=y, label_noise=self.label_noise**2)
+        return replace(nodes, y=self.label_kept * y, label_noise=self.label_noise_variance)
 
 
 def as_problem(problem: Problem | Spec) -> Problem:
@@ -354,32 +415,3 @@ def as_problem(problem: Problem | Spec) -> Problem:
 def _each(value: float | tuple[float, ...], steps: int) -> tuple[float, ...]:
     """One value for each step."""
     return value if isinstance(value, tuple) else (value,) * steps
-
-
-def degree_rule(strength: float | None) -> int:
-    """Degree of the polynomial model: the least that is enough, but at most 4.
-
-    min(4, max(1, ⌈β/(1 − β + 1e-6)⌉)), and 4 for β ≥ 1  [demir2025, Thm. 2 and its code;
-    moniri2024 with β = 2α]: the integer ℓ with (ℓ−1)/ℓ < β ≤ ℓ/(ℓ+1) up to β = 4/5.
-
-    >>> [degree_rule(b) for b in (0.0, 0.3, 0.5, 0.6, 0.74, 0.8, 0.9, 1.2)]
-    [1, 1, 1, 2, 3, 4, 4, 4]
-    """
-    if strength is None:
-        raise AssumptionError(
-            "no degree rule applies: η or θ was set by hand, spiked data meet the isotropic "
-            "convention, or there is more than one step of gradient descent. Give [scaling] "
-            "strength and weighting for one step, or set compare.degree"
-        )
-    needed = needed_degree(strength)
-    return MOST_DEGREE if needed is None else min(needed, MOST_DEGREE)
-
-
-def needed_degree(strength: float) -> int | None:
-    """The degree rule without its cap; None for β ≥ 1, where no finite degree is enough.
-
-    >>> [needed_degree(b) for b in (-0.4, 0.8, 0.9, 1.0)]
-    [1, 4, 9, None]
-    """
-    beta = max(0.0, strength)
-    return None if beta >= 1 else max(1, int(np.ceil(beta / (1 - beta + 1e-6))))

@@ -27,6 +27,7 @@ PURPOSES = (
     "control-teachers",
     "control-instances",
     "later-step-data",
+    "class-noise",
 )
 
 # What makes a data set: the same in all repetitions if only the network is drawn anew.

@@ -14,17 +14,22 @@ from onegrad.compute.linalg import outlying_directions
 from onegrad.data.instance import Instance
 from onegrad.errors import AssumptionError, SpecError
 from onegrad.network.trial import Draw, Reuse, Trial
-from onegrad.predicted import Prediction, of_layers, of_real_data
+from onegrad.predicted import Prediction, of_layers, of_real_data, scatter_of
 from onegrad.problem import Problem
 from onegrad.randomness import Streams
 from onegrad.real_data import RealPrediction, rows_as_nodes
 from onegrad.theory.any_layer import LayerErrors, layer_errors, needed_bytes, own_directions
-from onegrad.theory.geometry import drawn_geometry
+from onegrad.theory.classes import argmax_error, class_problems
+from onegrad.theory.geometry import Geometry, drawn_geometry
 from onegrad.theory.layers.matrix import DrawnLayer
+from onegrad.theory.layers.matrix_errors import MatrixErrors
+from onegrad.theory.layers.types import drawn_types
 from onegrad.theory.options import Theory
 from onegrad.theory.semi_parametric import predict_from_layers
 
 DRAWS = 4  # first layers of method = "layer"
+_MOST_DRAWS = 32  # where the mean is wanted to an accuracy, and layers are small
+_SMALL = 500  # neurons up to which more than DRAWS are worth their time
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ def predict_readout(
     theory: Theory | str = Theory(),
     **options: Any,
 ) -> Prediction:
-    """Errors of ridge regression on σ(Ŵx), for any first layer Ŵ: no training and no test data.
+    """Errors of the readout on σ(Ŵx), for any first layer Ŵ: no training and no test data.
 
     weights : (k, n) of NumPy, torch or the like, however they came about
     instance : directions and teacher that the layer is for, `problem.instance(rng)`; needed where
@@ -53,9 +58,10 @@ def predict_readout(
     start : the weights before training, if known: what was learned is then seen more clearly
     theory : of it the accuracy counts (from 0.03 on a draft); may be given by name
 
-    The readout sees training.samples fresh samples of the problem and its ridge; steps, rate and
-    optimiser of the problem play no part. Images, arrays and files take up to 6000 of their rows as
-    nodes. Cost O(k²(n + k)): about 1.5 s and 0.2 GB at k = n = 1000 on one thread.
+    The readout sees training.samples fresh samples of the problem, its ridge and its loss; steps,
+    rate and optimiser of the problem play no part. Images, arrays and files take up to 6000 of
+    their rows as nodes, with the squared loss alone. Cost O(k²(n + k)): about 1.5 s and 0.2 GB at
+    k = n = 1000 on one thread, ten times as long with other losses.
 
     >>> tables = {"data": {"model": "isotropic", "dim": 100}, "network": {"width": 80},
     ...     "training": {"samples": 200, "rate": 1.0}}
@@ -69,6 +75,11 @@ def predict_readout(
     matrix = _matrix("weights", weights, problem)
     before = None if start is None else _matrix("start", start, problem)
     if not problem.data.known:
+        if problem.loss.name != "squared":
+            raise AssumptionError(
+                "the theory of real data is that of the squared loss, not of training.loss = "
+                f'"{problem.loss.name}": use loss = "squared"'
+            )
         directions = outlying_directions(matrix if before is None else matrix - before)
         nodes = rows_as_nodes(problem, theory, 0)
         given = DrawnLayer(matrix, directions)
@@ -82,15 +93,21 @@ def predict_readout(
     return replace(found, label_variance=layer.instance.label_variance)
 
 
-def predict_layers(problem: Problem, theory: Theory, seed: int) -> Prediction:
+def predict_layers(problem: Problem, theory: Theory, seed: int, most: int = DRAWS) -> Prediction:
     """The mean over first layers drawn and trained with that seed, those of the simulation's first
-    repetitions."""
+    repetitions.
+
+    most : goes on after DRAWS of them, up to so many, until the mean is known to theory.accuracy
+    """
     if theory.overlaps == "typical":
         raise AssumptionError(
             'the theory of drawn layers takes the overlaps of its draws: use overlaps = "auto"'
         )
-    found, power = [], []
-    for repetition in range(DRAWS):
+    found: list[LayerErrors] = []
+    power, wrong = [], []
+    for repetition in range(most):
+        if repetition >= DRAWS and scatter_of(found) <= theory.accuracy:
+            break
         streams = Streams(seed, repetition)
         draw = Draw(problem, streams, Reuse(False, False, True, False))
         trial = Trial(problem, streams, draw=draw)
@@ -98,17 +115,56 @@ def predict_layers(problem: Problem, theory: Theory, seed: int) -> Prediction:
         layer = _Layer(weights, trial.instance, trial.weights if problem.trained else None)
         found.append(_errors(problem, layer, theory))
         power.append(trial.instance.label_variance)
+        if problem.outputs > 1:
+            wrong.append(_wrong_class(problem, layer, found[-1].errors.test_error))
     mean = of_layers(found, theory, f"drawn and trained with seed {seed}")
-    return replace(mean, label_variance=float(np.mean(power)))
+    classes = float(np.mean(wrong)) if wrong else mean.misclassification
+    return replace(mean, label_variance=float(np.mean(power)), misclassification=classes)
+
+
+def worthwhile_draws(problem: Problem, theory: Theory) -> int:
+    """How many first layers may be drawn where errors differ much from one to the next: a layer
+    costs O(k³), and a draft must not wait."""
+    if theory.draft:
+        return DRAWS // 2
+    return int(np.clip(DRAWS * (_SMALL / problem.width) ** 2, DRAWS, _MOST_DRAWS))
 
 
 def _errors(problem: Problem, layer: _Layer, theory: Theory) -> LayerErrors:
+    """Of several outputs the sum."""
     _check_memory(problem)
-    teacher = None if problem.links is None else layer.instance.teacher.direction
-    geometry = drawn_geometry(layer.instance.population, teacher)
+    if problem.outputs > 1:
+        parts = [_errors(one, layer, theory) for one in class_problems(problem)]
+        total = MatrixErrors(*np.sum([one.errors for one in parts], axis=0).tolist())
+        by_nodes = max(one.by_nodes for one in parts)
+        by_size = max(one.by_size for one in parts)
+        return replace(
+            parts[0], errors=total, by_nodes=by_nodes, by_size=by_size, test_loss=total.test_error,
+            train_loss=total.train_error, misclassification=math.nan, calibration=math.nan,
+        )  # fmt: skip
+    geometry, weights, own = _directions(problem, layer)
+    return layer_errors(problem, geometry, weights, own, theory)
+
+
+def _wrong_class(problem: Problem, layer: _Layer, test_error: float) -> float:
+    """Of the largest output, with every neuron as a type of its own."""
+    geometry, weights, own = _directions(problem, layer)
     assert geometry.basis is not None
-    own = own_directions(layer.weights, geometry.basis, layer.start)
-    return layer_errors(problem, geometry, layer.weights, own, theory.draft)
+    neurons = drawn_types(weights, np.hstack([geometry.basis, own]))
+    return argmax_error(problem, geometry, test_error, neurons)
+
+
+def _directions(problem: Problem, layer: _Layer) -> tuple[Geometry, Array, Array]:
+    """The special directions of the population, the weights there, and the layer's own ones."""
+    labelled = problem.links is not None or problem.joint_link is not None
+    teacher = layer.instance.teacher.direction if labelled else None
+    population = layer.instance.population
+    geometry = drawn_geometry(population, teacher, problem.gaussian_teacher)
+    assert geometry.basis is not None
+    weights = population.seen(layer.weights)
+    start = None if layer.start is None else population.seen(layer.start)
+    own = own_directions(weights, geometry.basis, start)
+    return geometry, weights, own
 
 
 def _matrix(name: str, weights: Any, problem: Problem) -> Array:

@@ -153,7 +153,11 @@ def surrogate_of(problem: Problem, seed: int) -> Problem:
     rate = rates[0] if len(rates) == 1 else rates
     return Problem(
         data=fit.mixture,
-        labels=ComponentLabels(values=fit.labels, noise=problem.label_noise),
+        labels=ComponentLabels(
+            values=tuple(v / problem.label_kept for v in fit.labels),
+            noise=problem.label_noise,
+            flip=problem.label_flip,
+        ),
         network=problem.network,
         training=problem.training.model_copy(update={"rate": rate}),
     )

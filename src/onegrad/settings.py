@@ -17,6 +17,7 @@ from onegrad.data.base import DataModel
 from onegrad.declared import Count, Real, Section
 from onegrad.errors import SpecError
 from onegrad.gaussian.activation import Activation, get_activation, written
+from onegrad.gaussian.convex_losses import DELTA
 
 NamedActivation = Annotated[
     Activation,
@@ -70,7 +71,7 @@ class Network(Section):
 
 
 class Training(Section):
-    """Steps on the first layer, on samples of their own, then ridge regression on fresh ones."""
+    """Steps on the first layer, on samples of their own, then the readout fitted on fresh ones."""
 
     table: ClassVar[str] = "training"
     samples: Count = Field(description="samples m of the readout stage", examples=[1000])
@@ -107,6 +108,14 @@ class Training(Section):
         default=None, description=f"of kfac: δ added to the inputs' covariance, else {DAMPING}",
         examples=[DAMPING],
     )  # fmt: skip
+    loss: Literal["squared", "logistic", "hinge", "squared-hinge", "huber", "absolute"] = Field(
+        default="squared", description="what the readout minimises beside its ridge; logistic, "
+        "hinge and squared-hinge for labels ±1: docs/losses.md", examples=["logistic"],
+    )  # fmt: skip
+    delta: Annotated[Real, Field(gt=0, le=1e6)] | None = Field(
+        default=None, description="of the huber loss: the residual from which on it grows "
+        f"linearly, else {DELTA:g}", examples=[DELTA],
+    )  # fmt: skip
 
     @model_validator(mode="after")
     def _a_rate_for_each_step(self) -> Training:
@@ -116,14 +125,19 @@ class Training(Section):
                 "training.damping", self.damping, f'belongs to optimiser = "kfac", not '
                 f'"{self.optimiser}"', "Remove it",
             )  # fmt: skip
+        if self.delta is not None and self.loss != "huber":
+            raise SpecError.of(
+                "training.delta", self.delta, f'belongs to loss = "huber", not "{self.loss}"',
+                'Remove it, or set loss = "huber"',
+            )  # fmt: skip
         return self
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without the keys of several steps where they say nothing: stored points keep their
-        names."""
+        """Without the keys of several steps and other losses where they say nothing: stored points
+        keep their names."""
         record: dict[str, Any] = dump(self)
-        plain = {"steps": 1, "batch": "fresh", "optimiser": "gd"}
+        plain = {"steps": 1, "batch": "fresh", "optimiser": "gd", "loss": "squared", "delta": None}
         return {k: v for k, v in record.items() if k not in plain or v != plain[k]}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from html import escape
 from importlib import import_module
 from typing import Any
@@ -57,6 +58,26 @@ def settings_text(settings: dict[str, Any]) -> str:
 
 def _short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def brief(record: Any) -> str:
+    """The `__repr__` of a dataclass with arrays in it: shapes for numbers, defaults left out.
+
+    >>> import numpy as np
+    >>> from dataclasses import make_dataclass
+    >>> Part = make_dataclass("Part", ["name", "t", ("noise", float, 0.0)])
+    >>> brief(Part("teacher", (np.zeros((3, 2)), 1)))
+    "Part(name='teacher', t=(array 3 × 2, 1))"
+    """
+
+    def of(value: Any) -> str:
+        if hasattr(value, "shape"):
+            return f"array {' × '.join(map(str, value.shape))}"
+        return f"({', '.join(map(of, value))})" if isinstance(value, tuple) else repr(value)
+
+    values = [(field.name, getattr(record, field.name), field.default) for field in fields(record)]
+    parts = (f"{n}={of(v)}" for n, v, usual in values if hasattr(v, "shape") or v != usual)
+    return f"{type(record).__name__}({', '.join(parts)})"
 
 
 def plots() -> Any:

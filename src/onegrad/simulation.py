@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -19,8 +20,12 @@ from onegrad.network.trial import Draw, Reuse, Trial, draw_key
 from onegrad.presets import Spec
 from onegrad.problem import Problem, as_problem
 from onegrad.randomness import DATA_PURPOSES, Seed, Streams, root_seed
-from onegrad.results.rows import Estimate, Results, Row, Summary
-from onegrad.risk.sampled import SampledRisk, sampled_risk
+from onegrad.results.estimates import Estimate
+from onegrad.results.results import Results
+from onegrad.results.rows import Row
+from onegrad.results.summaries import Summary
+from onegrad.risk.classes import class_risk
+from onegrad.risk.sampled import SampledRisk, sampled_risk, samples_worth
 from onegrad.shown import html_table, text_table
 from onegrad.specs.experiment import Compare, Point
 
@@ -91,13 +96,13 @@ def reuse_of(
 
 
 def by_layer(points: Sequence[Point]) -> dict[Hashable, list[Point]]:
-    """Points whose trained first layer is the same: they differ in the ridge alone."""
+    """Points whose trained first layer and loss are the same: they differ in the ridge alone."""
     layers: dict[Hashable, list[Point]] = {}
     for point in points:
         p = point.problem
         t = p.training
         how = (t.gradient, t.optimiser, t.batch, t.damping)
-        key = (p.network.activation, p.rates, how, point.degree)
+        key = (p.network.activation, p.rates, how, point.degree, p.loss)
         layers.setdefault(key, []).append(point)
     return layers
 
@@ -109,7 +114,7 @@ def _run_layer(
     sampled: dict[int, tuple[Point, str, Fitted, float]] = {}
     signs: dict[int, Fitted] = {}  # by the number of their row, whose risk is known
     for name in models:
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             fit = MODELS[name].fit
             assert fit is not None, f"{name} is not simulated"
@@ -125,38 +130,44 @@ def _run_layer(
             except (AssumptionError, ConvergenceError) as error:
                 rows.append(failed_row(point, name, seed, str(error)))
                 continue
-            now = time.perf_counter()
+            now = time.process_time()
             if risk is None:
                 sampled[len(sampled)] = (point, name, fitted, now - start)
             else:
-                if trial.problem.labels_binary:
+                other = trial.problem.loss.name != "squared" or trial.problem.outputs > 1
+                if trial.problem.labels_binary or other:
                     signs[len(rows)] = fitted
                 rows.append(_row(point, name, seed, fitted, risk, now - start))
             start = now
     if sampled:
-        start = time.perf_counter()
+        start = time.process_time()
         count = max(point.test_samples for point, *_ in sampled.values())
         risks, errors = _sampled(trial, {i: entry[2] for i, entry in sampled.items()}, count)
-        share = (time.perf_counter() - start) / len(sampled)
+        share = (time.process_time() - start) / len(sampled)
         for i, (point, name, fitted, seconds) in sampled.items():
             if i in errors:
                 rows.append(failed_row(point, name, seed, errors[i]))
             else:
                 row = _row(point, name, seed, fitted, risks[i].value, seconds + share)
-                row = replace(
-                    row, label_variance=risks[i].label_variance,
-                    misclassification=risks[i].misclassification,
-                )  # fmt: skip
-                rows.append(row)
+                rows.append(_with_sampled(row, risks[i]))
     if signs:
-        risks, _ = _sampled(trial, signs, trial.problem.samples)
+        risks, _ = _sampled(trial, signs, samples_worth(trial))
         for i, found in risks.items():
-            rows[i] = replace(rows[i], misclassification=found.misclassification)
+            rows[i] = replace(
+                _with_sampled(rows[i], found), test_loss=found.loss_given(rows[i].test_error)
+            )
     if trial.problem.data.known:
         variance = trial.instance.label_variance
         rows = [replace(row, label_variance=variance) for row in rows]
     # models in the order asked for, whichever way their risk was computed
     return sorted(rows, key=lambda row: models.index(row.model))
+
+
+def _with_sampled(row: Row, risk: SampledRisk) -> Row:
+    return replace(
+        row, label_variance=risk.label_variance, misclassification=risk.misclassification,
+        test_loss=risk.test_loss, calibration=risk.calibration,
+    )  # fmt: skip
 
 
 def _controls(
@@ -174,8 +185,9 @@ def _sampled(
     trial: Trial, models: dict[int, Fitted], count: int
 ) -> tuple[dict[int, SampledRisk], dict[int, str]]:
     """Risks on one test set; if a model cannot predict there, the others on their own."""
+    sample = sampled_risk if trial.problem.outputs == 1 else class_risk
     try:
-        return sampled_risk(trial, models, count), {}
+        return sample(trial, models, count), {}
     except (AssumptionError, ConvergenceError) as error:
         if len(models) == 1:
             return {}, dict.fromkeys(models, str(error))
@@ -202,7 +214,11 @@ def _exact(trial: Trial, fitted: Fitted, risk: str) -> float | None:
 
 def _row(point: Point, name: str, seed: int, fitted: Fitted, risk: float, seconds: float) -> Row:
     errors = (risk, fitted.readout.train_error, fitted.readout.train_objective)
-    return Row(point.settings, name, seed, *errors, seconds, number=point.number)
+    squared = point.problem.loss.name == "squared"
+    return Row(
+        point.settings, name, seed, *errors, seconds, number=point.number,
+        test_loss=risk if squared else math.nan, train_loss=fitted.readout.loss,
+    )  # fmt: skip
 
 
 def failed_row(point: Point, name: str, seed: int, error: str) -> Row:
@@ -263,6 +279,21 @@ class Simulation:
     def misclassification(self) -> Estimate:
         """P(sign f(x) ≠ y) where labels are ±1; NaN elsewhere."""
         return self._first.misclassification
+
+    @property
+    def test_loss(self) -> Estimate:
+        """Mean of the readout's own loss (training.loss) on fresh samples."""
+        return self._first.test_loss
+
+    @property
+    def train_loss(self) -> Estimate:
+        """Mean of the readout's own loss on its samples, without penalty."""
+        return self._first.train_loss
+
+    @property
+    def calibration(self) -> Estimate:
+        """Expected calibration error of the logistic loss; NaN elsewhere."""
+        return self._first.calibration
 
     def plot(self, *quantities: str, ax: Any = None) -> Any:
         """Errors of all models with error bars; quantities and axes as of `Results.plot`."""

@@ -1,4 +1,8 @@
-"""Singular values of weights and features before and after the step, against their limits."""
+"""Singular values of weights and features before and after the step, against their limits.
+
+Isotropic data after one step have closed forms; all other problems are those of
+structured_spectra.py.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,15 @@ from typing import Any
 import numpy as np
 
 from onegrad.compute.backend import Array
+from onegrad.degree_rule import degree_rule
 from onegrad.errors import AssumptionError
+from onegrad.memory import check_memory
 from onegrad.network.trial import Trial
 from onegrad.presets import Spec
-from onegrad.problem import Problem, as_problem, degree_rule
+from onegrad.problem import Problem, as_problem
 from onegrad.randomness import Streams
 from onegrad.shown import html_table, plots, text_table
+from onegrad.structured_spectra import StructuredSpectrum, structured_spectrum
 from onegrad.theory.isotropic.bulk import Bulk, feature_bulk, weight_bulk
 from onegrad.theory.isotropic.closed_form import check_exponent
 from onegrad.theory.isotropic.measured import (
@@ -38,6 +45,7 @@ from onegrad.theory.isotropic.outliers import (
     weight_spike,
 )
 from onegrad.theory.isotropic.setting import IsotropicSetting
+from onegrad.theory.spectral.structured import StructuredLimit, structured_limit
 
 _COLUMNS = ("matrix", "bulk edge", "spikes", "largest singular values", "spikes in the limit")
 _FULL = 3000  # up to this many rows or columns all singular values are computed, for histograms
@@ -141,9 +149,22 @@ class LimitingSpectrum:
         )
 
 
-def limiting_spectrum(problem: Problem | Spec) -> LimitingSpectrum:
-    """The limiting laws alone; nothing is drawn. Some hundredths of a second."""
-    return _limit(_setting(as_problem(problem)))
+def limiting_spectrum(problem: Problem | Spec) -> LimitingSpectrum | StructuredLimit:
+    """The limiting laws alone; nothing is drawn.
+
+    Closed forms for one step on isotropic data in the isotropic convention, some hundredths of a
+    second; else types of neurons and nodes of the data, about a second. Raises AssumptionError
+    where no limit is known: general bulks, other optimisers, images.
+    """
+    problem = as_problem(problem)
+    setting = _setting(problem)
+    return structured_limit(problem) if setting is None else _limit(setting)
+
+
+def closed_form_limit(problem: Problem) -> LimitingSpectrum | None:
+    """The limits of one step on isotropic data, in closed form; None for other problems."""
+    setting = _setting(problem)
+    return None if setting is None else _limit(setting)
 
 
 def _limit(setting: IsotropicSetting) -> LimitingSpectrum:
@@ -158,14 +179,20 @@ def _limit(setting: IsotropicSetting) -> LimitingSpectrum:
     )
 
 
-def spectrum(problem: Problem | Spec, seed: int = 0) -> SpectrumReport:
-    """Draw W and F of one repetition and compare them with the limiting laws.
+def spectrum(problem: Problem | Spec, seed: int = 0) -> SpectrumReport | StructuredSpectrum:
+    """Draw W and F of one repetition and compare them with the limiting laws, for every problem.
+
+    One step on isotropic data in the isotropic convention gives a SpectrumReport with closed
+    forms, all others a StructuredSpectrum; where no limit is known, the draw alone.
 
     Cost: the step and F (O(kmn)), all singular values up to 3000 rows or columns (O(km·min(k, m))),
     beyond that the leading ten by Lanczos iterations (O(km) each).
     """
     problem = as_problem(problem)
+    check_memory(problem)
     setting = _setting(problem)
+    if setting is None:
+        return structured_spectrum(problem, seed)
     limit = _limit(setting)
     degree = limit.degree
 
@@ -210,18 +237,15 @@ def _line(name: str, found: MeasuredSpectrum, limits: Iterable[float]) -> list[s
     ]  # fmt: skip
 
 
-def _setting(problem: Problem) -> IsotropicSetting:
-    if not problem.one_step:
-        raise AssumptionError(
-            "the limiting spectrum and its spikes are those of one step of gradient descent: use "
-            'training.steps = 1 and optimiser = "gd"'
-        )
-    setting = IsotropicSetting.of(problem)
-    if problem.rate <= 0:
-        raise AssumptionError(
-            "there is no step to look at: give scaling.exponent, or training.rate above 0"
-        )
-    check_exponent(setting.exponent)
+def _setting(problem: Problem) -> IsotropicSetting | None:
+    """Of the closed forms; None where they do not hold."""
+    if not problem.one_step or problem.rate <= 0:
+        return None
+    try:
+        setting = IsotropicSetting.of(problem)
+        check_exponent(setting.exponent)
+    except AssumptionError:
+        return None
     return setting
 
 

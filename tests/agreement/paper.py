@@ -1,6 +1,10 @@
 """The mixture paper's setting: two components, one spike each, label ReLU(ξᵀx), ridge 1e-4."""
 
 import onegrad as og
+from onegrad.compute.array_pool import Pool
+from onegrad.results.results import Results
+from onegrad.simulation import Simulation, group_points, run_group
+from onegrad.specs.experiment import Compare, Point
 
 
 def setting(n=1000, activation="relu", ratio=1.0, strength=0.74, weighting=0.5, **labels):
@@ -15,3 +19,24 @@ def setting(n=1000, activation="relu", ratio=1.0, strength=0.74, weighting=0.5, 
             "scaling": {"strength": strength, "weighting": weighting},
         }
     )
+
+
+def simulate_together(problems, models=("network",), seeds=20, rng=0, controlled=True):
+    """As `simulate` of each problem, with control variates; what they can share is drawn once.
+
+    problems : by any names; they differ in activation, step or ridge. Returns a Simulation each.
+    """
+    compare = Compare(models=models, seeds=seeds, seed=rng)
+    points = [
+        Point({}, problem, compare, number=number)
+        for number, problem in enumerate(problems.values())
+    ]
+    assert len(group_points(points)) == 1
+    rows, pool = [], Pool()
+    for seed in range(seeds):
+        rows += run_group(points, models, seed, None, pool, controlled=controlled)
+    assert {row.status for row in rows} == {"ok"}
+    return {
+        name: Simulation(Results("together", tuple(r for r in rows if r.number == number)))
+        for number, name in enumerate(problems)
+    }

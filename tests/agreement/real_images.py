@@ -9,7 +9,7 @@ from onegrad.models import MODELS
 from onegrad.network.trial import Trial
 from onegrad.problem import Problem
 from onegrad.randomness import Streams
-from onegrad.results.rows import Estimate
+from onegrad.results.estimates import Estimate
 from onegrad.risk.sampled import sampled_risk
 from onegrad.theory.layers.matrix import DrawnLayer
 from onegrad.theory.semi_parametric import predict_from_layers

@@ -23,6 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import onegrad as og
+from tests.chaos import processes
 from tests.chaos.processes import Run, content, dask_cluster, stored, wait_until
 
 SPEC = """
@@ -178,7 +179,9 @@ class Campaign:
         self.finished()
 
     def dask(self) -> None:
-        """A dask worker, and then the coordinator, the other worker or the scheduler."""
+        """A dask worker, and then the coordinator or the scheduler."""
+        if self.rng.random() < 0.3 and stored(self.out):
+            self.flip()
         with dask_cluster(self.folder / f"dask{self.turn}") as (address, scheduler, first, second):
             run = Run(self.spec, self.out, scheduler=address)
             before = stored(self.out)
@@ -220,6 +223,7 @@ def main() -> None:
     for name, default in (("here", 900), ("local", 60), ("dask", 40), ("seed", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
     asked = parser.parse_args()
+    processes.PATIENCE = 900  # it may run beside anything
     start = time.monotonic()
     with TemporaryDirectory() as folder:
         campaign = Campaign(Path(folder), asked.seed)

@@ -60,10 +60,10 @@ def quiet(spec):
 
 @pytest.mark.slow
 def test_the_coordinator_is_killed_at_random_moments(spec, quiet, tmp_path):
-    """kill -9 twenty times, and the end is that of one quiet run; workers do not outlive it."""
+    """kill -9 twelve times, and the end is that of one quiet run; workers do not outlive it."""
     rng = random.Random(0)
     progress, runs = {0}, []
-    for turn in range(20):
+    for turn in range(12):
         run = Run(spec, tmp_path, workers=2)
         runs.append(run)
         if turn % 2:  # some time after it was started

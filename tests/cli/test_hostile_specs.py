@@ -70,3 +70,12 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path):
     result = invoke(tmp_path, more='"\\u001b[2Jx" = 1')
     assert "\x1b" not in str(result.exception) and "known key" in str(result.exception)
     assert "one line" in str(invoke(tmp_path, name="\\u001b[2J").exception)
+
+
+@pytest.mark.parametrize("command", ["degree", "spectrum"])
+def test_a_draw_that_cannot_fit_is_refused_with_the_estimate(tmp_path, command):
+    path = tmp_path / "spec.toml"
+    path.write_text(SPEC.format(name="large", dim=10**7, more=""), encoding="utf-8")
+    large = ["--set", "network.width=10000000", "--set", "training.samples=10000000"]
+    result = CliRunner().invoke(app, [command, str(path), *large])
+    assert result.exit_code != 0 and "GB are available" in str(result.exception)

@@ -7,10 +7,13 @@ import pytest
 from rich.console import Console
 
 from onegrad.cli.layout import PIPE, blocks, natural_width, print_table
-from onegrad.cli.tables import degree_table, prediction_table, results_table, verdict_table
+from onegrad.cli.tables import results_table, verdict_table
+from onegrad.cli.theory_text import assumptions_in_words, degree_table, prediction_table
 from onegrad.degrees import degree
+from onegrad.predicted import Prediction
 from onegrad.prediction import predict_experiment
-from onegrad.results.rows import Results, Row
+from onegrad.results.results import Results
+from onegrad.results.rows import Row
 from onegrad.specs.experiment import Experiment
 from tests.cli.test_cli import onegrad
 
@@ -100,6 +103,24 @@ def test_predictions_fit(experiment, width, capsys, monkeypatch):
     table = prediction_table(experiment, predict_experiment(experiment)[1])
     text = printed(table, 2, width, capsys, monkeypatch)
     assert max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines())) <= width
+
+
+def test_a_sweep_tells_the_assumptions_of_all_its_points():
+    """Numbers that differ as ranges, what holds at some points as such, methods apart."""
+
+    def of(method, *assumptions):
+        return Prediction(1.0, 1.0, 1.0, method, assumptions)
+
+    lines = assumptions_in_words([
+        of("one theory", "Terms of order 1/n (test +2.5 %).", "60 nodes."),
+        of("one theory", "Terms of order 1/n (test -0.1 %).", "1,200 nodes.", "A caution."),
+        of("another", "It assumes nothing."),
+    ])  # fmt: skip
+    assert lines == [
+        "one theory: Terms of order 1/n (test -0.1 to +2.5 %). 60 to 1,200 nodes. "
+        "At 1 of 2 points: A caution.",
+        "another: It assumes nothing.",
+    ]
 
 
 def test_quick_for_theory_and_degree(tmp_path):

@@ -82,7 +82,11 @@ def test_export_errors_are_advice(tmp_path):
 
 @pytest.mark.parametrize("command", ["simulate", "predict", "degree"])
 def test_set_on_every_command(spec, command, capsys):
-    changes = ["network.activation=erf", "sweep.zip.data.dim=[10, 15, 20]"]
+    changes = [
+        "network.activation=erf",
+        "sweep.zip.data.dim=[10, 15, 20]",
+        "compare.accuracy=0.03",
+    ]
     app([command, str(spec), "--json", *(word for c in changes for word in ("--set", c))],
         standalone_mode=False)  # fmt: skip
     points = [row["point"] for row in json.loads(capsys.readouterr().out)["rows"]]

@@ -121,10 +121,11 @@ def test_spectrum(isotropic, tmp_path):
     assert features["power_cosines"][0][1] > 0.95
 
 
-def test_spectrum_refuses_mixtures_with_advice(mixture, tmp_path):
+def test_spectrum_of_a_mixture(mixture, tmp_path):
     done = onegrad("spectrum", mixture, "--out", tmp_path)
-    assert done.returncode == 2
-    assert "isotropic" in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 0, done.stderr
+    assert "Weights: bulk edge" in done.stdout and "Features: bulk edge" in done.stdout
+    assert (tmp_path / "figure.csv").exists()
 
 
 def presets():
@@ -147,7 +148,7 @@ def test_every_preset_runs_at_a_small_size(name):
         tables["network"]["width"] = 70
     experiment = Experiment.read(tables)
     if experiment.figure.kind.endswith("spectrum"):
-        assert spectrum(experiment.points[0].problem).features.edge > 0
+        assert not spectrum(experiment.points[0].problem).features.edge <= 0  # NaN: no limit known
         return
     group = group_points(experiment.points)[0][:2]
     rows = run_group(group, experiment.compare.simulated, 0)
@@ -156,7 +157,7 @@ def test_every_preset_runs_at_a_small_size(name):
     for method in experiment.compare.theories:
         if method == "theory":
             # at so small a size it may refuse, with advice
-            found = predict(group[0].problem, throw=False)
+            found = predict(group[0].problem, accuracy=0.03, throw=False)
             assert found.test_error > 0 or (found.status == "failed" and "se a" in found.error)
 
 

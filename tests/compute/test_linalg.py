@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onegrad.compute.linalg import leading_direction, span_basis
+from onegrad.compute.linalg import leading_direction, operator_norm, span_basis
 
 
 def test_a_basis_has_every_direction_once():
@@ -27,3 +27,12 @@ def test_leading_direction():
     got = leading_direction(matrix)
     assert abs(got @ np.linalg.svd(matrix)[2][0]) == pytest.approx(1.0, abs=1e-12)
     assert not leading_direction(np.zeros((3, 2))).any()
+
+
+@pytest.mark.parametrize("shape", [(400, 50), (60, 60), (50, 400)])
+def test_operator_norm_is_that_of_the_leading_direction(shape):
+    matrix = np.random.default_rng(0).standard_normal(shape)
+    norm = operator_norm(matrix)
+    assert norm == pytest.approx(np.linalg.norm(matrix @ leading_direction(matrix)), rel=1e-12)
+    assert norm == pytest.approx(np.linalg.norm(matrix, 2), rel=0.02)
+    assert operator_norm(np.zeros(shape)) == 0

@@ -132,14 +132,8 @@ def questions(text: str) -> list[str]:
 OUTSIDE = [p for p in sorted(ROOT.rglob("*.py")) if ROOT / "data" not in p.parents]
 
 
-STILL_ASK = {"explorer/bounds.py", "explorer/work.py", "prediction.py", "spectra.py",
-             "theory_inputs.py"}  # fmt: skip
-
-
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda p: str(p.relative_to(ROOT)))
-def test_data_answer_for_themselves(path, request):
-    if path.relative_to(ROOT).as_posix() in STILL_ASK:
-        request.applymarker(pytest.mark.xfail(reason="asks for the class of its data"))
+def test_data_answer_for_themselves(path):
     assert not questions(path.read_text(encoding="utf-8"))
 
 

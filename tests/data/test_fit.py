@@ -101,3 +101,22 @@ def test_refusals():
         fit_mixture(rng(0).standard_normal((200, 3)), rng(1).standard_normal(200))
     with pytest.raises(AssumptionError, match="no noise"):
         fit_mixture(np.ones((30, 20)), components=1)
+
+
+def test_a_whole_covariance():
+    """Every eigenvalue of every component, not only what leaves a flat bulk."""
+    rng = np.random.default_rng(0)
+    levels = np.arange(1, 21) ** -0.8
+    y = np.repeat([1.0, -1.0], 4000)
+    x = rng.standard_normal((8000, 20)) * np.sqrt(levels)
+    x[:4000] = x[:4000, ::-1]
+    fit = fit_mixture(x, y, covariance="whole")
+    population = fit.mixture.population(1.0, rng)
+    for c, want in enumerate((levels, levels[::-1])):
+        g, s = population.spikes[c], population.strengths[c]
+        found = fit.scale**2 * (np.eye(20) + (g * s) @ g.T)
+        np.testing.assert_allclose(np.diag(found), want, rtol=0.15)
+        assert np.linalg.norm(found - np.diag(want)) < 0.1 * np.linalg.norm(want)
+    assert fit.mixture.mean_trace(1.0) * fit.scale**2 == pytest.approx(levels.sum(), rel=0.02)
+    with pytest.raises(SpecError, match="whole"):
+        fit_mixture(x, y, covariance="hole")

@@ -38,7 +38,7 @@ def test_gaps_texts_and_constants(tmp_path, rng):
         "1 row without a label",
         "constant: const",
         "more than half empty: empty",
-        "free text with more than 20 values: story",
+        "free text, most values of which occur once or twice: story",
         "only counts the rows: id",
         "11 gaps filled with the column's median",
     ):
@@ -125,7 +125,8 @@ def test_pickles_are_refused(tmp_path):
         (["a,y"] + [f"{i % 7},{i}.5" for i in range(20)], "at least 60 rows"),
         (["a,y"], "0 rows"),
         (["a,y"] + [f"{i % 7},{i}.5" for i in range(70)] + ["1,2,3"], "line 72 has 3 cells"),
-        (["a,a,y"] + [f"{i % 7},{i},1" for i in range(70)], "names two columns"),
+        (["y,a,y"] + [f"{i % 7},{i},1" for i in range(70)], "names two columns"),
+        (["a,y"] + [f"{i}.5{'x' * (i % 2)},{i % 3}" for i in range(70)], "a: free text"),
         (["a"] + [str(i) for i in range(70)], "at least one input column"),
         (["a,y"] + [f"{i % 7},word{i}" for i in range(70)], "70 classes"),
         ([""], "at least one input column"),
@@ -134,6 +135,96 @@ def test_pickles_are_refused(tmp_path):
 def test_refusals(tmp_path, lines, said):
     with pytest.raises(SpecError, match=said):
         read_table(csv_file(tmp_path, lines))
+
+
+def test_a_decimal_comma(tmp_path, rng):
+    """As a German table has it; a comma before three digits is one too where others show it."""
+    a = [0.125, 1234.5, -12.25, *np.round(1000 * rng.standard_normal(77), 3)]
+    shown = [f"{v:,.3f}".translate(str.maketrans(",.", ".,")) for v in a]
+    lines = ["betrag;y"] + [f"{text};{i % 4}" for i, text in enumerate(shown)]
+    table = read_table(csv_file(tmp_path, lines))
+    np.testing.assert_allclose(table.x[:, 0], a)
+    assert any("decimal comma: betrag" in note for note in table.notes)
+
+
+@pytest.mark.parametrize(
+    ("cells", "values", "note"),
+    [
+        (["1,234", "12,000,500"], [1234, 12_000_500], "amounts"),
+        (["0,125", "1,500"], [0.125, 1.5], "decimal comma"),
+        (["$1,250.50", "($3.00)"], [1250.5, -3], "amounts"),
+        (["12.5 EUR", "-7 EUR"], [12.5, -7], "amounts"),
+        (["1.5k", "2M"], [1500, 2e6], "amounts"),
+        (["12%", "7.5 %"], [12, 7.5], "amounts"),
+        (["−1.5", "2"], [-1.5, 2], ""),
+        (["01/31/2020", "02/01/2020"], [18_292, 18_293], "month/day/year"),
+        (["31.01.2020 12:00", "01.02.2020 00:00"], [18_292.5, 18_293], "day.month.year"),
+        (["2020-01-31T12:00:00Z", "2020-02-01"], [18_292.5, 18_293], "dates"),
+    ],
+)
+def test_texts_that_mean_numbers(tmp_path, cells, values, note):
+    lines = ["a;y"] + [f"{cells[i % 2]};{i % 3}" for i in range(80)]
+    table = read_table(csv_file(tmp_path, lines))
+    np.testing.assert_allclose(table.x[:2, 0], values)
+    assert table.names == ("a",) and note in " ".join(table.notes)
+    assert bool(table.notes) == bool(note)
+
+
+def test_texts_that_do_not(tmp_path):
+    lines = ["size,y"] + [f"{'12 kg' if i % 2 else '13-14'},{i % 3}" for i in range(80)]
+    table = read_table(csv_file(tmp_path, lines))
+    assert table.names == ("size = 13-14",)
+    assert "1 column of categories" in " ".join(table.notes)
+
+
+def test_a_few_words_among_numbers_are_told(tmp_path, rng):
+    lines = ["a,y"] + [f"{'unknown' if i == 9 else rng.normal()},{i % 3}" for i in range(80)]
+    table = read_table(csv_file(tmp_path, lines))
+    text = " ".join(table.notes)
+    assert "“unknown” in a is no number; 1 such cell left empty" in text and "1 gap filled" in text
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_encodings(tmp_path, rng, encoding):
+    path = tmp_path / "data.csv"
+    lines = ["größe|y"] + [f"{rng.normal()}|{i % 3}" for i in range(80)]
+    path.write_bytes("\r\n".join(lines).encode(encoding))
+    table = read_table(path)
+    assert table.names == ("größe",) and len(table.y) == 80
+    assert ("not UTF-8" in " ".join(table.notes)) == (encoding == "cp1252")
+
+
+def test_names_that_are_missing_or_occur_twice(tmp_path, rng):
+    lines = ["# exported", "", ",a,a,y,,"]
+    lines += [f"{i},{rng.normal()},{rng.normal()},{i % 3},," for i in range(80)]
+    table = read_table(csv_file(tmp_path, lines))
+    assert table.names == ("a", "a (2)") and table.label == "y"
+    text = " ".join(table.notes)
+    assert "called “a”; they were numbered" in text and "counts the rows: column 1" in text
+
+
+def test_numbers_whose_squares_overflow(tmp_path, rng):
+    a = rng.standard_normal(80)
+    lines = ["large,small,y"] + [f"{v * 1e300},{v * 1e-200},{i % 3}" for i, v in enumerate(a)]
+    table = read_table(csv_file(tmp_path, lines))
+    assert np.abs(table.x).max() == 1 and "units of the largest: large, small" in table.notes[0]
+    np.testing.assert_allclose(table.x[:, 0], a / np.abs(a).max())
+    with pytest.raises(SpecError, match="y in another unit"):
+        read_table(csv_file(tmp_path, ["a,y"] + [f"{v},{v * 1e200}" for v in a]))
+
+
+def test_a_column_that_is_the_label(tmp_path, rng):
+    y = rng.standard_normal(80)
+    lines = ["a,cents,y"] + [f"{rng.normal()},{100 * v + 3},{v}" for v in y]
+    assert "label itself in other words: cents" in read_table(csv_file(tmp_path, lines)).notes[-1]
+    lines = ["a,flag,y"] + [
+        f"{v},{'ab'[i % 2]},{'no' if i % 2 else 'yes'}" for i, v in enumerate(y)
+    ]
+    assert (
+        "label itself in other words: flag = b" in read_table(csv_file(tmp_path, lines)).notes[-1]
+    )
+    lines = ["a,b,y"] + [f"{v},{v + 1e-3 * rng.normal()},{v + 0.01 * rng.normal()}" for v in y]
+    assert not any("itself" in note for note in read_table(csv_file(tmp_path, lines)).notes)
 
 
 def test_names_are_suggested(tmp_path, rng):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from onegrad import OneStepClassifier, OneStepRegressor, SpecError
+from onegrad.errors import ConvergenceError
 from onegrad.estimators import memory_need
 from onegrad.estimators.rows import _in_single_precision
 
@@ -64,3 +65,12 @@ def test_the_width_that_is_suggested_fits(monkeypatch):
     suggested = int(str(error.value).partition("About ")[2].split()[0].replace(",", ""))
     assert suggested > 3000
     memory_need.check_memory(suggested, 500, 10_000)
+
+
+def test_inputs_whose_squares_vanish_are_refused():
+    """They were taken for constants; constants of that size are fine."""
+    x = np.random.default_rng(0).standard_normal((80, 3))
+    with pytest.raises(ConvergenceError, match="too small"):
+        OneStepRegressor(width=20, random_state=0).fit(x * 1e-170, x[:, 0])
+    constant = OneStepRegressor(width=20, random_state=0).fit(np.full((80, 3), 1e-170), x[:, 0])
+    assert np.allclose(constant.predict(np.full((2, 3), 1e-170)), x[:, 0].mean())

@@ -17,7 +17,8 @@ from onegrad.explorer import app, controls, server, session, work
 from onegrad.explorer.cache import Cache
 from onegrad.explorer.requests import channel_of
 from onegrad.explorer.stored import open_stored
-from onegrad.explorer.work import perform, without_step
+from onegrad.explorer.untrained import without_step
+from onegrad.explorer.work import perform
 from onegrad.explorer.worker_pool import PageTask, WorkerPool
 from onegrad.prediction import predict
 from onegrad.problem import Problem
@@ -55,6 +56,7 @@ def test_defaults_are_those_of_the_reader():
     assert len(known) >= 9
     for key, default in known.items():
         task = "isotropic" if key in ("scaling.constant", "training.gradient") else "regression"
+        task = "multi-index" if key == "labels.indices" else task
         tables = {name: dict(table) for name, table in controls.TASKS[task]["tables"].items()}
         table, _, name = key.partition(".")
         tables[table].pop(name, None)
@@ -235,8 +237,9 @@ def test_features_are_those_of_the_theory():
 
 
 def test_what_is_refused_comes_back_as_advice():
-    (answer,) = perform("spectrum", [MIXTURE], {})
-    assert "limiting spectra are known" in answer["error"]
+    muon = MIXTURE | {"training": MIXTURE["training"] | {"optimiser": "muon"}}
+    (answer,) = perform("spectrum", [muon], {"seed": 0})
+    assert "no limiting spectrum" in answer["error"]
 
 
 def test_a_failure_that_nobody_foresaw_is_said(monkeypatch):
@@ -358,12 +361,12 @@ def test_a_folder_without_a_run_is_explained(tmp_path):
 
 
 def test_a_port_in_use_is_explained():
-    taken = server.listen(None)
+    taken = server.Place().listen()
     number = taken.getsockname()[1]
     try:
         with pytest.raises(OnegradError, match=f"port {number} cannot be used"):
-            server.listen(number)
-        other = server.listen(None)  # without --port another one is taken
+            server.Place(port=number).listen()
+        other = server.Place().listen()  # without --port another one is taken
         assert other.getsockname()[1] != number
         other.close()
     finally:

@@ -12,7 +12,9 @@ from onegrad.figures.curves import draw_curves
 from onegrad.figures.deviations import draw_deviations, fitted_power
 from onegrad.figures.draw import save_figure_of
 from onegrad.figures.maps import draw_difference_map, draw_map
-from onegrad.results.rows import Results, Row, relative_difference
+from onegrad.results.results import Results
+from onegrad.results.rows import Row
+from onegrad.results.summaries import relative_difference
 from onegrad.results.verdict import verdicts
 from onegrad.specs.experiment import Experiment
 
@@ -99,6 +101,27 @@ def test_a_missing_point_is_a_blank_cell():
     assert values.mask.sum() == 1 and values.mask[0, 1]
 
 
+def test_what_failed_leaves_a_mark():
+    """A cross for each point and curve, in legend and caption; none where all is well."""
+    experiment, results = made(figure={"kind": "curves", "models": ["network", "hermite"]})
+    clean = draw_curves(experiment, results)
+    lost = [
+        Row(r.point, r.model, r.seed, status="failed", error="no", number=r.number)
+        if r.model == "hermite" and r.point["scaling.weighting"] == 1.0 else r
+        for r in results.rows
+    ]  # fmt: skip
+    broken = draw_curves(experiment, Results("made", lost))
+
+    def crosses(figure):
+        return [x for line in figure.axes[0].lines if line.get_marker() == "x"
+                for x in line.get_xdata()]  # fmt: skip
+
+    assert crosses(clean) == [] and crosses(broken) == [1.0] * 4  # activations × strengths
+    legend = [text.get_text() for text in broken.legends[0].get_texts()]
+    assert legend[-1] == "failed: hermite" and "4 results failed" in broken.texts[-1].get_text()
+    assert "failed" not in clean.texts[-1].get_text()
+
+
 @pytest.mark.parametrize("kind", ["curves", "map", "difference-map"])
 def test_every_kind_writes_png_pdf_and_its_numbers(kind, tmp_path):
     experiment, results = made(figure={"kind": kind, "models": ["network", "hermite"]})
@@ -174,7 +197,7 @@ def pair(point, network, other, model="hermite"):
 def test_the_verdict_names_the_largest_deviation_and_the_surest():
     noisy = pair({"a.x": 1}, [1.0, 1.2, 0.8], [1.3, 1.2, 0.8])  # +10 %, far from sure
     exact = pair({"a.x": 2}, [1.0, 1.2, 0.8], [1.011, 1.21, 0.81])  # +1 %, sure
-    (test, train) = verdicts(Results("made", noisy + exact))
+    (test, train) = verdicts(noisy + exact)
     assert (test.model, test.quantity, train.quantity) == ("hermite", "test_error", "train_error")
     assert test.largest.point == {"a.x": 1} and test.points == 2
     assert test.largest.difference.mean == pytest.approx(0.1)
@@ -188,7 +211,7 @@ def test_the_verdict_names_the_largest_deviation_and_the_surest():
 def test_theories_are_measured_by_the_noise_of_the_network():
     rows = [Row({}, "network", s, v, v) for s, v in enumerate([0.9, 1.0, 1.1])]
     rows.append(Row({}, "theory", 0, 1.2, 0.8))
-    test, train = verdicts(Results("made", rows))
+    test, train = verdicts(rows)
     assert test.largest.difference.mean == pytest.approx(0.2)
     assert test.largest.sigmas == pytest.approx(0.2 / (0.1 / math.sqrt(3)))
     assert train.largest.difference.mean == pytest.approx(-0.2)
@@ -198,9 +221,9 @@ def test_the_verdict_passes_over_what_failed_or_cannot_be_compared():
     rows = pair({"a.x": 1}, [1.0, 1.1], [2.0, 2.2])
     rows.append(Row({"a.x": 2}, "hermite", 0, 5.0, 5.0, number=2))  # no network there
     rows.append(Row({"a.x": 1}, "spiked", 0, status="failed", error="no", number=1))
-    found = verdicts(Results("made", rows))
+    found = verdicts(rows)
     assert [(v.model, v.points) for v in found] == [("hermite", 1)] * 2
-    only = verdicts(Results("made", pair({}, [1.0], [1.1])))
+    only = verdicts(pair({}, [1.0], [1.1]))
     assert only[0].surest is None  # one seed has no standard error
     assert only[0].as_json()["largest"]["standard_errors"] is None
     assert verdict_table(Results("made", rows[:2])) is None  # the network alone

@@ -8,7 +8,7 @@ import pytest
 from onegrad.figures.curves import draw_curves
 from onegrad.figures.theory_lines import theory_line
 from onegrad.prediction import predict_experiment, theory_row
-from onegrad.results.rows import Results
+from onegrad.results.results import Results
 from onegrad.specs.experiment import Experiment
 
 MIXTURE = {

@@ -5,16 +5,22 @@
 
 from __future__ import annotations
 
+import json
 import random
+import resource
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from onegrad.errors import OnegradError
+from onegrad.runs.cost import cost_of
+from onegrad.runs.store import compute_spec, point_spec
 from onegrad.specs.experiment import Experiment
 
 SECONDS = 5.0
+MEGABYTES = 500  # that reading one spec may add, a million points included
 BASES = (
     """name = "mixture"
 [data]
@@ -86,6 +92,72 @@ test_samples = 50
 [figure]
 quantities = ["test_error"]
 """,
+    """name = "several steps"
+[data]
+model = "mixture"
+dim = 30
+weights = [0.2, 0.3, 0.5]
+ranks = [1, 0, 2]
+strengths = [[1.0], [], [1.0, 0.5]]
+spectrum = "power-law"
+exponent = 0.8
+directions = "orthogonal"
+counts = "proportional"
+spread = 4.0
+[labels]
+model = "component"
+noise = 0.1
+[network]
+width = 20
+rows = "unit"
+[training]
+samples = 40
+steps = 2
+batch = "same"
+optimiser = "kfac"
+damping = 0.2
+rate = [2.0, 1.0]
+loss = "huber"
+delta = 0.5
+[compare]
+models = ["network", "random-features", "theory"]
+seeds = 2
+redraw = "network"
+finite_size = false
+[sweep]
+"training.optimiser" = ["gd", "muon"]
+""",
+    """name = "several directions"
+[data]
+model = "isotropic"
+dim = 30
+spectrum = "two-level"
+levels = [4.0, 0.25]
+share = 0.2
+[labels]
+model = "multi-index"
+indices = 2
+link = "xor"
+flip = 0.1
+[network]
+convention = "isotropic"
+activation = "tanh"
+width = 20
+[training]
+samples = 40
+loss = "logistic"
+steps = 2
+[scaling]
+exponent = [0.3, 0.2]
+constant = 1.0
+[compare]
+models = ["network", "hermite:2", "theory"]
+seeds = 2
+[figure]
+quantities = ["misclassification", "calibration"]
+[sweep]
+"labels.flip" = [0.0, 0.2]
+""",
 )
 VALUES = (
     "0", "-1", "1", "2", "1e400", "-0.0", "nan", "inf", "1" + "0" * 400, "9" * 5000, "true", "[]",
@@ -96,21 +168,31 @@ VALUES = (
     '"\\u202e"', "[true, false]", '{a = 1}', "4.9e-324", '"hermite(' + ", ".join("1" * 40) + ')"',
     '"/dev/zero"', '"/"', '"cuda:99"', "10000000", "99999",
 )  # fmt: skip
-PLAUSIBLE = ("0.5", "1", "3", "50", "0.9", '"tanh"', '"relu"', "[0.3, 0.7]", "[1, 2]", '"auto"')
+PLAUSIBLE = (
+    "0.5", "1", "3", "50", "0.9", '"tanh"', '"relu"', "[0.3, 0.7]", "[1, 2]", '"auto"', "0", "2",
+    '"sign"', '"product"', '"max"', "[[0, 1], [1, 0]]", "[[1.0, 0.5], [1.0]]", "[0.0, 1.0]",
+    '"uniform"', '"power-law"', "[3.0, 1.0, 0.1]", '"hinge"', '"logistic"', '"absolute"', '"adam"',
+    '"sign"', '"same"', '"spikes"', '"random"', '"fixed"', '"network"', "[0.5, 0.25]", "true",
+    '"component"', '"single-index"', '"multi-index"', '"isotropic"', '"mixture"', '"sampled"',
+    '"float32"', '["relu", "erf"]', "[0.2, 0.2, 0.6]", "1e-8", "1e6", "4",
+)  # fmt: skip
 KEYS = (
     "dim", "weights", "rank", "ranks", "strengths", "alignment", "mean", "directions", "spread",
     "path", "label", "link", "noise", "values", "model", "width", "width_ratio", "activation",
     "samples", "step_samples", "ridge", "rate", "strength", "exponent", "constant", "seeds", "seed",
     "degree", "risk", "device", "dtype", "precision", "most_seeds", "name", "together", "classes",
-    "part", "bulk", "direction", "self", "__class__", "model_config", "table", "a.b", '"a b"', "''",
+    "part", "bulk", "spectrum", "levels", "share", "counts", "indices", "flip", "cosine", "cosines",
+    "rows", "steps", "batch", "optimiser", "damping", "loss", "delta", "redraw", "finite_size",
+    "traces", "control_variates", "direction", "self", "__class__", "model_config", "table", "a.b",
+    '"a b"', "''",
 )  # fmt: skip
 CHANGES = (
     "data.dim=0", "data.dim=" + "9" * 5000, "sweep.data.dim=[1,2]", "x", "=", "a=b=c",
     "network.activation=hermite(1,2", "sweep.zip.data.dim=[3]", "compare.models=[]", "data=1",
     "sweep=1", "data.weights=" + "[" * 2000, "sweep.network.width=5", "..=1", "network.width=1e9",
 )  # fmt: skip
-# What once failed, by (seed, number) of a run: never again.
-KEPT: tuple[tuple[int, int], ...] = ()
+# What once failed: never again. A list with many wrong entries: an error of 50 MB.
+KEPT = (BASES[0].replace('["network", "hermite", "theory"]', str([1] * 200_000)),)
 
 
 def mutated(seed: int, number: int) -> tuple[str, list[str], bool]:
@@ -142,18 +224,40 @@ def mutated(seed: int, number: int) -> tuple[str, list[str], bool]:
 
 def check(seed: int, number: int, path: Path) -> bool:
     """Whether it was a valid spec; raises what is not ours, and AssertionError for a hang."""
-    text, changes, quick = mutated(seed, number)
+    return check_text(path, *mutated(seed, number))
+
+
+def check_text(path: Path, text: str, changes: Sequence[str] = (), quick: bool = False) -> bool:
+    """The same of a spec's text. A valid one also has its cost and the keys of its rows."""
     path.write_text(text, encoding="utf-8", errors="replace")
-    start = time.process_time()
+    start, before = time.process_time(), _peak()
     try:
-        Experiment.read(path, changes, quick)
+        experiment = Experiment.read(path, changes, quick)
+        _plan(experiment)
         valid = True
     except OnegradError as error:
         assert 0 < len(str(error)) < 40_000, f"{len(str(error))} characters"
         valid = False
-    took = time.process_time() - start
+    took, more = time.process_time() - start, _peak() - before
     assert took < SECONDS, f"took {took:.1f} s"
+    assert more < MEGABYTES, f"{more:.0f} MB more"
     return valid
+
+
+def _plan(experiment: Experiment) -> None:
+    """What a run does before its first row: keys of the rows, time and memory."""
+    for point in experiment.points[:3]:
+        json.dumps(point_spec(point), allow_nan=False)
+        for model in experiment.compare.models:
+            compute_spec(point, model)
+    count = experiment.compare.largest_count
+    missing = {point.number: count for point in experiment.points}
+    cost = cost_of(experiment, missing, len(experiment.points), workers=2)
+    assert cost.seconds > 0 and str(cost)
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main(count: int, seed: int) -> None:

@@ -152,26 +152,24 @@ def estimator_of(x: np.ndarray, y: np.ndarray, options: dict[str, Any]) -> dict[
 
 
 def analysis_of(x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
-    """The numbers of the report on a table."""
-    from onegrad.data.table import Table
-    from onegrad.report.analysis import analyse
+    """The numbers of a learning curve and of the direction that a step finds."""
+    import onegrad as og
+    from onegrad.learning.subsets import Targets
+    from onegrad.report.findings import find_direction
 
     classes = len(np.unique(y)) < 5
-    names = tuple(f"x{i}" for i in range(x.shape[1]))
     labels = np.array([f"class {v:g}" for v in y]) if classes else y
-    task: Any = "classification" if classes else "regression"
-    found = analyse(Table(x, labels, names, "y", task, ()), say=lambda _: None)
-    curves = {"width": found.width, "sample": found.sample, "rates": found.rates}
+    curve = og.learning_curve(x, labels, width=40, repeats=1)
+    found = find_direction(x, Targets.of(labels, None))
     return {
-        "samples": found.samples, "ridge": found.ridge, "rate": found.rate,
-        "spikes": found.prepared.spikes.strengths, "noise": found.prepared.spikes.noise,
-        "standing": found.standing and (found.standing.theta, found.standing.data_exponent),
-        "values": {name: c.values for name, c in curves.items()},
-        "measured": {name: c.measured for name, c in curves.items()},
-        "theory curves": {name: c.predicted for name, c in curves.items()},
-        "gain": found.gain, "change difference": found.changes,
-        "scores": {name: score for name, (score, _) in found.scores.items()},
-    }  # fmt: skip
+        "rows": [one.rows for one in curve.subsets],
+        "errors": [one.mean for one in curve.subsets],
+        "rates": [one.rates[0] for one in curve.subsets],
+        "theory": [point.theory for point in curve.ahead()],
+        "ahead": [point.error for point in curve.ahead()],
+        "bars": [point.high for point in curve.ahead()],
+        "direction": found.coefficients,
+    }
 
 
 # --- from a case to its numbers -------------------------------------------------------------
@@ -203,6 +201,9 @@ def _of_rows(rows: list[dict[str, Any]], said: dict[str, Any]) -> Numbers:
     dropped = ("point", "model", "seconds", "error")
     for row in said["rows"]:
         own = {key: value for key, value in row.items() if key not in dropped}
+        for name in ("test", "train"):  # the squared loss is the squared error once more
+            if own.get(f"{name}_loss", math.nan) == own[f"{name}_error"]:
+                own.pop(f"{name}_loss"), own.pop(f"{name}_loss_se")
         own["status"] = _STATUS[own["status"]]
         found |= _flat(own, f"mean {_at(row['point'])}{row['model']}")
     for verdict in said["verdict"]:

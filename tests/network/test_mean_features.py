@@ -3,7 +3,7 @@
 import pytest
 
 import onegrad as og
-from onegrad.cli.tables import degree_text
+from onegrad.cli.theory_text import degree_text
 from onegrad.degrees import degree, degree_notes
 from onegrad.network.mean_features import check_means
 from onegrad.specs.experiment import Experiment

@@ -7,7 +7,8 @@ from tests.page.server import SPEC
 
 CURVES = json.dumps({"key": "network.activation", "values": ["relu"]})
 AXIS = "axis=network.width_ratio&range=[0.5,2]&dots=[0.5,2]"
-SMALL = f"#view=curve&{AXIS}&curves={CURVES}" + "".join(
+BOTH = 'quantities=["test_error","train_error"]'
+SMALL = f"#view=curve&{AXIS}&{BOTH}&curves={CURVES}" + "".join(
     f"&{table}.{key}={json.dumps(value)}"
     for table, fields in SPEC.items()
     for key, value in fields.items()
@@ -26,6 +27,12 @@ def ink(page, selector=".panel canvas"):
         }""",  # noqa: E501
         selector,
     )
+
+
+def open_preset(page, name):
+    """By the menu of figures."""
+    page.click("#figures")
+    page.click(f"#presets [data-name='{name}']")
 
 
 def download(page, button, folder):

@@ -13,6 +13,9 @@ FLAGS = [
 ]  # fmt: skip
 
 
+PATIENCE = 240_000  # ms, on a machine that has other things to do too
+
+
 @pytest.fixture(scope="session")
 def explorer():
     running = Explorer()
@@ -27,8 +30,9 @@ def browser():
         if os.environ.get("CI"):
             pytest.fail("chromium is missing: tools/system_packages brings it")
         pytest.skip("needs chromium (Debian's package `chromium`)")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield opened
@@ -42,6 +46,7 @@ class Visit:
         self.context = browser.new_context(
             viewport={"width": 1280, "height": 850}, accept_downloads=True, **options
         )
+        self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
         self.complaints, self.requests = [], []
         self.page.on("console", lambda m: m.type != "log" and self.complaints.append(m.text))
@@ -52,12 +57,12 @@ class Visit:
 
     def open(self, rest="", quality="accurate"):
         self.page.goto("about:blank")
-        self.page.goto(self.explorer.url + rest)
+        self.page.goto(self.explorer.address + rest)
         self.settle(quality)
         return self.page
 
     def settle(self, quality="accurate"):
-        self.page.wait_for_selector(f"body[data-quality={quality}]", timeout=30_000)
+        self.page.wait_for_selector(f"body[data-quality={quality}]")
 
     def close(self):
         """No complaint in the console, and not one request to anywhere else."""

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,23 +23,28 @@ SPEC = {
 
 
 class Explorer:
-    """`onegrad explore` as a process of its own."""
+    """`onegrad explore` as a process of its own; `module` instead of onegrad starts another one."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, module="onegrad", **environment):
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "onegrad", "explore", "--no-browser", *arguments],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+            [sys.executable, "-m", module, "explore", "--no-browser", *arguments],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"} | environment,
         )  # fmt: skip
         line = self.process.stdout.readline()
         if "http://" not in line:
-            raise RuntimeError(line + self.process.stderr.read())
-        self.url = line.split()[2]
-        self.port = int(self.url.rstrip("/").rpartition(":")[2])
+            raise RuntimeError(line + self.process.communicate(timeout=60)[1])
+        self.address = line.split()[2]
+        self.url, _, self.token = self.address.partition("?token=")
+        self.port = int(re.search(r":(\d+)/", self.url)[1])
 
     def connect(self, **options):
         options.setdefault("origin", self.url.rstrip("/"))
-        return connect(f"ws://127.0.0.1:{self.port}/socket", max_size=None, **options)
+        return connect(self.socket_url, max_size=None, **options)
+
+    @property
+    def socket_url(self):
+        return f"ws://127.0.0.1:{self.port}/socket?token={self.token}"
 
     def processes(self):
         """Everything below the server: (pid, is it a worker?)."""
@@ -61,10 +67,16 @@ class Explorer:
                 total += psutil.Process(pid).memory_info().rss
         return total
 
+    def held(self):
+        """What a counting server (counting.py) holds: the line it answers to one of ours."""
+        self.process.stdin.write("?\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
     def stop(self):
         """End it as Ctrl-C does; what it printed as errors."""
         self.process.send_signal(signal.SIGINT)
-        _, errors = self.process.communicate(timeout=20)
+        _, errors = self.process.communicate(timeout=60)
         return errors
 
 
@@ -72,7 +84,7 @@ def say(socket, kind, number, **fields):
     socket.send(json.dumps({"type": kind, "id": number, **fields}))
 
 
-def collect(socket, number, timeout=60):
+def collect(socket, number, timeout=90):
     """All parts of an answer, or its error text."""
     parts = {}
     while True:
@@ -86,8 +98,8 @@ def collect(socket, number, timeout=60):
             return [parts[i] for i in range(len(parts))]
 
 
-def eventually(check, seconds=10.0):
-    """True as soon as `check()` is; False if it never becomes so."""
+def eventually(check, seconds=60.0):
+    """True as soon as `check()` is; False if it never becomes so: the machine may be busy."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if check():

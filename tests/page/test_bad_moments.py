@@ -5,7 +5,7 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from tests.page.browsing import SMALL, download, table
+from tests.page.browsing import SMALL, download, open_preset, table
 from tests.page.conftest import Visit
 from tests.page.server import SPEC, Explorer, eventually
 
@@ -47,10 +47,12 @@ def here(browser, explorer):
 
 def test_a_link_with_wrong_numbers_is_refused_with_advice(visit):
     page = visit.open(SMALL.replace("training.samples=200", "training.samples=-3"), "refused")
-    expect(page.locator("#alert")).to_contain_text("training.samples")
+    wrong = page.locator("[data-key='training.samples'] .wrong")
+    expect(wrong).to_contain_text("training.samples")
     page.fill("[data-key='training.samples'] input[type=number]", "1")  # m/n
     page.keyboard.press("Enter")
     visit.settle()
+    expect(wrong).to_have_count(0)
     assert not page.locator("#alert").is_visible()
 
 
@@ -60,7 +62,7 @@ def test_no_inputs_and_then_some(visit):
     page.fill(box, "0")
     page.keyboard.press("Enter")
     visit.settle("refused")
-    expect(page.locator("#alert")).to_contain_text("data.dim = 0: must be")
+    expect(page.locator("[data-key='data.dim'] .wrong")).to_contain_text("data.dim = 0: must be")
     assert page.is_disabled("#download-csv")  # what is seen belongs to the settings before
     page.fill(box, "300")
     page.keyboard.press("Enter")
@@ -94,9 +96,9 @@ def test_simulating_right_after_a_move_keeps_the_curve(visit, tmp_path):
     page = visit.open(SMALL)
     page.evaluate(f"() => {{ {move(300, 400, 500)} document.getElementById('simulate').click(); }}")
     visit.settle()
-    page.wait_for_selector("body[data-simulating=false]", timeout=60_000)
+    page.wait_for_selector("body[data-simulating=false]")
     rows = table(download(page, "#download-csv", tmp_path))
-    assert {row["model"] for row in rows} == {"theory", "network", "hermite"}
+    assert {row["model"] for row in rows} >= {"theory", "network", "hermite"}
 
 
 def test_choosing_models_right_after_a_move_keeps_the_accurate_curve(visit):
@@ -115,7 +117,7 @@ def test_samples_over_inputs_are_named_so(visit, tmp_path):
         ("data.weights", "data.weights[0]", 0.02, 0.98),
     ):
         page.select_option("#axis", key)
-        page.wait_for_selector("body:not([data-quality=asked])", timeout=30_000)
+        page.wait_for_selector("body:not([data-quality=asked])")
         rows = table(download(page, "#download-csv", tmp_path))
         values = [float(row[column]) for row in rows]
         assert (min(values), max(values)) == (low, high)
@@ -125,19 +127,20 @@ def test_a_picture_from_a_narrow_window_has_both_panels(visit, tmp_path):
     visit.page.set_viewport_size({"width": 400, "height": 800})
     page = visit.open(SMALL)
     data = download(page, "#download-png", tmp_path).read_bytes()
-    assert int.from_bytes(data[16:20]) > 2 * page.locator(".panel").first.bounding_box()["width"]
+    assert int.from_bytes(data[20:24]) > 2 * page.locator(".panel").first.bounding_box()["height"]
 
 
 def test_the_server_goes_and_comes_back(browser):
-    explorer = Explorer()
+    mine = {"ONEGRAD_TOKEN": "a-token-that-outlives-a-restart"}
+    explorer = Explorer(**mine)
     visit = Visit(browser, explorer)
     page = visit.open(SMALL)
     explorer.stop()
     page.wait_for_selector("#offline:not([hidden])")
     page.evaluate(f"() => {{ {move(350)} }}")  # asked of nobody
-    again = Explorer("--port", str(explorer.port))
+    again = Explorer("--port", str(explorer.port), **mine)
     try:
-        page.wait_for_selector("#offline", state="hidden", timeout=10_000)
+        page.wait_for_selector("#offline", state="hidden")
         visit.settle()
         visit.context.close()
         refused = [text for text in visit.complaints if "ERR_CONNECTION_REFUSED" not in text]
@@ -151,7 +154,6 @@ def test_a_draw_of_other_settings_is_not_shown(visit):
     """The network is drawn while the step has moved on: it would stand on the wrong density."""
     page = visit.open()
     page.click("#tab-spectrum")
-    page.click("#go-isotropic")
     visit.settle()
     page.click("#simulate")
     page.fill("[data-key='scaling.exponent'] input[type=number]", "0.1")
@@ -171,19 +173,74 @@ def test_the_help_of_a_setting_is_shown_when_it_has_the_focus(visit):
         expect(page.locator(".hint")).to_contain_text(key)
 
 
-def test_the_tour_shows_every_view(visit):
+def test_every_number_box_with_nonsense(visit):
+    """It is said at the box, which is marked, and nothing else; a right number mends it."""
+    page = visit.open(SMALL)
+    keys = page.eval_on_selector_all("#controls [data-key]", "all => all.map(r => r.dataset.key)")
+    assert len(keys) > 8
+    for key in keys:
+        row = page.locator(f"#controls [data-key='{key}']")
+        box, right = (
+            row.locator("input[type=number]"),
+            row.locator("input[type=number]").input_value(),
+        )
+        for nonsense in ("", "-1e300"):
+            box.fill(nonsense)
+            box.press("Enter")
+            expect(row.locator(".wrong")).to_contain_text("must be")
+            assert box.get_attribute("aria-invalid") == "true"
+            assert not page.locator("#alert").is_visible()
+            assert page.locator("#controls .wrong").count() == 1
+        box.fill(right)
+        box.press("Enter")
+        expect(page.locator("#controls .wrong")).to_have_count(0)
+        if key == "data.dim":  # the samples did not follow into nonsense
+            assert "training.samples=200" in page.evaluate("location.hash")
+
+
+@pytest.mark.parametrize("seeds", ["-5", "", "2.5", "1000"])
+def test_a_wrong_number_of_seeds_is_refused_at_its_box(here, seeds):
+    page, _ = here
+    page.fill("#seeds", seeds)
+    page.press("#seeds", "Enter")
+    expect(page.locator("#run .wrong")).to_contain_text("seeds: must be a whole number from 1 to")
+    expect(page.locator("#simulate")).to_be_disabled()
+    page.fill("#seeds", "2")
+    page.press("#seeds", "Enter")
+    expect(page.locator("#run .wrong")).to_have_count(0)
+    expect(page.locator("#simulate")).to_be_enabled()
+
+
+def test_both_panels_are_seen_in_a_narrow_window(visit):
+    visit.page.set_viewport_size({"width": 400, "height": 800})
+    page = visit.open(SMALL)
+    expect(page.locator("#answer")).to_be_visible()  # it comes with the pictures, above the panels
+    boxes = [panel.bounding_box() for panel in page.locator(".panel:not(.small)").all()]
+    assert len(boxes) == 2 and boxes[1]["y"] >= boxes[0]["y"] + boxes[0]["height"]
+    for box in boxes:
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 400 and box["y"] + box["height"] <= 800
+
+
+def test_the_spectrum_opens_with_something_for_every_task(visit):
+    page = visit.open(SMALL.replace("view=curve", "view=spectrum"))
+    expect(page.locator("#legend")).to_contain_text("one trained network")
+    expect(page.locator("#spectrum-facts")).to_contain_text("One network")
+    expect(page.locator("#legend")).to_contain_text("limiting density")  # some seconds later
+    page.select_option("#task", "classification")
+    visit.settle()
+    page.click("#go-isotropic")
+    expect(page.locator("#legend")).to_contain_text("limiting density")
+
+
+def test_published_points_go_when_the_settings_change(visit):
     page = visit.open()
-    page.click("#tour-start")
-    page.wait_for_selector("body[data-simulating=true]")
-    seen = []
-    for step in range(1, 7):
-        expect(page.locator("#tour")).to_contain_text(f"{step} of 6")
-        page.wait_for_selector("body:not([data-quality=asked])", timeout=30_000)
-        assert not page.locator("#alert").is_visible()
-        seen.append(json.loads(page.evaluate("JSON.stringify(document.body.dataset)"))["view"])
-        page.click("#tour .primary")
-    assert set(seen) == {"curve", "map", "spectrum", "features"}
-    expect(page.locator("#tour-start")).to_be_visible()
+    open_preset(page, "demir2025/fig1a")
+    expect(page.locator("#figure")).to_contain_text("Figure 1a")
+    expect(page.locator("#legend")).to_contain_text("published figure")
+    page.fill("[data-key='training.ridge'] input[type=number]", "0.001")
+    page.keyboard.press("Enter")
+    expect(page.locator("#legend")).not_to_contain_text("published figure")
+    expect(page.locator("#figure")).to_have_text("")
 
 
 @pytest.mark.parametrize("model", ["gaussian", "kernel"])

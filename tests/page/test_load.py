@@ -19,15 +19,14 @@ SECONDS = float(os.environ.get("ONEGRAD_LOAD_SECONDS", "15"))
 CLIENTS = 50
 
 
-async def person(url, number, counts):
+async def person(explorer, number, counts):
     """Moves a slider all the time, simulates now and then, and reads whatever comes.
 
     Like the page, it moves on when the curve has come, or after twice the time of the last one.
     """
     choose = random.Random(number)
-    async with connect(
-        url.replace("http", "ws") + "socket", origin=url.rstrip("/"), max_size=None
-    ) as socket:
+    origin = explorer.url.rstrip("/")
+    async with connect(explorer.socket_url, origin=origin, max_size=None) as socket:
         come = asyncio.Event()
 
         async def read():
@@ -70,7 +69,7 @@ async def person(url, number, counts):
 
 
 async def crowd(explorer, counts):
-    people = [person(explorer.url, i, counts) for i in range(CLIENTS)]
+    people = [person(explorer, i, counts) for i in range(CLIENTS)]
     memory = [explorer.memory()]
 
     async def watch():

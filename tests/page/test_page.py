@@ -3,28 +3,29 @@
 import json
 import re
 import statistics
-import time
 import tomllib
 
+import psutil
 import pytest
 from playwright.sync_api import expect
 
 from onegrad.prediction import predict_experiment
 from onegrad.runs.run import run_experiment, simulate_experiment
 from onegrad.specs.experiment import Experiment
-from tests.page.browsing import SMALL, download, ink, table
+from tests.page.browsing import SMALL, download, ink, open_preset, table
 from tests.page.conftest import Visit
 from tests.page.server import SPEC, collect, say
 
 
 def test_curve_shows_the_theory(visit, tmp_path):
     page = visit.open(SMALL)
-    assert page.locator(".panel").count() == 2
+    assert page.locator(".panel:not(.small)").count() == 2
     assert ink(page) > 5
-    expect(page.locator("#sentence")).to_contain_text("the line is the theory")
+    expect(page.locator("#sentence")).to_contain_text("lines are the theory")
     expect(page.locator("#status")).to_contain_text("conditional Gaussian theory")
     rows = table(download(page, "#download-csv", tmp_path))
-    assert [r["model"] for r in rows] == ["theory"] * 20
+    assert [r["model"] for r in rows] == ["theory"] * 20 + ["theory without the step"] * 20
+    rows = rows[:20]
     values = [float(r["network.width_ratio"]) for r in rows]
     spec = SPEC | {"compare": {"models": ["theory"]}, "sweep": {"network.width_ratio": values}}
     expected = predict_experiment(Experiment.from_tables(spec))[0].rows
@@ -39,7 +40,7 @@ def test_dots_stream_in_and_are_those_of_onegrad(visit, tmp_path):
     page = visit.open(SMALL)
     page.click("#simulate")
     page.wait_for_selector("body[data-simulating=true]")
-    page.wait_for_selector("body[data-simulating=false]", timeout=60_000)
+    page.wait_for_selector("body[data-simulating=false]")
     expect(page.locator("#legend")).to_contain_text("hermite")
     rows = [r for r in table(download(page, "#download-csv", tmp_path)) if r["seeds"] != "0"]
     spec = SPEC | {"sweep": {"network.width_ratio": [0.5, 2.0]}}
@@ -57,10 +58,13 @@ def test_dots_stream_in_and_are_those_of_onegrad(visit, tmp_path):
 
 
 def test_copy_as_spec_runs(visit, tmp_path):
+    visit.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = visit.open(SMALL)
     page.click("#copy-spec")
     page.wait_for_selector("dialog[open]")
     text = page.input_value("#dialog-text")
+    expect(page.locator("#dialog-title")).to_contain_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == text
     page.keyboard.press("Escape")
     experiment = Experiment.from_tables(tomllib.loads(text))
     rows = run_experiment(experiment, tmp_path).as_json()["rows"]
@@ -77,7 +81,7 @@ def test_the_spec_of_every_view_is_valid(visit):
         "demir2025/fig4a",
         "demir2025/fig2b",
     ):
-        page.click(f"#presets [data-name='{preset}']")
+        open_preset(page, preset)
         for view in ("curve", "map", "features"):
             page.click(f"#tab-{view}")
             page.click("#copy-spec")
@@ -90,24 +94,24 @@ def test_the_spec_of_every_view_is_valid(visit):
 def test_map(visit, tmp_path):
     visit.open(SMALL.replace("view=curve", "view=map"), "coarse")
     page = visit.page
-    page.wait_for_selector("body[data-cells='289']", timeout=30_000)
+    page.wait_for_selector("body[data-cells='289']")
     assert ink(page, "canvas.map") > 20
     cells = table(download(page, "#download-csv", tmp_path))
     assert len(cells) == 17 * 17
     degrees = {float(c["scaling.strength"]): c["degree"] for c in cells}
     assert degrees[0.5] == "1" and degrees[0.625] == "2" and degrees[0.75] == "3"
     page.select_option("#layer", "degree")
+    page.wait_for_selector("canvas.map")
     expect(page.locator("#sentence")).to_contain_text("degree")
     box = page.locator("canvas.map").bounding_box()
     page.mouse.click(box["x"] + 0.3 * box["width"], box["y"] + 0.3 * box["height"])
-    assert "scaling.strength=0.74&" not in page.evaluate("location.hash")
+    page.wait_for_function("() => !location.hash.includes('scaling.strength=0.74&')")
 
 
 def test_spectrum(visit, tmp_path):
     page = visit.open()
     page.click("#tab-spectrum")
-    page.click("#go-isotropic")
-    expect(page.locator("#spectrum-facts")).to_contain_text("2 feature spikes", timeout=15_000)
+    expect(page.locator("#spectrum-facts")).to_contain_text("2 feature spikes")
     assert ink(page) > 5
     page.fill("[data-key='scaling.exponent'] input[type=number]", "-0.3")
     page.keyboard.press("Enter")
@@ -115,7 +119,7 @@ def test_spectrum(visit, tmp_path):
     page.fill("[data-key='data.dim'] input[type=number]", "100")
     page.keyboard.press("Enter")
     page.click("#simulate")
-    expect(page.locator("#legend")).to_contain_text("one trained network", timeout=20_000)
+    expect(page.locator("#legend")).to_contain_text("one trained network")
     rows = table(download(page, "#download-csv", tmp_path))
     assert {"bulk", "histogram"} <= {row["what"] for row in rows}
 
@@ -134,7 +138,13 @@ def test_features(visit, tmp_path):
 def test_formula_and_citation_on_demand(visit):
     page = visit.open(SMALL)
     assert not page.locator("#formula-body").is_visible()
-    sources = {"curve": "Demir", "map": "Demir", "spectrum": "Moniri", "features": "Demir"}
+    sources = {
+        "curve": "Demir",
+        "map": "Demir",
+        "spectrum": "Moniri",
+        "features": "Demir",
+        "steps": "Cui",
+    }
     for view, source in sources.items():
         page.click(f"#tab-{view}")
         page.click("#formula summary")
@@ -145,6 +155,7 @@ def test_formula_and_citation_on_demand(visit):
 
 def test_a_link_gives_the_same_page(visit):
     page = visit.open()
+    page.select_option("#task", "regression")
     page.locator("[data-key='scaling.weighting'] input[type=range]").focus()
     for _ in range(3):
         page.keyboard.press("ArrowRight")
@@ -163,8 +174,9 @@ def test_what_is_refused_is_said(visit):
     page = visit.open(SMALL)
     page.fill("[data-key='scaling.strength'] input[type=number]", "3")
     page.keyboard.press("Enter")
-    alert = page.locator("#alert")
+    alert = page.locator("[data-key='scaling.strength'] .wrong")
     expect(alert).to_contain_text("scaling.strength = 3: must be a number from 0 to 1")
+    assert not page.locator("#alert").is_visible()
     page.fill("[data-key='scaling.strength'] input[type=number]", "0.5")
     page.keyboard.press("Enter")
     visit.settle()
@@ -176,9 +188,9 @@ def test_every_preset_opens_with_one_click(visit):
     names = page.eval_on_selector_all("#presets [data-name]", "all => all.map(b => b.dataset.name)")
     assert {"demir2025/fig1a", "moniri2024/staircase", "cui2024/theory", "quickstart"} <= set(names)
     for name in names:
-        page.click(f"#presets [data-name='{name}']")
+        open_preset(page, name)
         page.wait_for_function(
-            "() => ['coarse', 'accurate'].includes(document.body.dataset.quality)"
+            "() => ['coarse', 'accurate', ''].includes(document.body.dataset.quality)",
         )
         assert not page.locator("#alert").is_visible(), page.inner_text("#alert")
         assert page.get_attribute(f"#presets [data-name='{name}']", "aria-pressed") == "true"
@@ -186,13 +198,15 @@ def test_every_preset_opens_with_one_click(visit):
 
 def test_every_task_has_a_curve_against_every_setting(visit):
     page = visit.open()
-    for task in ("regression", "classification", "isotropic"):
+    for task in ("regression", "classification", "multi-index"):
         page.select_option("#task", task)
         keys = page.eval_on_selector_all("#axis option", "all => all.map(o => o.value)")
         assert len(keys) >= 7
         for key in keys:
+            if key == "training.steps":  # first layers are drawn and trained: some seconds a point
+                continue
             page.select_option("#axis", key)
-            page.wait_for_selector("body:not([data-quality=asked])", timeout=30_000)
+            page.wait_for_selector("body:not([data-quality=asked])")
             assert not page.locator("#alert").is_visible(), (key, page.inner_text("#alert"))
 
 
@@ -234,9 +248,9 @@ def test_dark_and_light(browser, explorer):
 def test_it_fits_narrow_and_wide_windows(visit, width):
     visit.page.set_viewport_size({"width": width, "height": 2160 if width > 1000 else 800})
     page = visit.open(SMALL)
-    for view in ("curve", "map", "features"):
+    for view in ("curve", "map", "features", "steps"):
         page.click(f"#tab-{view}")
-        visit.settle("coarse" if view == "map" else "accurate")
+        visit.settle("coarse" if view in ("map", "steps") else "accurate")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         box = page.locator(".panel canvas").first.bounding_box()
         assert box["width"] > (280 if width == 400 else 1000)
@@ -271,7 +285,7 @@ def moves(page, key, steps):
             performance.clearMeasures();
             slider.value = value;
             slider.dispatchEvent(new Event("input", { bubbles: true }));
-            const end = performance.now() + 20000;
+            const end = performance.now() + 90000;
             let found = [];
             while (!found.length && performance.now() < end) {
               await new Promise((done) => setTimeout(done, 4));
@@ -285,55 +299,50 @@ def moves(page, key, steps):
     )
 
 
-def crowding():
-    """How much longer than alone one process takes here now: 1 on an idle machine."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    while time.process_time() - cpu < 0.05:
-        pass
-    return max(1.0, (time.perf_counter() - wall) / (time.process_time() - cpu))
+def worker_seconds(explorer):
+    """Processor time of the workers so far."""
+    times = [psutil.Process(pid).cpu_times() for pid in explorer.workers()]
+    return sum(one.user + one.system for one in times)
 
 
 def test_the_curve_follows_the_slider(visit):
-    """Medians in the page itself: under 200 ms for a new curve, under 50 ms for one seen before.
+    """A new curve costs little, one seen before is not asked for again; wall times are printed.
 
-    Both are times of an idle machine: where other processes take their share, so much longer.
+    They say something on a quiet machine only: benchmarks/page.py.
     """
+    sent = []
+    visit.page.on(
+        "websocket", lambda socket: socket.on("framesent", lambda text: sent.append(text))
+    )
     page = visit.open()
-    moves(page, "scaling.weighting", [250, 260])  # warm
+    moves(page, "training.ridge", [250, 260])  # warm
+    before = worker_seconds(visit.explorer)
     steps = [300 + 10 * i for i in range(11)]
-    fresh, crowd = [], []
-    for step in steps:
-        fresh += moves(page, "scaling.weighting", [step])
-        crowd.append(crowding())
-    seen = moves(page, "scaling.weighting", steps[::-1])
-    page.reload()  # a new page: now only the server has seen them
+    fresh = moves(page, "training.ridge", steps)
+    spent = (worker_seconds(visit.explorer) - before) / len(steps)
     visit.settle()
-    served = moves(page, "scaling.weighting", steps)
-    first, again, server = (statistics.median(times) for times in (fresh, seen, served))
-    slower = statistics.median(crowd)
-    print(f"first curve {first:.0f} ms, again {again:.1f} ms, from the server {server:.1f} ms")
-    print(f"crowding {slower:.2f}")
-    assert first < 200 * slower
-    assert again < 50 * slower
-    assert server < 50 * slower
+    moves(page, "training.ridge", [500])
+    visit.settle()
+
+    def asked():
+        return sum('"type":"curve"' in text for text in sent)
+
+    count = asked()
+    seen = moves(page, "training.ridge", [steps[-1], 500, steps[-1]])
+    visit.settle()
+    assert count > len(steps) and asked() == count
+    first, again = (statistics.median(times) for times in (fresh, seen))
+    print(f"first curve {first:.0f} ms, again {again:.1f} ms, {1000 * spent:.0f} ms of processor")
+    assert spent < 0.4  # of drafts and pictures: about 0.1 s
 
 
 def test_accurate_numbers_replace_the_coarse_ones(visit):
     page = visit.open()
-    took, crowd = [], []
-    for step in (905, 705, 505):
-        moves(page, "scaling.weighting", [step])
-        page.wait_for_function(
-            "() => performance.getEntriesByName('onegrad: accurate curve').length > 0",
-            timeout=20_000,
-        )
-        (entry,) = page.evaluate(
-            "performance.getEntriesByName('onegrad: accurate curve').map(e => e.duration)"
-        )
-        took.append(entry)
-        crowd.append(crowding())
-    print(f"accurate curve after {statistics.median(took):.0f} ms, crowding {crowd}")
-    assert statistics.median(took) < 2000 * statistics.median(crowd)
+    moves(page, "training.ridge", [905])
+    page.wait_for_function(
+        "() => performance.getEntriesByName('onegrad: accurate curve').length > 0"
+    )
+    expect(page.locator("#status")).to_contain_text("to about")
 
 
 def test_coarse_and_accurate_curves_differ_by_less_than_three_percent(explorer):

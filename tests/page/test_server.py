@@ -7,6 +7,7 @@ import math
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
 
 from onegrad.prediction import predict
 from onegrad.problem import Problem
@@ -15,8 +16,9 @@ from onegrad.specs.experiment import Experiment
 from tests.page.server import SPEC, Explorer, collect, eventually, say
 
 
-def get(explorer, path="/", **headers):
-    connection = http.client.HTTPConnection("127.0.0.1", explorer.port, timeout=10)
+def get(explorer, path="/", token=True, **headers):
+    path += f"?token={explorer.token}" if token else ""
+    connection = http.client.HTTPConnection("127.0.0.1", explorer.port, timeout=60)
     with contextlib.closing(connection):
         connection.request("GET", path, headers={k.title(): v for k, v in headers.items()})
         response = connection.getresponse()
@@ -33,7 +35,11 @@ def test_its_own_page_is_served_with_a_strict_policy(explorer):
 
 
 ELSEWHERE = ["/docs", "/openapi.json", "/redoc", "/../pool.py", "/%2e%2e/app.py"]
-STRANGERS = ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1"]
+STRANGERS = [
+    "evil.example", "evil.example:{port}", "127.0.0.1.evil.example:{port}",
+    "localhost.evil.example", "127.0.0.1:{port}@evil.example", "[::1", "a b",
+]  # fmt: skip
+KNOWN = ["127.0.0.1:{port}", "localhost:{port}", "localhost:9000", "127.0.0.1:9000", "[::1]:9000"]
 
 
 @pytest.mark.parametrize("path", ELSEWHERE)
@@ -45,6 +51,73 @@ def test_nothing_else_is_served(explorer, path):
 def test_a_foreign_host_is_refused(explorer, host):
     """DNS rebinding: the browser believes that evil.example is this computer."""
     assert get(explorer, host=host.format(port=explorer.port))[0] == 403
+
+
+@pytest.mark.parametrize("host", KNOWN)
+def test_a_forwarded_port_is_welcome(explorer, host):
+    """`ssh -L 9000:localhost:8471`: the browser says localhost:9000."""
+    host = host.format(port=explorer.port)
+    assert get(explorer, host=host, origin=f"http://{host}")[0] == 200
+    assert get(explorer, host=host, origin="http://127.0.0.1:1")[0] == 403  # another port's page
+
+
+def test_without_the_token_nobody_comes_in(explorer):
+    """Other users of this computer: no page, no file, no socket."""
+    origin = explorer.url.rstrip("/")
+    for path in ("/", "/app.js", "/?token=", "/?token=wrong", "/socket"):
+        status, _, body = get(explorer, path, token=False)
+        assert status == 403 and b"address that `onegrad explore` has printed" in body
+    for query in ("", "?token=wrong"):
+        with pytest.raises(InvalidStatus) as refused:
+            connect(f"ws://127.0.0.1:{explorer.port}/socket{query}", origin=origin).close()
+        assert refused.value.response.status_code == 403
+    status, headers, _ = get(explorer)
+    assert status == 200
+    kept = headers["set-cookie"]
+    assert "HttpOnly" in kept and "SameSite=Strict" in kept and "Path=/" in kept
+    cookie = kept.partition(";")[0]
+    assert get(explorer, "/app.js", token=False, cookie=f"a=b; {cookie}")[0] == 200
+    assert get(explorer, token=False, cookie=cookie[:-1])[0] == 403
+
+
+def test_other_addresses_names_and_paths():
+    """`--host ::1` behind a proxy that serves the page below a path, under its own name."""
+    explorer = Explorer("--host", "::1", "--allow-host", "hub.example", "--base-url", "user/page")
+    try:
+        assert explorer.url == f"http://[::1]:{explorer.port}/user/page/"
+        connection = http.client.HTTPConnection("::1", explorer.port, timeout=60)
+        token = f"?token={explorer.token}"
+        for host, path, status in (
+            ("hub.example", f"/user/page/{token}", 200),
+            ("hub.example", f"/{token}", 200),  # some proxies take the path away
+            (f"[::1]:{explorer.port}", f"/user/page/app.js{token}", 200),
+            ("other.example", f"/user/page/{token}", 403),
+        ):
+            connection.request("GET", path, headers={"Host": host})
+            response = connection.getresponse()
+            response.read()
+            assert response.status == status, (host, path)
+        connection.close()
+        where = f"ws://[::1]:{explorer.port}/user/page/socket{token}"
+        with connect(where, origin="https://hub.example", max_size=None) as page:
+            assert json.loads(page.recv())["type"] == "hello"
+    finally:
+        assert explorer.stop() == ""
+
+
+WRONG_PLACES = {
+    "a port in a name": (["--allow-host", "hub.example:80"], "--allow-host"),
+    "no path": (["--base-url", "http://a?b"], "--base-url"),
+    "no address": (["--host", "300.1.1.1"], "--host must be an address"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_PLACES)
+def test_a_wrong_place_is_explained(name):
+    arguments, advice = WRONG_PLACES[name]
+    with pytest.raises(RuntimeError, match=advice) as refused:
+        Explorer(*arguments)
+    assert "Traceback" not in str(refused.value)
 
 
 def test_a_foreign_origin_is_refused(explorer):
@@ -100,7 +173,7 @@ def test_a_wrong_message_gets_advice(explorer, name):
     with explorer.connect() as socket:
         socket.recv()
         socket.send(text)
-        answer = json.loads(socket.recv(timeout=10))
+        answer = json.loads(socket.recv(timeout=90))
         assert answer["type"] == "error" and advice in answer["text"]
         say(socket, "curve", 7, spec=SPEC, coarse=True)  # and the page goes on
         assert collect(socket, 7)[0]["test_error"] > 0
@@ -132,7 +205,7 @@ def test_every_spec_is_held_to_the_rules(explorer, name):
     kind, spec, advice = REFUSED[name]
     with explorer.connect() as socket:
         say(socket, kind, 3, spec=spec)
-        answer = collect(socket, 3, timeout=10)
+        answer = collect(socket, 3)
         assert isinstance(answer, str) and advice in answer
 
 
@@ -141,7 +214,7 @@ def test_a_long_message_ends_the_connection(explorer):
         socket.recv()
         socket.send("x" * 1_000_000)
         with pytest.raises(ConnectionClosed):
-            socket.recv(timeout=10)
+            socket.recv(timeout=90)
 
 
 def test_theory_is_that_of_predict(explorer):
@@ -166,7 +239,7 @@ def test_rows_stream_in_and_are_those_of_simulate(explorer):
         say(socket, "simulate", 1, spec=spec)
         messages = 0
         while True:
-            message = json.loads(socket.recv(timeout=60))
+            message = json.loads(socket.recv(timeout=90))
             if message["type"] == "parts":
                 messages += 1
                 rows += [row for _, some in message["parts"] for row in some]
@@ -193,7 +266,7 @@ def test_a_new_request_cancels_the_old_one(explorer):
     with explorer.connect() as socket:
         say(socket, "simulate", 1, spec=large)
         say(socket, "simulate", 2, spec=SPEC)
-        assert len(collect(socket, 2, timeout=30)) == 2  # does not wait for 200 large ones
+        assert len(collect(socket, 2, timeout=120)) == 2  # does not wait for 200 large ones
 
 
 def test_closing_the_page_frees_everything():

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from onegrad.runs.run import run_experiment
 from onegrad.specs.experiment import Experiment
-from tests.page.browsing import download, table
+from tests.page.browsing import download, open_preset, table
 from tests.page.conftest import Visit
 from tests.page.server import SPEC, Explorer
 
@@ -19,11 +19,10 @@ def test_a_stored_run_opens(browser, tmp_path):
         visit = Visit(browser, explorer)
         page = visit.open()
         expect(page.locator("#legend")).to_contain_text("hermite")
-        expect(page.locator("#presets button").first).to_contain_text("stored run")
         page.fill("[data-key='scaling.strength'] input[type=number]", "0.5")
         page.keyboard.press("Enter")
         visit.settle()
-        page.click("#presets [data-name=stored]")
+        open_preset(page, "stored")
         assert "scaling.strength=0.74" in page.evaluate("location.hash")
         visit.close()
     finally:

@@ -13,7 +13,8 @@ import xarray as xr
 
 from onegrad import load_results
 from onegrad.errors import OnegradError, SpecError
-from onegrad.results.rows import Results, Row
+from onegrad.results.results import Results
+from onegrad.results.rows import Row
 from onegrad.runs.engines import Local
 from onegrad.runs.run import run_experiment
 from onegrad.runs.store import Store
@@ -22,11 +23,11 @@ from onegrad.specs.experiment import Experiment
 QUANTITIES = ["test_error", "train_error", "train_objective"]
 SPEC = {
     "name": "small",
-    "data": {"model": "mixture", "dim": 20},
+    "data": {"model": "mixture", "dim": 20, "directions": "orthogonal"},
     "network": {"width": 10},
     "training": {"samples": 30},
     "scaling": {"strength": 0.6, "weighting": 0.5},
-    "compare": {"models": ["network", "hermite", "theory"], "seeds": 2},
+    "compare": {"models": ["network", "hermite", "theory"], "seeds": 2, "accuracy": 0.03},
     "sweep": {"network.activation": ["tanh", "relu"], "training.ridge": [1e-2, 1e-3, 1e-1]},
 }
 

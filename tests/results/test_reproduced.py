@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 from onegrad.cli.tables import published_table
+from onegrad.results import reproduced
+from onegrad.results.common_shift import common_shift
 from onegrad.results.reproduced import agreements, comparable
-from onegrad.results.rows import Results, Row
+from onegrad.results.results import Results
+from onegrad.results.rows import Row
 from onegrad.runs.run import simulate_experiment
 from onegrad.specs.experiment import Experiment
 from onegrad.specs.published import published_figure
@@ -139,3 +142,26 @@ def test_a_wrong_degree_is_seen():
     two = [row for row in results.rows if row.model != "hermite:1"]
     two = [replace(row, model=row.model.replace(":2", ":1")) for row in two]
     assert red(experiment, two) == {"hermite:1 − network"}
+
+
+def test_a_data_set_moves_a_whole_figure():
+    """Twelve repetitions whose data move all points of one together: the shift of the published
+    figure is known in units of theirs, with the chance of a test set on top."""
+    experiment, rng = Experiment.read("demir2025/fig6"), np.random.default_rng(2)
+    moved, rows = 1 + 0.06 * rng.standard_normal(12), []
+    for point in experiment.points:
+        own = [p for p in published_figure("demir2025/fig6").points if p.at(point.settings)]
+        value = next(p.value for p in own if p.model == "network")
+        rows += [
+            Row(point.settings, "network", seed, train_objective=1.1 * value * factor,
+                number=point.number)
+            for seed, factor in enumerate(moved / moved.mean())
+        ]  # fmt: skip
+    shift = common_shift(experiment, Results("x", tuple(rows)))
+    assert shift.published == pytest.approx(1 / 1.1 - 1) and shift.data_sets == 12
+    assert shift.spread == pytest.approx(np.std(moved / moved.mean(), ddof=1))
+    assert common_shift(experiment, Results("x", tuple(r for r in rows if r.seed < 5))) is None
+    assert common_shift(Experiment.read("demir2025/fig2a"), Results("x")) is None
+    assert reproduced.test_noise(published_figure("demir2025/fig1a"), "test_error") == 0.02
+    assert reproduced.test_noise(published_figure("demir2025/fig6"), "train_objective") == 0
+    assert reproduced.test_noise(published_figure("demir2025/fig3a"), "test_error") == 0

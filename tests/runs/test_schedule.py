@@ -8,7 +8,8 @@ import pytest
 
 from onegrad.control_variates import Control
 from onegrad.errors import SpecError
-from onegrad.results.rows import Estimate, Row
+from onegrad.results.estimates import Estimate
+from onegrad.results.rows import Row
 from onegrad.runs.engines import Local
 from onegrad.runs.run import run_experiment
 from onegrad.runs.schedule import Schedule, interim_analyses, next_count
@@ -52,6 +53,8 @@ def test_what_is_stored_is_not_given_out():
     for number in range(4):
         schedule.stored(Row({}, "network", seed, 0.5, number=number) for seed in range(3))
     schedule.stored([Row({}, "hermite", 1, 0.5), Row({}, "theory", 0, 0.5)])
+    assert schedule.done == 14  # at once, and not when their turn comes
+    assert schedule.left[0, "hermite"] == 2 and schedule.left[0, "theory"] == 0
     cells = set()
     while (unit := schedule.next()) is not None:
         cells |= {(unit.seed, *cell) for cell in unit.cells}

@@ -100,8 +100,8 @@ def halve_directions(patch: pytest.MonkeyPatch) -> None:
 
 
 def halve_readout(patch: pytest.MonkeyPatch) -> None:
-    rule = types._readout_rule
-    patch.setattr(types, "_readout_rule", lambda *a: Rule(max(2, rule(*a).order // 2)))
+    rule = types.readout_rule
+    patch.setattr(types, "readout_rule", lambda *a: Rule(max(2, rule(*a).order // 2)))
 
 
 def halve_step_sample(patch: pytest.MonkeyPatch) -> None:
@@ -165,7 +165,7 @@ def test_the_readout_has_more_than_two_nodes_where_the_second_spike_counts() -> 
     found, exact = conditional(problem, finite_size=False), solved(problem, 3)
     assert apart(found, exact) < 1e-3
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(types, "_readout_rule", lambda *_: Rule(2))
+        patch.setattr(types, "readout_rule", lambda *_: Rule(2))
         (two,) = solve_tasks([Task.of(problem)], QuadratureLevel.at(1))
         assert isinstance(two, Solution) and apart(two, exact) > 3e-3
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
+import onegrad as og
 from onegrad.gaussian.activation import get_activation
-from onegrad.theory.nodes.designs import piecewise_gauss, quasi_gaussian, two_level
+from onegrad.gaussian.piecewise import piecewise_gauss
+from onegrad.theory.nodes.designs import quasi_gaussian, two_level
+from onegrad.theory.nodes.population import quasi_nodes
 from onegrad.theory.nodes.rules import Integrand, QuadratureLevel, component_nodes, standard_nodes
+from onegrad.theory.overlaps import geometry_of
 
 
 def test_half_range_rule_is_exact_on_each_side() -> None:
@@ -48,3 +53,19 @@ def test_shortened_rules_stay_below_their_limit() -> None:
     z, w = standard_nodes(np.full(8, 5.0), level)
     assert len(w) <= level.most
     assert np.allclose(w @ z, 0) and np.allclose((z.T * w) @ z, np.eye(8))
+
+
+def test_quasi_random_points_are_even_along_the_labels() -> None:
+    """Labels jump there: the share of points above a level is right to one point on each side."""
+    problem = og.Problem(
+        data={"model": "mixture", "dim": 60, "spread": 9.0}, labels={"link": "sign"},
+        network={"width": 40}, training={"samples": 50, "rate": 1.0},
+    )  # fmt: skip
+    geometry = geometry_of(problem, "drawn", 0)
+    nodes = quasi_nodes(geometry, 512, geometry.rank, QuadratureLevel.at(1))
+    for c in range(2):
+        mine = nodes.component == c
+        t = nodes.kappa[mine] @ geometry.teacher
+        scale = np.sqrt(geometry.teacher @ geometry.covariances[c] @ geometry.teacher)
+        for level in (0.0, 0.4, 1.1):
+            assert np.mean(t > level * scale) == pytest.approx(ndtr(-level), abs=3 / mine.sum())

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from onegrad.drawn_layers import drawn_neurons
+from onegrad.errors import AssumptionError
+from onegrad.problem import Problem
 from onegrad.theory.layers import step, types
+from onegrad.theory.layers.types import pure_types
+from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.overlaps import geometry_of
+from onegrad.theory.resolution import level_for
 
 from .settings import agrees, conditional, mixture, orthogonal
 
@@ -28,12 +35,12 @@ def test_negative_control_diagonal_covariance(
 ) -> None:
     """The covariance of a neuron's coordinates is not diagonal at a maximal step."""
     assert agrees_at_maximal_step(activation)
-    root = types._spread_root
+    root = types.spread_roots
 
     def diagonal(squares: np.ndarray) -> np.ndarray:
         return root(squares * np.eye(squares.shape[-1]))
 
-    monkeypatch.setattr(types, "_spread_root", diagonal)
+    monkeypatch.setattr(types, "spread_roots", diagonal)
     assert not agrees_at_maximal_step(activation)
 
 
@@ -49,3 +56,31 @@ def test_negative_control_independent_direction(
 def test_a_vanishing_step_is_continuous() -> None:
     none, tiny = (conditional(mixture(rate=rate)) for rate in (0.0, 1e-6))
     assert tiny.test_error == pytest.approx(none.test_error, rel=1e-4)
+
+
+def test_noise_of_a_constant_readout_is_independent_of_the_start(monkeypatch):
+    tables = {
+        "data": {"model": "mixture", "dim": 400, "directions": "orthogonal", "spread": 8.0,
+                 "mean": 2.0},
+        "labels": {"model": "component", "values": [1.5, 0.3]},
+        "network": {"activation": "hermite(0, 0.4, -0.45)", "readout": "constant", "width": 2000},
+        "training": {"samples": 400, "step_samples": 300, "rate": 150.0,
+                     "gradient": "labels-only"},
+    }  # fmt: skip
+
+    def spread(types):
+        weights = types.counts / types.counts.sum()
+        return np.sqrt(weights @ (types.vectors - weights @ types.vectors) ** 2)
+
+    problem = Problem.from_spec(tables)
+    geometry = geometry_of(problem, "drawn", 0)
+    level = level_for(problem, geometry, QuadratureLevel.at(1))
+    drawn = spread(drawn_neurons(problem, geometry, 0))
+    np.testing.assert_allclose(spread(pure_types(problem, geometry, level)), drawn, rtol=0.06)
+
+    taken_back = Problem.from_spec({**tables, "training": {**tables["training"], "rate": 300.0}})
+    with pytest.raises(AssumptionError, match="takes back"):
+        pure_types(taken_back, geometry, level)
+
+    monkeypatch.setattr(types, "_with_noise", lambda pushed, *_: pushed)  # noise left out
+    assert np.abs(spread(pure_types(problem, geometry, level)) / drawn - 1).max() > 0.06

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from onegrad.control_variates import CONTROLS
-from onegrad.results.rows import Estimate
+from onegrad.results.estimates import Estimate
 from onegrad.specs.experiment import Compare
 
 Curve = tuple[str, str]  # activation, model

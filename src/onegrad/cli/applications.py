@@ -24,20 +24,26 @@ def analyze(
         str | None, typer.Option(help="regression or classification; seen by itself otherwise")
     ] = None,
     classes: Annotated[
-        str | None, typer.Option(help="two classes A,B to tell apart; the largest two otherwise")
+        str | None, typer.Option(help="only rows of these classes, A,B,…; all otherwise")
     ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="a first answer, from fewer rows and a small network")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="the HTML file to write")] = None,
 ) -> None:
-    """A report on somebody's own data: one HTML page with pictures."""
+    """What more rows of somebody's own data would buy, with advice: one HTML page."""
     from onegrad.data.reading import read_table
     from onegrad.report.analysis import analyse
     from onegrad.report.page import write_page
+    from onegrad.report.words import backtest_sentence, rows_sentence
 
     path = out or Path(f"{data.stem}-report.html")
     table = read_table(data, label, task)
     pair = [name.strip() for name in classes.split(",")] if classes else None
-    analysis = analyse(table, pair, lambda text: print(f"{text} …", file=sys.stderr))
+    analysis = analyse(table, pair, lambda text: print(text, file=sys.stderr), quick)
     write_page(analysis, data.name, path)
+    for sentence in (rows_sentence(analysis), backtest_sentence(analysis)):
+        print(sentence, end="\n" * bool(sentence))
     print(f"Report: {path}")
 
 
@@ -106,15 +112,25 @@ def explore(
     folder: Annotated[
         Path | None, typer.Argument(help="the --out folder of a run, to look at it")
     ] = None,
-    port: Annotated[int | None, typer.Option(help="port on 127.0.0.1", min=1, max=65535)] = None,
+    port: Annotated[int | None, typer.Option(help="port to listen on", min=1, max=65535)] = None,
+    host: Annotated[
+        str, typer.Option(help="address to listen on; 0.0.0.0 lets other computers in")
+    ] = "127.0.0.1",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="a name under which a proxy serves it; repeatable"),
+    ] = None,
+    base_url: Annotated[str, typer.Option(help="path below which a proxy serves it")] = "/",
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="print the address, open nothing")
     ] = False,
 ) -> None:
     """The page: move a slider, see the theory; let simulated points arrive on it."""
+    from onegrad.explorer.server import Place
     from onegrad.explorer.server import explore as serve
 
-    serve(folder, port, browser=not no_browser)
+    place = Place(host, port, tuple(allow_host or ()), base_url)
+    serve(folder, place, browser=not no_browser)
 
 
 def reproduce(
@@ -158,6 +174,6 @@ def reproduce(
             save_figure_of(one.experiment, results, folder / one.name)
             one = replace(one, results=results)
         done.append(one)
-    written = write_reproduction(done, folder, quick)
+        written = write_reproduction(done, folder, quick)  # what there is, should this be stopped
     print_table(reproduction_table(done))
     print("Page: " + ", ".join(str(path) for path in written))

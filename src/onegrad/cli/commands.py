@@ -62,7 +62,6 @@ def run(
     as_json: Json = False,
 ) -> None:
     """The main job: compute, store, print a table, draw a figure."""
-    from onegrad.figures.draw import save_figure_of
     from onegrad.runs.engines import engine_of
     from onegrad.runs.progress import progress_line
     from onegrad.runs.run import default_folder, run_experiment
@@ -78,6 +77,8 @@ def run(
         if experiment.figure.draws_spectra:
             report_spectra(experiment, folder, as_json)
             return
+        from onegrad.figures.draw import save_figure_of  # after the first rows, which it delays
+
         written = save_figure_of(experiment, results, folder)
     print_failed_rows(results, folder)
     show_results(experiment, results, as_json)
@@ -125,7 +126,7 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Theory alone: no sampling."""
-    from onegrad.cli.tables import prediction_table
+    from onegrad.cli.theory_text import prediction_table
     from onegrad.prediction import predict_experiment
     from onegrad.specs.experiment import Experiment
     from onegrad.theory.options import Theory
@@ -149,7 +150,7 @@ def predict(
 @app.command()
 def degree(spec: Spec, changes: Set = None, quick: Quick = False, as_json: Json = False) -> None:
     """Which polynomial degree is enough, and why; a sweep as one table."""
-    from onegrad.cli.tables import degree_table, degree_text
+    from onegrad.cli.theory_text import degree_table, degree_text
     from onegrad.degrees import degree as degree_of
     from onegrad.specs.experiment import Experiment
 
@@ -233,10 +234,13 @@ def cite(
 ) -> None:
     """BibTeX of what was used."""
     from onegrad.specs.citations import bibliography, cited
-    from onegrad.specs.experiment import Experiment
 
     entries = bibliography()
-    keys = cited(Experiment.read(spec)) if spec else list(entries)
+    keys = list(entries)
+    if spec:
+        from onegrad.specs.experiment import Experiment
+
+        keys = cited(Experiment.read(spec))
     print("\n\n".join(entries[key] for key in keys))
 
 
@@ -272,6 +276,9 @@ def main() -> None:
         if isinstance(error, BrokenPipeError):
             sys.exit(0)
         print(f"onegrad: {error.strerror or error}: {error.filename or ''}", file=sys.stderr)
+        sys.exit(2)
+    except MemoryError as error:
+        print(f"onegrad: there is not enough memory for this ({error})", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt as stop:
         print("onegrad: interrupted", file=sys.stderr)

@@ -12,14 +12,15 @@ import typer
 from onegrad.cli.layout import print_table
 
 if TYPE_CHECKING:
-    from onegrad.results.rows import Results
+    from onegrad.results.results import Results
     from onegrad.specs.experiment import Experiment
 
 
 def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
-    from onegrad.cli.tables import spectrum_text
+    from onegrad.cli.structured_text import structured_text
+    from onegrad.cli.theory_text import spectrum_text
     from onegrad.figures.histograms import save_spectra
-    from onegrad.spectra import spectrum
+    from onegrad.spectra import SpectrumReport, spectrum
 
     folder.mkdir(parents=True, exist_ok=True)
     reports = [spectrum(p.problem, p.compare.seed) for p in experiment.points]
@@ -30,7 +31,10 @@ def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
         print_json({"name": experiment.name, "rows": rows})
         return
     for point, report in pairs:
-        print(spectrum_text(point, report))
+        if isinstance(report, SpectrumReport):
+            print(spectrum_text(point, report))
+        else:
+            print(structured_text(point, report))
     print("Figure: " + ", ".join(str(path) for path in written))
 
 

@@ -57,7 +57,6 @@ class DataModel(Section):
 
     known : the law of the inputs is known, and samples are drawn from it at will; otherwise the
         data are `rows` that somebody has
-    isotropic : inputs are N(0, I)
     label_models : the models of labels that fit, the default first
     takes_spread : θ, from [scaling] or a field `spread`, sets how strong the structure is
     own_nodes : the theory's nodes are samples of these data, not a rule for their law
@@ -67,8 +66,7 @@ class DataModel(Section):
 
     table: ClassVar[str] = "data"
     known: ClassVar[bool] = True
-    isotropic: ClassVar[bool] = False
-    label_models: ClassVar[tuple[str, ...]] = ("single-index", "component")
+    label_models: ClassVar[tuple[str, ...]] = ("single-index", "component", "multi-index")
     takes_spread: ClassVar[bool] = False
     own_nodes: ClassVar[bool] = False
     whole_test: ClassVar[bool] = False
@@ -86,6 +84,16 @@ class DataModel(Section):
     def components(self) -> int:
         """Components of the mixture, or classes that the data are made of; one if unknown."""
         return 1
+
+    @property
+    def isotropic(self) -> bool:
+        """Whether inputs are N(0, I)."""
+        return False
+
+    @property
+    def bulk_eigenvalues(self) -> Array | None:
+        """Eigenvalues (n,) of the bulk covariance Λ, of mean 1; None where it is the identity."""
+        return None
 
     @property
     def structured(self) -> bool:
@@ -134,6 +142,12 @@ class DataModel(Section):
                 f'For example "{fitting[0]}"' if len(fitting) > 1 else "Leave out [labels]",
             )  # fmt: skip
         labels.check(self.components, self.structured)
+        indices = getattr(labels, "indices", 1)
+        if indices > self.dim:
+            raise SpecError.of(
+                "labels.indices", indices, f"must be at most data.dim = {self.dim}: the directions "
+                "are orthogonal", f"For example {self.dim}",
+            )  # fmt: skip
 
     # --- a known law ----------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ from pydantic import Field, model_validator
 from onegrad.compute.backend import Array
 from onegrad.data.mixture import Mixture
 from onegrad.data.population import Population
-from onegrad.data.spikes import find_spikes
-from onegrad.errors import AssumptionError, SpecError
+from onegrad.data.spikes import Spikes, find_spikes
+from onegrad.errors import AssumptionError, SpecError, did_you_mean
 
 _FEWEST = 3  # samples below which a component has no covariance to speak of
 _REDUCED = 20  # principal directions in which components without labels are looked for
@@ -85,7 +85,9 @@ class Fit:
     group: np.ndarray
 
 
-def fit_mixture(x: Array, y: Array | None = None, components: int = 2) -> Fit:
+def fit_mixture(
+    x: Array, y: Array | None = None, components: int = 2, *, covariance: str = "spikes"
+) -> Fit:
     """Weights, means and spikes of each component, from samples x (N × n).
 
     With y the components are its distinct values; without, they are found by scikit-learn's
@@ -93,6 +95,10 @@ def fit_mixture(x: Array, y: Array | None = None, components: int = 2) -> Fit:
     bulk, with their strengths corrected for the sample size (`find_spikes`); what they leave of
     the trace is noise, of one variance for all. Means are shortened by what the sample size adds
     to their square. Cost O(N·n·min(N, n)).
+
+    covariance : "spikes", or "whole": every eigenvalue of a component's covariance, shrunk towards
+        their mean for the sample size [ledoit2004]; a Gaussian surrogate for data whose bulk is not
+        flat. Its noise is the smallest eigenvalue, and all others are spikes: memory O(n²)
 
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat([1.0, -1.0], 1000)
@@ -107,6 +113,11 @@ def fit_mixture(x: Array, y: Array | None = None, components: int = 2) -> Fit:
             "x", x.shape, "must be a table with one row per sample, and y one number per row",
             "Check that x.shape == (N, n) and y.shape == (N,)",
         )  # fmt: skip
+    if covariance not in ("spikes", "whole"):
+        raise SpecError.of(
+            "covariance", covariance, 'must be "spikes" or "whole"',
+            did_you_mean(covariance, ("spikes", "whole")) or 'For example "whole"',
+        )  # fmt: skip
     values, group = _groups(x, y, components)
     counts = np.bincount(group)
     if counts.min() < _FEWEST:
@@ -119,10 +130,10 @@ def fit_mixture(x: Array, y: Array | None = None, components: int = 2) -> Fit:
     for c in range(len(counts)):
         rows = x[group == c]
         mean = rows.mean(axis=0)
-        found = find_spikes(rows - mean)
+        found = find_spikes(rows - mean) if covariance == "spikes" else _whole(rows - mean)
         trace = float(found.eigenvalues.sum())
         taken = found.noise * float(found.strengths.sum())
-        noise.append(max(trace - taken, 0.0) / dim)
+        noise.append(found.noise if covariance == "whole" else max(trace - taken, 0.0) / dim)
         square = float(mean @ mean)
         shorter = max(0.0, 1 - trace / len(rows) / square) if square > 0 else 0.0
         means.append(mean * np.sqrt(shorter))
@@ -131,6 +142,11 @@ def fit_mixture(x: Array, y: Array | None = None, components: int = 2) -> Fit:
         traces.append(trace)
     weights = counts / counts.sum()
     variance = float(weights @ noise)
+    if (
+        covariance == "whole"
+    ):  # one noise for all: what a component has beyond it goes to its spikes
+        variance = min(noise)
+        strengths = [s + (v - variance) for s, v in zip(strengths, noise, strict=True)]
     if not variance > 0:
         raise AssumptionError("the data have no noise: every direction is a spike. Add samples.")
     mixture = FittedMixture(
@@ -140,6 +156,23 @@ def fit_mixture(x: Array, y: Array | None = None, components: int = 2) -> Fit:
     )  # fmt: skip
     labels = None if values is None else tuple(float(v) for v in values)
     return Fit(mixture, float(np.sqrt(variance)), labels, group)
+
+
+def _whole(centred: Array) -> Spikes:
+    """All eigenvalues and directions but the smallest, which is the noise; shrunk linearly towards
+    their mean by the share that makes the expected error smallest  [ledoit2004]."""
+    rows, n = centred.shape
+    if n < 2:
+        raise AssumptionError("a whole covariance needs at least two columns")
+    sample = centred.T @ centred / rows
+    mean = float(np.trace(sample)) / n
+    spread = float(np.sum(sample**2)) - n * mean**2
+    fourth = float(np.sum(np.sum(centred**2, axis=1) ** 2)) / rows - float(np.sum(sample**2))
+    share = min(1.0, max(fourth / rows, 0.0) / spread) if spread > 0 else 1.0
+    values, vectors = np.linalg.eigh(sample)
+    values = np.maximum((1 - share) * values + share * mean, 1e-6 * mean)[::-1]
+    noise = float(values[-1])
+    return Spikes(noise, values[:-1] / noise - 1.0, vectors[:, ::-1][:, :-1], values, np.inf)
 
 
 def _groups(x: Array, y: Array | None, components: int) -> tuple[np.ndarray | None, np.ndarray]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from onegrad.compute.backend import Array
+from onegrad.data.label_base import Teacher, flipped
 from onegrad.data.label_power import label_variance
-from onegrad.data.labels import Teacher
 from onegrad.data.population import Batch, Population
 from onegrad.randomness import Rng, generator
+from onegrad.shown import brief
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,8 @@ class Instance:
 
     fixed_counts : every sample has exactly the components' shares, instead of drawn ones
     """
+
+    __repr__ = brief
 
     population: Population
     teacher: Teacher
@@ -35,5 +40,8 @@ class Instance:
         """
         rng = generator(rng, "train-data")
         ((x, component),) = self.population.sample(count, rng, self.fixed_counts, out=out)
-        noise = rng.standard_normal(count)
-        return Batch(x, self.teacher.labels(x, component, noise), component)
+        outputs = self.teacher.outputs
+        noise = rng.standard_normal(count if outputs == 1 else (count, outputs))
+        flip = self.teacher.flip
+        signs = flipped(np.ones(count), flip, rng) if flip else 1.0
+        return Batch(x, self.teacher.labels(x, component, noise, signs), component)

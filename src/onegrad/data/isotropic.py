@@ -1,25 +1,52 @@
-"""Isotropic inputs, x ~ N(0, I_n)."""
+"""Gaussian inputs without special directions: x ~ N(0, I_n), or N(0, Λ)."""
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from onegrad.compute.backend import Array
 from onegrad.data.base import DataModel
+from onegrad.data.bulk import (
+    ExponentField,
+    LevelsField,
+    ShareField,
+    SpectrumField,
+    bulk_of,
+    check_spectrum,
+)
 from onegrad.data.population import Population
 from onegrad.declared import Count
 
 
 class Isotropic(DataModel):
-    """Standard Gaussian inputs: the setting of Moniri et al. (2024)."""
+    """Standard Gaussian inputs, the setting of Moniri et al. (2024); with a `spectrum` N(0, Λ)."""
 
-    isotropic: ClassVar[bool] = True
     model: Literal["isotropic"] = "isotropic"
     dim: Count = Field(description="number of inputs n", examples=[1000])
+    spectrum: SpectrumField = None
+    exponent: ExponentField = None
+    levels: LevelsField = None
+    share: ShareField = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Isotropic:
+        check_spectrum(self)
+        return self
+
+    @property
+    def isotropic(self) -> bool:
+        return self.bulk_eigenvalues is None
+
+    @property
+    def bulk_eigenvalues(self) -> Array | None:
+        return bulk_of(self)
 
     def population(self, spread: float, rng: np.random.Generator) -> Population:
-        """N(0, I): nothing is drawn."""
+        """N(0, Λ): nothing is drawn."""
         none = np.zeros((self.dim, 0))
-        return Population(np.ones(1), np.zeros((1, self.dim)), (none,), (np.zeros(0),))
+        return Population(
+            np.ones(1), np.zeros((1, self.dim)), (none,), (np.zeros(0),), self.bulk_eigenvalues
+        )

@@ -1,18 +1,19 @@
-"""Labels: a single-index teacher, the component itself, or what came with the data."""
+"""Labels: a teacher, the component itself, or what came with the data."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, Field, PlainSerializer, SerializationInfo
 
 from onegrad.compute.backend import Array
+from onegrad.data.label_base import Flip, LabelModel, Teacher
+from onegrad.data.multi_index import MultiIndex
 from onegrad.data.population import Population
-from onegrad.declared import Real, Section
-from onegrad.errors import AssumptionError, SpecError
-from onegrad.gaussian.activation import Activation, get_activation, written
+from onegrad.declared import Real
+from onegrad.errors import SpecError
+from onegrad.gaussian.activation import SIGN, Activation, get_activation, written
 
 
 def _link(value: Any) -> Any:
@@ -36,85 +37,20 @@ Link = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class Teacher:
-    """The label rule of one draw: y = link_c(ξᵀx) + noise, or y = value_c + noise.
-
-    `direction` is ξ with its norm 1/√‖Σ̄‖, so that ξᵀx is O(1) along the strongest spike; it is
-    zero for component labels, whose `values` are set instead. Several teachers at once have a
-    `direction` in each column of an n × r matrix, and m × r labels.
-    """
-
-    direction: Array
-    links: tuple[Activation, ...]
-    values: Array | None
-    noise: float
-
-    def mean(self, x: Array, component: np.ndarray) -> Array:
-        """E[y | x, component]."""
-        if self.values is not None:
-            return np.asarray(self.values[component])
-        return self.of_projection(x @ self.direction, component)
-
-    def of_projection(self, projection: Array, component: np.ndarray) -> Array:
-        """link_c(ξᵀx), given ξᵀx."""
-        if len(self.links) == 1:
-            return self.links[0](projection)
-        y = np.empty_like(projection)
-        for c, link in enumerate(self.links):
-            members = component == c
-            y[members] = link(projection[members])
-        return y
-
-    def labels(self, x: Array, component: np.ndarray, noise: Array) -> Array:
-        """E[y | x, component] plus the label noise, given as standard Gaussians (m)."""
-        y = self.mean(x, component)
-        return y + self.noise * noise if self.noise else y
-
-
-class LabelModel(Section):
-    """What a problem asks of its labels; the defaults are those of labels that came with the data.
-
-    A subclass has a field or class variable `noise`, the standard deviation of the label noise.
-    """
-
-    table: ClassVar[str] = "labels"
-
-    @property
-    def component_values(self) -> tuple[float, ...] | None:
-        """y of each component before noise, where labels tell the component; else None."""
-        return None
-
-    def component_links(self, components: int) -> tuple[Activation, ...] | None:
-        """The teacher's link in each component; None where no teacher labels."""
-        return None
-
-    def check(self, components: int, structured: bool) -> None:
-        """Refuse what does not fit the data: called when a Problem is put together."""
-
-    def teacher(
-        self, population: Population, rng: np.random.Generator, orthogonal: bool
-    ) -> Teacher:
-        """The label rule of one draw; `orthogonal`: without chance overlaps with the spikes."""
-        raise AssumptionError("labels that came with the data have no teacher")
-
-    def of_rows(self, y: Array, component: np.ndarray) -> Array:
-        """The labels (m) of rows that came with the labels y and are of these components."""
-        return y
-
-
 class SingleIndex(LabelModel):
-    """y = link(ξᵀx) + noise with ‖ξ‖ = 1/√‖Σ̄‖, as in Demir & Dogan (2025)."""
+    """y = link(ξᵀx) + noise with ‖ξ‖ = 1/√‖Σ̄‖, as in Demir & Dogan (2025); with direction =
+    "gaussian" ξ has entries N(0, 1/n)/√‖Σ̄‖, the Gaussian signal of Moniri et al. (2024)."""
 
     model: Literal["single-index"] = "single-index"
     link: Link = Field(
         default_factory=lambda: get_activation("relu"),
-        description="an activation's name, hermite(c0, c1, …), or a list with one per component",
+        description="an activation's name, sign, hermite(c0, c1, …), or a list, one per component",
         examples=["relu"],
     )
-    direction: Literal["random", "spikes"] = Field(
+    direction: Literal["random", "gaussian", "spikes"] = Field(
         default="random",
-        description="the teacher's direction: random, or along the sum of the leading spikes",
+        description="the teacher: a random direction; gaussian: that with entries N(0, 1/n), whose "
+        "norm is 1 on average only; spikes: along the sum of the leading spikes",
         examples=["random"],
     )
     cosine: Annotated[Real, Field(ge=-1, le=1)] | None = Field(
@@ -126,6 +62,7 @@ class SingleIndex(LabelModel):
         default=0.0, ge=0, le=1e6, description="standard deviation of the label noise",
         examples=[0.1],
     )  # fmt: skip
+    flip: Flip = 0.0
 
     @property
     def links(self) -> tuple[Activation, ...]:
@@ -135,7 +72,12 @@ class SingleIndex(LabelModel):
     def component_links(self, components: int) -> tuple[Activation, ...]:
         return self.links * components if len(self.links) == 1 else self.links
 
+    @property
+    def binary(self) -> bool:
+        return all(link == SIGN for link in self.links)
+
     def check(self, components: int, structured: bool) -> None:
+        self._check_flip()
         if len(self.links) not in (1, components):
             raise SpecError.of(
                 "labels.link", [link.name for link in self.links],
@@ -147,7 +89,7 @@ class SingleIndex(LabelModel):
                 "labels.direction", self.direction, "needs data with spikes",
                 'Use direction = "random", or data.model = "mixture" with rank ≥ 1',
             )  # fmt: skip
-        if self.cosine is not None and (self.direction == "spikes" or not structured):
+        if self.cosine is not None and (self.direction != "random" or not structured):
             what = "needs data with spikes" if not structured else "goes with a random direction"
             raise SpecError.of(
                 "labels.cosine", self.cosine, what,
@@ -158,6 +100,7 @@ class SingleIndex(LabelModel):
         self, population: Population, rng: np.random.Generator, orthogonal: bool
     ) -> Teacher:
         direction = rng.standard_normal(population.dim)
+        length = np.linalg.norm(direction) / np.sqrt(population.dim)
         if self.direction == "spikes":
             direction = np.sum([s[:, 0] for s in population.spikes if s.shape[1]], axis=0)
         elif orthogonal:
@@ -169,40 +112,54 @@ class SingleIndex(LabelModel):
             direction *= np.sqrt(1 - self.cosine**2) / np.linalg.norm(direction)
             direction += self.cosine * spike
         direction /= np.linalg.norm(direction) * np.sqrt(population.mean_covariance_norm)
-        return Teacher(direction, self.links, None, self.noise)
+        if self.direction == "gaussian":
+            direction *= length
+        return Teacher(direction, self.links, None, self.noise, self.flip)
 
 
 class ComponentLabels(LabelModel):
-    """y tells the component: +1 and −1 for two of them."""
+    """y tells the component: +1 and −1 for two of them; for more one output for each, 1 or 0."""
 
     model: Literal["component"] = "component"
     values: tuple[Real, ...] | None = Field(
         default=None, max_length=100,
-        description="label of each component; +1 and −1 for two components", examples=[[1, -1]],
+        description="label of each component; by default +1 and −1 for two, and for more as many "
+        "outputs as components (one-hot)", examples=[[1, -1]],
     )  # fmt: skip
     noise: Real = Field(
         default=0.0, ge=0, le=1e6, description="standard deviation of the label noise",
         examples=[0.0],
     )  # fmt: skip
+    flip: Flip = 0.0
 
     def check(self, components: int, structured: bool) -> None:
-        if self.values is None and components != 2:
+        if self.values is None and components < 2:
             raise SpecError.of(
-                "labels.values", None,
-                f"is needed for {components} components: one label for each (two components "
-                "default to +1 and −1)", f"For example {list(range(components))}",
-            )  # fmt: skip
+                "labels.values", None, "is needed for one component: its label", "For example [1]"
+            )
         if self.values is not None and len(self.values) != components:
             raise SpecError.of(
                 "labels.values", list(self.values),
                 f"must have one entry per component ({components})",
                 f"For example {list(range(components))}",
             )  # fmt: skip
+        if self.flip and self.outputs(components) > 1:
+            raise SpecError.of(
+                "labels.flip", self.flip, f"changes the sign of labels ±1, and {components} "
+                "classes have none", "Use labels.noise, or give labels.values of 1 and −1",
+            )  # fmt: skip
+        self._check_flip()
+
+    def outputs(self, components: int) -> int:
+        return components if self.values is None and components > 2 else 1
 
     def teacher(
         self, population: Population, rng: np.random.Generator, orthogonal: bool
     ) -> Teacher:
-        return Teacher(np.zeros(population.dim), (), np.array(self.component_values), self.noise)
+        values = np.array(self.component_values)
+        if self.outputs(population.components) > 1:
+            values = np.eye(population.components)
+        return Teacher(np.zeros(population.dim), (), values, self.noise, self.flip)
 
     @property
     def component_values(self) -> tuple[float, ...]:
@@ -217,6 +174,9 @@ class GivenLabels(LabelModel):
 
     model: Literal["given"] = "given"
     noise: ClassVar[float] = 0.0
+    flip: ClassVar[float] = 0.0
 
 
-Labels = Annotated[SingleIndex | ComponentLabels | GivenLabels, Field(discriminator="model")]
+Labels = Annotated[
+    SingleIndex | MultiIndex | ComponentLabels | GivenLabels, Field(discriminator="model")
+]

@@ -1,4 +1,4 @@
-"""Gaussian mixtures whose covariances are identity plus spikes."""
+"""Gaussian mixtures whose covariances are a bulk, the identity by default, plus spikes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,14 @@ from pydantic import Field, field_validator, model_validator
 
 from onegrad.compute.backend import Array
 from onegrad.data.base import DataModel
+from onegrad.data.bulk import (
+    ExponentField,
+    LevelsField,
+    ShareField,
+    SpectrumField,
+    bulk_of,
+    check_spectrum,
+)
 from onegrad.data.population import Population
 from onegrad.declared import Count, Real, Whole
 from onegrad.errors import SpecError
@@ -19,12 +27,14 @@ from onegrad.errors import SpecError
 _Weight = Annotated[Real, Field(ge=0, le=1)]
 _Strength = Annotated[Real, Field(ge=0, le=1e6)]
 _Rank = Annotated[Whole, Field(ge=0, le=1000)]
+_Coordinate = Annotated[Real, Field(ge=-1e6, le=1e6)]
 
 
 class Mixture(DataModel):
     """x ~ Σ_c ρ_c N(μ_c, I + Σ_i θ·s_{c,i} γ_{c,i}γ_{c,i}ᵀ): the setting of Demir & Dogan (2025).
 
-    The spread θ comes from [scaling], or from `spread` here.
+    The spread θ comes from [scaling], or from `spread` here. With a `spectrum` the bulk is Λ
+    instead of I; spikes and means have the same directions and sizes as without.
     """
 
     takes_spread: ClassVar[bool] = True
@@ -55,6 +65,11 @@ class Mixture(DataModel):
         default=0.0, ge=0, le=1e6,
         description="norm of the component means (antipodal for two components)", examples=[2.0],
     )  # fmt: skip
+    centres: tuple[tuple[_Coordinate, ...], ...] | None = Field(
+        default=None, description="component means placed freely, instead of `mean`: for each "
+        "component its coordinates along orthonormal directions that are drawn like the spikes",
+        examples=[[[2.0, 0.0], [-1.0, 1.5]]],
+    )  # fmt: skip
     directions: Literal["random", "orthogonal", "fixed"] = Field(
         default="random",
         description="random: drawn anew for each seed; fixed: drawn once; orthogonal: spikes, "
@@ -67,6 +82,10 @@ class Mixture(DataModel):
     spread: Real | None = Field(
         default=None, ge=0, le=1e9, description="θ by hand, instead of [scaling]", examples=[12.0]
     )
+    spectrum: SpectrumField = None
+    exponent: ExponentField = None
+    levels: LevelsField = None
+    share: ShareField = None
 
     @field_validator("weights")
     @classmethod
@@ -81,9 +100,11 @@ class Mixture(DataModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Mixture:
+        check_spectrum(self)
         components = len(self.weights)
         self._check_ranks(components)
         self._check_strengths()
+        self._check_centres(components)
         lowest = -1.0 if components == 1 else -1.0 / (components - 1)
         if self.alignment < lowest - 1e-12:
             raise SpecError.of(
@@ -91,7 +112,8 @@ class Mixture(DataModel):
                 f"must be at least −1/(components − 1) = {lowest:.4g}: no {components} directions "
                 "have such pairwise cosines", f"For example {lowest:.4g}",
             )  # fmt: skip
-        needed = sum(self.component_ranks) + (components if self.mean else 0) + 1
+        spanned = len(self.centres[0]) if self.centres else components if self.mean else 0
+        needed = sum(self.component_ranks) + spanned + 1
         if self.directions == "orthogonal" and needed > self.dim:
             raise SpecError.of(
                 "data.directions", self.directions,
@@ -101,7 +123,8 @@ class Mixture(DataModel):
         return self
 
     def _check_ranks(self, components: int) -> None:
-        if self.ranks is not None and "rank" in self.model_fields_set:
+        # a problem that was written down has every setting, this one at its default too
+        if self.ranks is not None and self.rank != type(self).model_fields["rank"].default:
             raise SpecError.of(
                 "data.ranks", list(self.ranks), "cannot be combined with data.rank",
                 "Keep one of the two",
@@ -139,6 +162,25 @@ class Mixture(DataModel):
                 f"For example {example}",
             )  # fmt: skip
 
+    def _check_centres(self, components: int) -> None:
+        if self.centres is None:
+            return
+        given, example = [list(row) for row in self.centres], [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]
+        shown = f"For example {[example[c % 3] for c in range(components)]}"
+        if self.mean:
+            raise SpecError.of(
+                "data.centres", given, "cannot be combined with data.mean", "Keep one of the two"
+            )
+        if len(given) != components:
+            raise SpecError.of(
+                "data.centres", given, f"must have one row per component ({components})", shown
+            )
+        if len({len(row) for row in given}) != 1 or not 1 <= len(given[0]) < self.dim:
+            raise SpecError.of(
+                "data.centres", given, "must have rows of equal length, at least one coordinate "
+                f"and fewer than data.dim = {self.dim}", shown,
+            )  # fmt: skip
+
     @property
     def components(self) -> int:
         return len(self.weights)
@@ -147,6 +189,10 @@ class Mixture(DataModel):
     def component_ranks(self) -> tuple[int, ...]:
         """Spikes of each component."""
         return (self.rank,) * len(self.weights) if self.ranks is None else self.ranks
+
+    @property
+    def bulk_eigenvalues(self) -> Array | None:
+        return bulk_of(self)
 
     @property
     def structured(self) -> bool:
@@ -191,7 +237,8 @@ class Mixture(DataModel):
         """Draw the directions of spikes and means: O(n·(components·rank)²), no n × n matrix."""
         components, n, ranks = len(self.weights), self.dim, self.component_ranks
         starts = [sum(ranks[:c]) for c in range(components + 1)]
-        raw = rng.standard_normal((n, starts[-1] + components))
+        spanned = len(self.centres[0]) if self.centres else components
+        raw = rng.standard_normal((n, starts[-1] + spanned))
         if self.directions == "orthogonal":
             raw = np.linalg.qr(raw)[0]
         raw /= np.linalg.norm(raw, axis=0)
@@ -207,11 +254,15 @@ class Mixture(DataModel):
         if self.mean:
             corners = _simplex(components) @ raw[:, starts[-1] :].T
             means = self.mean * corners / np.linalg.norm(corners, axis=1, keepdims=True)
+        if self.centres:
+            means = np.array(self.centres) @ _orthonormal(raw[:, starts[-1] :]).T
         relative = self.relative_strengths
         if self.random_strengths:  # drawn last: directions do not depend on it
             relative = self.strengths_at([rng.random(r) for r in ranks])
         strengths = tuple(spread * s for s in relative)
-        return Population(np.array(self.weights), means, tuple(blocks), strengths)
+        return Population(
+            np.array(self.weights), means, tuple(blocks), strengths, self.bulk_eigenvalues
+        )
 
 
 def _normalised(weights: tuple[float, ...], total: float) -> str:

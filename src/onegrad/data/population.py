@@ -1,4 +1,4 @@
-"""A concrete population: Gaussian components with covariance identity plus spikes."""
+"""A concrete population: Gaussian components with a covariance of bulk plus spikes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from onegrad.compute.backend import Array
+from onegrad.compute.backend import Array, like
+from onegrad.shown import brief
 
 _CACHED = 1 << 16  # numbers drawn at once, so that means and spikes are added in the cache
 
@@ -16,6 +17,8 @@ _CACHED = 1 << 16  # numbers drawn at once, so that means and spikes are added i
 @dataclass(frozen=True)
 class Batch:
     """Some samples: inputs (m × n), labels (m), component of each (m)."""
+
+    __repr__ = brief
 
     x: Array
     y: Array
@@ -27,16 +30,20 @@ class Batch:
 
 @dataclass(frozen=True)
 class Population:
-    """x ~ Σ_c weights[c]·N(means[c], I + Σ_i strengths[c][i]·γ_{c,i}γ_{c,i}ᵀ)  [demir2025, eq. 2].
+    """x ~ Σ_c weights[c]·N(means[c], Λ + Σ_i strengths[c][i]·γ_{c,i}γ_{c,i}ᵀ)  [demir2025, eq. 2].
 
-    `spikes[c]` is n × r_c with orthonormal columns γ_{c,i}. Memory is O(n·Σ r_c): no n × n
-    matrix exists anywhere.
+    `spikes[c]` is n × r_c with columns γ_{c,i}, orthonormal unless the population is a whitened
+    one. Λ = diag(bulk), the identity where `bulk` is None. Memory is O(n·Σ r_c): no n × n matrix
+    exists anywhere.
     """
+
+    __repr__ = brief
 
     weights: Array
     means: Array
     spikes: tuple[Array, ...]
     strengths: tuple[Array, ...]
+    bulk: Array | None = None
 
     @property
     def dim(self) -> int:
@@ -51,14 +58,41 @@ class Population:
     @property
     def isotropic(self) -> bool:
         """Every component is N(0, I)."""
+        return self.bulk is None and self._plain
+
+    @cached_property
+    def _plain(self) -> bool:
+        """Neither spikes nor means."""
         flat = all(not np.any(strengths) for strengths in self.strengths)
         return flat and not np.any(self.means)
+
+    @cached_property
+    def whitened(self) -> Population:
+        """The law of u = Λ^{−½}x, whose bulk is the identity: spikes Λ^{−½}γ, means Λ^{−½}μ.
+
+        A projection wᵀx is (Λ^{½}w)ᵀu (`seen`), so whatever is known about mixtures with the
+        identity holds for all others.
+        """
+        if self.bulk is None:
+            return self
+        spikes = tuple(spikes / self._root[:, None] for spikes in self.spikes)
+        return Population(self.weights, self.means / self._root, spikes, self.strengths)
+
+    def seen(self, rows: Array) -> Array:
+        """Λ^{½}w of a direction or of each row (…, n): that direction for the whitened inputs."""
+        return rows if self.bulk is None else rows * like(self._root, rows)
+
+    @cached_property
+    def _root(self) -> Array:
+        """Λ^{½} (n,)."""
+        return np.ones(self.dim) if self.bulk is None else np.sqrt(self.bulk)
 
     @cached_property
     def mean_trace(self) -> float:
         """tr Σ̄ = Σ_c ρ_c tr Σ_c."""
         structure = [float(strengths.sum()) for strengths in self.strengths]
-        return self.dim + float(self.weights @ structure)
+        bulk = self.dim if self.bulk is None else float(self.bulk.sum())
+        return bulk + float(self.weights @ structure)
 
     @cached_property
     def mean_covariance_norm(self) -> float:
@@ -70,9 +104,12 @@ class Population:
             )
         ]
         stacked = np.hstack(scaled)
-        if stacked.shape[1] == 0:
-            return 1.0
-        return 1.0 + float(np.linalg.eigvalsh(stacked.T @ stacked)[-1])
+        top = 1.0 if self.bulk is None else float(self.bulk.max())
+        if stacked.shape[1] == 0 or not np.any(stacked):
+            return top
+        if self.bulk is None:
+            return top + float(np.linalg.eigvalsh(stacked.T @ stacked)[-1])
+        return _largest_eigenvalue(self.bulk, stacked)
 
     def draw_components(self, count: int, rng: np.random.Generator, fixed: bool) -> np.ndarray:
         """Component of each sample: drawn, or in the exact proportions (rounded) and shuffled."""
@@ -108,6 +145,8 @@ class Population:
             for low in range(0, len(c), step):
                 part = slice(low, low + step)
                 rng.standard_normal(out=x[part])
+                if self.bulk is not None:
+                    x[part] *= self._root
                 self._add_structure(x[part], c[part], g[part])
             yield x, c
 
@@ -129,7 +168,24 @@ class Population:
     @cached_property
     def _directions(self) -> tuple[Array, list[Array]]:
         """The spikes and the mean of each component, one after the other; roots of strengths."""
-        if self.isotropic:
+        if self._plain:
             return np.zeros((0, self.dim)), []
         parts = [np.vstack([s.T, mean]) for s, mean in zip(self.spikes, self.means, strict=True)]
         return np.vstack(parts), [np.sqrt(strengths) for strengths in self.strengths]
+
+
+def _largest_eigenvalue(bulk: Array, structure: Array) -> float:
+    """Of diag(bulk) + SSᵀ, S = `structure` (n × r): the largest root μ of the secular equation
+    ‖Sᵀ(μ − Λ)⁻¹S‖ = 1, whose left side falls in μ."""
+    from scipy.optimize import brentq  # slow to import, and needed here alone
+
+    top = float(bulk.max())
+    below = top - bulk
+    size = float(np.linalg.eigvalsh(structure.T @ structure)[-1])
+
+    def excess(above: float) -> float:
+        inner = structure.T @ (structure / (below + above)[:, None])
+        return float(np.linalg.eigvalsh(inner)[-1]) - 1.0
+
+    low = 1e-13 * top
+    return top if excess(low) <= 0 else top + float(brentq(excess, low, size * (1 + 1e-9) + low))

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import chain
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 
+from onegrad.data.csv_text import read_csv
 from onegrad.data.files import check_file, check_size, read_npz
-from onegrad.data.table import Raw, Table, cleaned, column_of, number_in
+from onegrad.data.table import Raw, Table, cleaned, column_of
 from onegrad.errors import SpecError, did_you_mean
 
 _MOST_ROWS = 20_000  # rows kept for the analysis, drawn at random from a longer file
 _MOST_CELLS = 40_000_000  # numbers kept: 320 MB
 _MOST_COLUMNS = 20_000
-_MOST_LINE = 50_000_000  # characters
 
 
 def read_table(path: str | Path, label: str | None = None, task: str | None = None) -> Table:
@@ -117,7 +114,9 @@ def _from_parquet(path: Path, label: str | None) -> Raw:
     try:
         file = parquet.ParquetFile(path)
         names = [str(name) for name in file.schema_arrow.names]
-        _own_names(names)
+        if len(set(names)) < len(names):
+            twice = Counter(names).most_common(1)[0][0]
+            raise SpecError.of("data", twice, "names two columns", "Give each its own name")
         meta = file.metadata
         sizes = (meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))
         check_size(path, "data", max(sum(sizes), meta.num_rows * len(names)))
@@ -144,73 +143,16 @@ def _from_parquet(path: Path, label: str | None) -> Raw:
 
 def _from_csv(path: Path, label: str | None) -> Raw:
     try:
-        with path.open(newline="", encoding="utf-8", errors="replace") as handle:
-            lines = _rows(_lines(handle))
-            header = [name.strip().lstrip("\ufeff") for name in next(lines, [])]
-            notes: tuple[str, ...] = ()
-            if header and all(number_in(name) is not None for name in header):
-                lines = chain([header], lines)
-                header = [f"column {i + 1}" for i in range(len(header))]
-                notes = ("The file has no header line; columns were numbered.",)
-            if len(header) < 2:
-                raise SpecError.of(
-                    "data", str(path), "must have at least one input column and the labels",
-                    "Separate the columns by commas, semicolons or tabs",
-                )  # fmt: skip
-            _own_names(header)
-            chosen = _label_column(header, label, path)
-            kept, total = _reservoir(lines, len(header), path)
+        header, kept, total, notes = read_csv(path, _rows_kept)
     except (OSError, csv.Error) as error:
         raise SpecError.of(
             "data", str(path), f"cannot be read as CSV ({error})", "Check the file's contents"
         ) from None
+    chosen = _label_column(header, label, path)
     if total > len(kept):
         notes += (_sampled(len(kept), total),)
     columns = {name: column_of([row[i] for row in kept]) for i, name in enumerate(header)}
     return Raw(columns, chosen, notes)
-
-
-def _lines(handle: TextIO) -> Iterator[str]:
-    """Lines of a file; one without an end is no table."""
-    while line := handle.readline(_MOST_LINE):
-        if len(line) == _MOST_LINE:
-            raise csv.Error(f"a line has {_MOST_LINE:,} characters and more")
-        yield line
-
-
-def _own_names(names: list[str]) -> None:
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
-    if twice is not None:
-        raise SpecError.of("data", twice, "names two columns", "Give every column its own name")
-
-
-def _rows(handle: Iterable[str]) -> Iterator[list[str]]:
-    """Cells of each line that is not empty; the separator is the one that the first line shows."""
-    lines = iter(handle)
-    first = next(lines, "")
-    separator = max(",;\t", key=first.count)
-    reader = csv.reader(chain([first], lines), delimiter=separator)
-    return (row for row in reader if any(cell.strip() for cell in row))
-
-
-def _reservoir(lines: Iterator[list[str]], width: int, path: Path) -> tuple[list[list[str]], int]:
-    """At most so many lines, each equally likely, in one pass; and how many there were."""
-    most = _rows_kept(width)
-    rng = np.random.default_rng(0)
-    kept: list[list[str]] = []
-    total = 0
-    for row in lines:
-        total += 1
-        if len(row) != width:
-            raise SpecError.of(
-                "data", str(path), f"line {total + 1} has {len(row)} cells instead of {width}",
-                "Check that line, and quote texts that contain the separator",
-            )  # fmt: skip
-        if len(kept) < most:
-            kept.append(row)
-        elif (place := int(rng.integers(total))) < most:
-            kept[place] = row
-    return kept, total
 
 
 def _rows_kept(columns: int) -> int:

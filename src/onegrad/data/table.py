@@ -10,13 +10,23 @@ from typing import Literal, cast
 import numpy as np
 
 from onegrad.compute.backend import Array
+from onegrad.data.texts import numbers_in_texts
 from onegrad.errors import SpecError
 
 Task = Literal["regression", "classification"]
 
 FEWEST_ROWS = 60
-_MOST_CATEGORIES = 20  # a text column with more values than this is not a category
+_MOST_CATEGORIES = 20  # values of a category that have a column of their own
+_MOST_SHARE = 0.3  # distinct values per row from which on texts are free
+_OTHER = "(others)"
+_RARE = f"more than {_MOST_CATEGORIES} categories, the rarer ones taken together"
+LARGEST = 1e100  # beyond, squares overflow
+_EXTREME = "very large or small numbers, taken in units of the largest"
+_CATEGORIES = "categories, made into columns of 0 and 1"
+_NONE = "texts with “None” as a value of its own"
 _MOST_CLASSES = 50
+_FEWEST_OTHERS = 5  # rows outside the largest class
+_SAME = 1 - 1e-9  # correlation from which on a column is the label
 _INDEX_NAMES = frozenset({"", "id", "index", "row", "unnamed: 0"})
 _GAPS = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 
@@ -59,7 +69,7 @@ def number_in(cell: object) -> float | None:
             return float(cell) if math.isfinite(cell) else math.nan
         except OverflowError:  # a whole number of more than 308 digits
             return math.nan
-    text = str(cell).strip()
+    text = str(cell).strip().replace("−", "-")
     if text.lower() in _GAPS:
         return math.nan
     try:
@@ -74,8 +84,15 @@ def column_of(cells: list[object] | list[str]) -> np.ndarray:
     values = [number_in(cell) for cell in cells]
     if all(value is not None for value in values):
         return np.array(values, dtype=float)
-    gaps = [value is not None and math.isnan(value) for value in values]
-    texts = ["" if gap else str(cell).strip() for cell, gap in zip(cells, gaps, strict=True)]
+    # among texts "None" is a value like others: no pool, no garage
+    gaps = [
+        value is not None and math.isnan(value) and str(cell).strip() != "None"
+        for cell, value in zip(cells, values, strict=True)
+    ]
+    texts = [
+        "" if gap or cell is None else str(cell).strip()
+        for cell, gap in zip(cells, gaps, strict=True)
+    ]
     return np.array(texts)
 
 
@@ -87,23 +104,36 @@ def cleaned(raw: Raw, task: str | None) -> Table:
     """Inputs without gaps, texts and useless columns; rows without a label are left out."""
     notes = list(raw.notes)
     labels = raw.columns[raw.label]
+    amounts = numbers_in_texts(labels) if labels.dtype.kind != "f" else None
+    if amounts is not None:
+        labels = amounts[0]
+        notes.append(f"The labels are {amounts[1]}.")
     known = ~_is_gap(labels)
     if known.sum() < FEWEST_ROWS:
         raise SpecError.of(
             "data", f"{known.sum()} rows", f"must have at least {FEWEST_ROWS} rows with a label: "
-            "they are split into three parts", "Collect more samples",
+            "a fifth is held out, and parts of the others are fitted", "Collect more samples",
         )  # fmt: skip
     if not known.all():
         notes.append(f"{_plural(int((~known).sum()), 'row')} without a label left out.")
-    y, kind = _labels(labels[known], raw.label, task)
+    y, kind = labels_of(labels[known], raw.label, task)
     names: list[str] = []
     columns: list[np.ndarray] = []
     dropped: dict[str, list[str]] = {}
+    done: dict[str, list[str]] = {}
     filled = unknown = 0
     for name, column in raw.columns.items():
         if name == raw.label:
             continue
         column = column[known]
+        read = numbers_in_texts(column) if column.dtype.kind != "f" else None
+        if read is not None:
+            strange = column[np.isnan(read[0]) & ~_is_gap(column)]
+            if len(strange):
+                some = f"“{strange[0]}” in {name} is no number"
+                notes.append(f"{some}; {_plural(len(strange), 'such cell')} left empty.")
+            column = read[0]
+            done.setdefault(read[1], []).append(name)
         reason = _useless(name, column)
         if reason:
             dropped.setdefault(reason, []).append(name)
@@ -111,11 +141,24 @@ def cleaned(raw: Raw, task: str | None) -> Table:
         gaps = _is_gap(column)
         if column.dtype.kind == "f":
             filled += int(gaps.sum())
+            largest = np.abs(column[~gaps]).max()
+            if not 1 / LARGEST < largest < LARGEST:
+                column = column / largest
+                done.setdefault(_EXTREME, []).append(name)
         else:
             unknown += int(gaps.sum())
+        if column.dtype.kind != "f" and len(np.unique(column[~gaps])) > _MOST_CATEGORIES:
+            column = _common_values(column, gaps)
+            done.setdefault(_RARE, []).append(name)
+        elif column.dtype.kind != "f":
+            done.setdefault(_CATEGORIES, []).append(name)
+        if column.dtype.kind != "f" and "None" in column:
+            done.setdefault(_NONE, []).append(name)
         for new_name, values in _numeric(name, column, gaps):
             names.append(new_name)
             columns.append(values)
+    for what, which in done.items():
+        notes.append(f"{_plural(len(which), 'column')} of {what}: {_some(which)}.")
     for reason, which in dropped.items():
         notes.append(f"{_plural(len(which), 'column')} left out, {reason}: {_some(which)}.")
     if filled:
@@ -123,11 +166,27 @@ def cleaned(raw: Raw, task: str | None) -> Table:
     if unknown:
         notes.append(f"{_plural(unknown, 'gap')} in columns of texts: none of their values.")
     if not columns:
+        why = "; ".join(f"{_some(which)}: {reason}" for reason, which in dropped.items())
         raise SpecError.of(
-            "data", raw.label, "no input column is left beside the labels: all are constant, "
-            "mostly empty or free text", "Name the label column with --label",
+            "data", raw.label, f"no input column is left beside the labels ({why})",
+            "Name the label column with --label",
         )  # fmt: skip
+    same = [name for name, x in zip(names, columns, strict=True) if _repeats(x, y)]
+    if same:
+        notes.append(
+            f"{_plural(len(same), 'column')} with the label itself in other words: {_some(same)}. "
+            "Leave out what is not known beforehand."
+        )
     return Table(np.column_stack(columns), y, tuple(names), raw.label, kind, tuple(notes))
+
+
+def _repeats(x: np.ndarray, y: np.ndarray) -> bool:
+    """Whether a column is the label up to unit and origin (one of two classes: up to names)."""
+    values = np.unique(y, return_inverse=True)[1].astype(float) if y.dtype.kind != "f" else y
+    if y.dtype.kind != "f" and values.max() > 1:
+        return False
+    with np.errstate(all="ignore"):
+        return bool(abs(np.corrcoef(x, values)[0, 1]) > _SAME)
 
 
 def _useless(name: str, column: np.ndarray) -> str:
@@ -139,8 +198,16 @@ def _useless(name: str, column: np.ndarray) -> str:
     if distinct < 2:
         return "constant"
     if column.dtype.kind != "f":
-        return f"free text with more than {_MOST_CATEGORIES} values" * (distinct > _MOST_CATEGORIES)
+        free = distinct > _MOST_CATEGORIES and distinct > _MOST_SHARE * len(values)
+        return "free text, most values of which occur once or twice" * free
     return "it only counts the rows" * _counts_rows(name, column)
+
+
+def _common_values(column: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+    """The most frequent categories, and one for all others."""
+    values, counts = np.unique(column[~gaps], return_counts=True)
+    common = values[np.argsort(-counts, kind="stable")[: _MOST_CATEGORIES - 1]]
+    return np.where(gaps | np.isin(column, common), column, _OTHER)
 
 
 def _counts_rows(name: str, column: np.ndarray) -> bool:
@@ -160,7 +227,7 @@ def _numeric(name: str, column: np.ndarray, gaps: np.ndarray) -> Iterator[tuple[
         yield f"{name} = {value}", (column == value).astype(float)
 
 
-def _labels(labels: np.ndarray, name: str, task: str | None) -> tuple[np.ndarray, Task]:
+def labels_of(labels: np.ndarray, name: str, task: str | None) -> tuple[np.ndarray, Task]:
     values = np.unique(labels)
     if len(values) < 2:
         raise SpecError.of(
@@ -179,11 +246,23 @@ def _labels(labels: np.ndarray, name: str, task: str | None) -> tuple[np.ndarray
             "Leave out --task, or name another label column",
         )  # fmt: skip
     if kind == "regression":
+        largest = np.abs(labels).max()
+        if not 1 / LARGEST < largest < LARGEST:
+            raise SpecError.of(
+                "label", f"{largest:g}", f"the largest must be from {1 / LARGEST:g} to "
+                f"{LARGEST:g}", f"Give {name} in another unit",
+            )  # fmt: skip
         return labels, kind
     if len(values) > _MOST_CLASSES:
         raise SpecError.of(
             "label", name, f"has {len(values)} classes; at most {_MOST_CLASSES} are handled",
             "Name another column with --label" if text else "Try --task regression",
+        )  # fmt: skip
+    counts = np.unique(labels, return_counts=True)[1]
+    if (others := len(labels) - counts.max()) < _FEWEST_OTHERS:
+        raise SpecError.of(
+            "label", name, f"has {_plural(others, 'row')} outside its largest class; at least "
+            f"{_FEWEST_OTHERS} are needed", "Collect more rows of the rare classes",
         )  # fmt: skip
     return (labels if text else np.array([f"{v:g}" for v in labels])), kind
 

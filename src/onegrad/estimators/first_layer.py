@@ -16,6 +16,7 @@ from onegrad.gaussian.activation import Activation
 from onegrad.randomness import Streams
 
 _BIAS = 0.5  # standard deviation of the biases, in units of a preactivation's
+_UNDERFLOW = 1e-300  # squares below have lost digits
 _DENSE = 4096  # inputs up to which the covariance is a matrix; beyond, so many rows stand for it
 
 
@@ -33,6 +34,11 @@ class FirstLayer:
         preactivation = (x - self.mean) @ self.weights.T
         preactivation += self.bias
         return self.activation.into(preactivation, out=preactivation)
+
+
+def _vary(x: Array, mean: Array) -> bool:
+    """Whether rows differ by more than rounding."""
+    return bool((np.abs(x - mean) > 1e-8 * np.abs(x)).any())
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,10 @@ class Covariance:
             raise ConvergenceError(
                 "the squares of the inputs overflowed. Scale them (StandardScaler)"
             )
+        if matrix.trace() < _UNDERFLOW and any(_vary(block.x, mean) for block in rows.blocks()):
+            raise ConvergenceError(
+                "the squares of the inputs are too small to be numbers. Scale them (StandardScaler)"
+            )
         values, vectors = eigh(matrix)
         return cls(mean, vectors, np.maximum(values, 0.0), float(np.trace(matrix)))
 
@@ -87,13 +97,19 @@ class Covariance:
 
 @dataclass(frozen=True)
 class Step:
-    """What the first layer is made of: the initial weights W and the direction G of the step."""
+    """What the first layer is made of: the initial weights W and the direction G of the step.
+
+    spread : standard deviation of each input
+    size : what each row of G was multiplied by, one over the length of the two halves' gradients
+    """
 
     activation: Activation
     mean: Array
     initial: Array
     direction: Array
     bias: Array
+    spread: Array
+    size: Array
 
     def at(self, rate: float) -> FirstLayer:
         """Ŵ = (W + rate·G)/√(1 + rate²): the preactivations keep their mean square.
@@ -128,7 +144,7 @@ def prepare_step(
     weights = draw.standard_normal((width, rows.dim))
     weights /= math.sqrt(covariance.trace) if covariance.trace > 0 else 1.0
     bias = _BIAS * draw.standard_normal(width)
-    direction = np.zeros_like(weights)
+    direction, size = np.zeros_like(weights), np.zeros(width)
     if step_rows.any():
         readout = streams.rng("readout").standard_normal((width, len(scale)))
         halves = slice((width + 1) // 2), slice((width + 1) // 2, width)
@@ -141,8 +157,11 @@ def prepare_step(
                 pull = slopes * ((left * block.weight[:, None] / scale) @ readout[half].T)
                 direction[half] += pull.T @ x
         for half in halves:
-            direction[half] = covariance.unit(covariance.whiten(direction[half], damping))
-    return Step(activation, covariance.mean, weights, direction, bias)
+            found = covariance.whiten(direction[half], damping)
+            direction[half] = covariance.unit(found)
+            size[half] = np.linalg.norm(direction[half]) / (np.linalg.norm(found) or 1.0)
+    spread = np.sqrt(covariance.vectors**2 @ covariance.values)
+    return Step(activation, covariance.mean, weights, direction, bias, spread, size)
 
 
 def _linear_fit(rows: Rows, chosen: np.ndarray, covariance: Covariance) -> tuple[Array, Array]:

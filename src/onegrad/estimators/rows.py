@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from onegrad.compute.backend import Array
 
@@ -24,11 +25,12 @@ class Block:
 
 
 class Rows:
-    """Inputs (a NumPy array or memory map) with targets and weights, in blocks of rows.
+    """Inputs (an array, memory map or CSR matrix) with targets and weights, in blocks of rows.
 
-    x : m × n, of any numeric type; only a block at a time is converted to double precision
+    x : m × n, of any numeric type; only a block at a time is made dense, in double precision
     target : the targets of some rows, as an array with one column for each output
     weight : one number ≥ 0 for each row, or None; rows of weight zero are not there at all
+    bounds : lower and upper ones of each column, at which blocks are cut
 
     Rows of `x` that are equal to single precision are copies of one input: what is decided about
     one is decided about all. `copies[i]` numbers the distinct inputs in an order that depends on
@@ -46,13 +48,21 @@ class Rows:
         rng: np.random.Generator,
         width: int,
         block_rows: int | None = None,
+        bounds: tuple[Array, Array] | None = None,
     ) -> None:
-        self.x, self.target = x, target
+        self.x, self.target, self.bounds = x, target, bounds
         self.count, self.dim = x.shape
         self.block_rows = block_rows or rows_in_block(width, self.dim)
         self.weight = np.ones(self.count) if weight is None else np.asarray(weight, float)
         self.present = np.flatnonzero(self.weight > 0)
         self.copies, self.distinct = self._number_inputs(rng)
+
+    @property
+    def repeated(self) -> float:
+        """How often an input occurs on average, the least weight taken for a single row."""
+        if not self.distinct:
+            return 0.0
+        return float(self.weight.sum() / self.weight[self.present].min() / self.distinct)
 
     def blocks(self, chosen: np.ndarray | None = None) -> Iterator[Block]:
         """All rows of positive weight, or those among them where `chosen` (a mask) is true."""
@@ -65,7 +75,7 @@ class Rows:
                 continue
             rows = start + np.flatnonzero(here)
             x = self.x[part] if here.all() else self.x[part][here]
-            yield Block(np.asarray(x, dtype=float), self.target(rows), self.weight[rows], rows)
+            yield Block(dense(x, self.bounds), self.target(rows), self.weight[rows], rows)
 
     def numbered(self, begin: int, end: int) -> np.ndarray:
         """A mask of the rows whose input is among the numbers begin … end−1."""
@@ -77,13 +87,23 @@ class Rows:
         for start in range(0, self.count, self.block_rows):
             part = slice(start, start + self.block_rows)
             # adding zero turns −0.0 into 0.0
-            exact = (np.asarray(self.x[part], dtype=float, order="C") + 0.0).view(np.uint64)
+            exact = (np.ascontiguousarray(dense(self.x[part])) + 0.0).view(np.uint64)
             bits = _in_single_precision(exact)
             keys[part] = _mixed((_mixed(bits) * odd).sum(axis=1, dtype=np.uint64))
         copies = np.full(self.count, -1, dtype=np.int64)
         _, number = np.unique(keys[self.present], return_inverse=True)
         copies[self.present] = number
         return copies, int(number.max()) + 1 if len(number) else 0
+
+
+def dense(x: Any, bounds: tuple[Array, Array] | None = None) -> Array:
+    """Some rows as an array of doubles, cut at the bounds."""
+    rows: Array = np.asarray(x.toarray() if is_sparse(x) else x, dtype=np.float64)
+    return rows if bounds is None else np.clip(rows, *bounds)
+
+
+def is_sparse(x: Any) -> bool:
+    return bool(issparse(x))
 
 
 def rows_in_block(width: int, dim: int) -> int:

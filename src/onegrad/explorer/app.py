@@ -17,7 +17,7 @@ from onegrad.compute.threads import cores
 from onegrad.explorer.bounds import PAGES, SEND_SECONDS
 from onegrad.explorer.cache import Cache
 from onegrad.explorer.controls import about
-from onegrad.explorer.guard import Guard
+from onegrad.explorer.guard import Door, Guard
 from onegrad.explorer.session import Session
 from onegrad.explorer.worker_pool import WorkerPool
 
@@ -66,7 +66,7 @@ class Hub:
         self.simulation.stop()
 
 
-def make_app(port: int, stored: dict[str, Any] | None = None) -> ASGIApp:
+def make_app(door: Door, stored: dict[str, Any] | None = None) -> ASGIApp:
     """The guarded application; the page's files are read once and no other file ever is."""
     hub = Hub()
     files = _page_files(resources.files("onegrad.explorer") / "static")
@@ -125,7 +125,7 @@ def make_app(port: int, stored: dict[str, Any] | None = None) -> ASGIApp:
         with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError):
             await asyncio.wait_for(websocket.close(1011), _FAREWELL)
 
-    return Guard(app, port)
+    return Guard(app, door)
 
 
 def _page_files(folder: Traversable, prefix: str = "") -> dict[str, bytes]:

@@ -11,8 +11,10 @@ PAGES = 100  # open at the same time
 WAITING = 200  # connections that are no page: half-sent requests, answers that nobody reads
 EXCHANGE_SECONDS = 10.0  # of a request and its answer, from the first byte to the last
 SEND_SECONDS = 10.0  # that a page may take to read what it was sent
+PING_SECONDS = 10.0  # between two questions whether a page is still there, and to answer one
 POINTS = 500  # of one theory request: a map of 21 × 21 and some room
 RUNS = 2000  # points times seeds of one simulation
+MOST_STEPS = 5  # that are shown one by one
 DRAW_SIZE = 1500  # n, m and k of a drawn spectrum, whose singular values are all computed
 
 THEORY_SECONDS = 30.0  # of one point
@@ -38,6 +40,8 @@ def check_theory(problem: Problem) -> None:
             raise SpecError.of(
                 key, value, f"must be at most {_SIZE} on the page", "Use `onegrad predict`"
             )
+    if not problem.one_step:  # its theory draws and trains first layers
+        check_simulation(problem)
     rank = getattr(problem.data, "rank", 0)
     spikes = problem.components * max(rank, 1)
     if spikes > _DIRECTIONS:
@@ -47,16 +51,30 @@ def check_theory(problem: Problem) -> None:
         )  # fmt: skip
 
 
-def check_simulation(problem: Problem) -> None:
-    """Refuse a point that would keep a worker for more than some seconds."""
+def check_simulation(problem: Problem, steps: int = 0) -> None:
+    """Refuse a point that would keep a worker for more than some seconds.
+
+    steps : of the first layer, the problem's own by default
+    """
     n, m, k = problem.dim, problem.samples, problem.width
+    steps = steps or problem.training.steps
     matrix = max(n * m, n * k, m * k, n * problem.step_samples, k * problem.step_samples)
-    if n * m * k > _PRODUCT or matrix > _MATRIX:
+    if n * m * k * steps > _PRODUCT or matrix > _MATRIX:
         raise SpecError.of(
             "data.dim", n,
-            f"with {m} samples and {k} neurons is too large to simulate on the page "
-            f"(n·m·k up to {_PRODUCT:.0e})",
+            f"with {m} samples, {k} neurons and {steps} steps is too large to simulate on the "
+            f"page (n·m·k·steps up to {_PRODUCT:.0e})",
             'Take fewer inputs or neurons, or use "copy as spec" and `onegrad run`',
+        )  # fmt: skip
+
+
+def check_steps(problem: Problem) -> None:
+    """Refuse a network that is too large to be trained and predicted step by step."""
+    check_simulation(problem, MOST_STEPS)
+    if problem.width > DRAW_SIZE:
+        raise SpecError.of(
+            "network.width", problem.width, f"must be at most {DRAW_SIZE} to be shown step by step",
+            "Take fewer neurons, or use `onegrad predict`",
         )  # fmt: skip
 
 

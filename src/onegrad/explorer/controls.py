@@ -16,14 +16,17 @@ from pydantic_core import PydanticUndefined
 from onegrad import __version__
 from onegrad.declared import allowed, read_toml
 from onegrad.explorer.bounds import DATA_MODELS
+from onegrad.explorer.steps import COUNTS, VERSUS
 from onegrad.figures.style import COLOURS, LABELS, MARKS, RATIOS
 from onegrad.gaussian.activation import Activation, names
+from onegrad.results.rows import QUANTITIES as DRAWN
 from onegrad.specs.catalogue import preset_groups, preset_path
 from onegrad.specs.citations import bibliography
 from onegrad.specs.experiment import TABLES
+from onegrad.specs.published import published_figure, published_names
 
 _MIXED = ("regression", "classification")
-_ALONE = ("isotropic",)
+_ALONE = ("isotropic", "multi-index")
 _ALL = (*_MIXED, *_ALONE)
 
 
@@ -51,7 +54,7 @@ class Slider:
 SLIDERS = (
     Slider("scaling.strength", "β", "strength", 0.0, 1.0, tasks=_MIXED),
     Slider("scaling.weighting", "α", "weighting", 0.0, 1.0, tasks=_MIXED),
-    Slider("scaling.exponent", "α", "step exponent", -0.3, 0.47, tasks=_ALONE),
+    Slider("scaling.exponent", "τ", "step exponent", -0.3, 0.47, tasks=_ALONE),
     Slider("scaling.constant", "c", "step factor", 0.1, 10.0, "log", tasks=_ALONE, unset=1.0),
     Slider("network.width_ratio", "k/m", "width over samples", 0.1, 10.0, "log"),
     Slider("training.samples", "m/n", "samples over inputs", 0.2, 10.0, "log", over="data.dim"),
@@ -61,7 +64,10 @@ SLIDERS = (
     Slider("data.rank", "r", "rank", 0, 16, "whole", tasks=("regression",)),
     Slider("data.rank", "r", "rank", 1, 2, "whole", tasks=("classification",)),
     Slider("data.mean", "|μ|", "norm of the means", 0.0, 4.0, tasks=_MIXED),
+    Slider("labels.indices", "p", "indices", 1, 3, "whole", tasks=("multi-index",)),
     Slider("labels.noise", "s", "label noise", 0.0, 1.0),
+    Slider("labels.flip", "p", "flipped labels", 0.0, 0.4, tasks=("classification",)),
+    Slider("training.steps", "t", "steps on the first layer", 1, 5, "whole"),
     Slider("data.dim", "n", "inputs", 50, 2000, "log"),
 )
 
@@ -69,9 +75,23 @@ SLIDERS = (
 PICKERS = (
     ("network.activation", "activation", _ALL),
     ("labels.link", "link", ("regression", "isotropic")),
+    ("labels.link", "link", ("multi-index",)),
     ("training.gradient", "gradient", _ALONE),
+    ("training.optimiser", "optimiser", _ALL),
+    ("training.loss", "loss", _ALL),
+    ("data.spectrum", "bulk", _ALL),
 )
-LINKS = ("hermite(0, 1, 0.5)", "hermite(0, 1, 0.5, 0.3)", "hermite(0, 0, 1)")
+# What comes with an option of a picker, and goes with it.
+COMPANIONS: dict[str, dict[str, dict[str, Any]]] = {
+    "training.loss": {"huber": {"training.delta": 1.0}},
+    "training.optimiser": {"kfac": {"training.damping": 0.1}},
+    "data.spectrum": {
+        "power-law": {"data.exponent": 0.8},
+        "two-level": {"data.levels": [4.0, 0.25], "data.share": 0.2},
+    },
+}
+JOINT_LINKS = ("max", "sum", "product", "xor")
+LINKS = ("sign", "hermite(0, 1, 0.5)", "hermite(0, 1, 0.5, 0.3)", "hermite(0, 0, 1)")
 
 _COMMON: dict[str, Any] = {
     "network": {"convention": "mixture", "activation": "relu", "width_ratio": 1.0},
@@ -79,7 +99,35 @@ _COMMON: dict[str, Any] = {
     "scaling": {"strength": 0.74, "weighting": 0.5},
     "compare": {"models": ["network", "hermite", "theory"], "seeds": 10, "seed": 0},
 }
+# The first one is what the page opens with: there the step takes 40 % of the error away.
 TASKS: dict[str, dict[str, Any]] = {
+    "isotropic": {
+        "title": "isotropic data, single-index labels",
+        "about": "x ~ N(0, I); y = link(βᵀx) + noise; the step is η = c·m^τ",
+        "axis": "scaling.exponent",
+        "tables": {
+            "data": {"model": "isotropic", "dim": 300},
+            "labels": {"model": "single-index", "link": "hermite(0, 1, 0.5)", "noise": 0.1},
+            "network": {"convention": "isotropic", "activation": "relu", "width_ratio": 0.5},
+            "training": {"samples": 1200, "ridge": 0.1},
+            "scaling": {"exponent": 0.35, "constant": 1.0},
+            "compare": {"models": ["network", "spiked", "theory"], "seeds": 10, "seed": 0},
+        },
+    },
+    "multi-index": {
+        "title": "isotropic data, labels of several directions",
+        "about": "x ~ N(0, I); y = link(ξ₁ᵀx, ξ₂ᵀx, …) + noise: one step finds a single direction, "
+        "so nothing of a product",
+        "axis": "scaling.exponent",
+        "tables": {
+            "data": {"model": "isotropic", "dim": 300},
+            "labels": {"model": "multi-index", "indices": 2, "link": "max", "noise": 0.1},
+            "network": {"convention": "isotropic", "activation": "relu", "width_ratio": 0.5},
+            "training": {"samples": 1200, "ridge": 0.1},
+            "scaling": {"exponent": 0.35, "constant": 1.0},
+            "compare": {"models": ["network", "theory"], "seeds": 10, "seed": 0},
+        },
+    },
     "regression": {
         "title": "mixture, single-index labels",
         "about": "two Gaussian clouds with a spike in each covariance; y = link(ξᵀx) + noise",
@@ -101,19 +149,18 @@ TASKS: dict[str, dict[str, Any]] = {
             **_COMMON,
         },
     },
-    "isotropic": {
-        "title": "isotropic data, single-index labels",
-        "about": "x ~ N(0, I); y = link(βᵀx) + noise; the step is η = c·m^α",
-        "axis": "scaling.exponent",
-        "tables": {
-            "data": {"model": "isotropic", "dim": 400},
-            "labels": {"model": "single-index", "link": "hermite(0, 1, 0.5)", "noise": 0.1},
-            "network": {"convention": "isotropic", "activation": "relu", "width_ratio": 0.75},
-            "training": {"samples": 800, "ridge": 0.01},
-            "scaling": {"exponent": 0.3, "constant": 2.0},
-            "compare": {"models": ["network", "spiked", "theory"], "seeds": 10, "seed": 0},
-        },
-    },
+}
+
+
+# What a curve may show, and its name; each where a row or the theory has it.
+QUANTITIES = {
+    "test_error": "test error (MSE)",
+    "train_error": "training error (MSE)",
+    "train_objective": "training objective",
+    "relative_error": "test error / Var y",
+    "misclassification": "misclassification",
+    "test_loss": "test loss",
+    "train_loss": "training loss",
 }
 
 
@@ -124,6 +171,9 @@ def about(stored: dict[str, Any] | None = None) -> dict[str, Any]:
         "version": __version__,
         "stored": stored,
         "tasks": TASKS,
+        "quantities": QUANTITIES,
+        "drawn": [*DRAWN],
+        "steps": {"counts": COUNTS, "versus": VERSUS},
         "sliders": [slider_json(s) for s in SLIDERS] + (stored["axes"] if stored else []),
         "pickers": [picker_json(*p) for p in PICKERS],
         "presets": presets(),
@@ -180,7 +230,7 @@ def stored_axis(key: str, values: list[Any]) -> dict[str, Any] | None:
 
 def picker_json(key: str, title: str, tasks: tuple[str, ...]) -> dict[str, Any]:
     field = field_of(key)
-    options = [option for option in get_args(field.annotation) if isinstance(option, str)]
+    options = list(JOINT_LINKS) if tasks == ("multi-index",) else choices(field.annotation)
     if not options:
         options = [*names(), *(LINKS if key == "labels.link" else ())]
     return {
@@ -189,8 +239,17 @@ def picker_json(key: str, title: str, tasks: tuple[str, ...]) -> dict[str, Any]:
         "help": field.description,
         "default": default_of(field),
         "options": options,
+        "companions": COMPANIONS.get(key, {}),
         "tasks": tasks,
     }
+
+
+def choices(annotation: Any) -> list[str]:
+    """The words that a field takes, also where it takes other things too."""
+    found: list[str] = []
+    for option in get_args(annotation):
+        found += [option] if isinstance(option, str) else choices(option)
+    return found
 
 
 def presets() -> list[dict[str, Any]]:
@@ -201,10 +260,26 @@ def presets() -> list[dict[str, Any]]:
         for preset in members:
             tables = read_toml(preset_path(preset.name))
             if tables["data"]["model"] in DATA_MODELS:
-                entries.append({"name": preset.name, "title": preset.title, "tables": tables})
+                entries.append({
+                    "name": preset.name, "title": preset.title, "tables": tables,
+                    "published": published_points(preset.name),
+                    "one_data_set": preset.name in published_names()
+                    and published_figure(preset.name).one_data_set,
+                })  # fmt: skip
         if entries:
             groups.append({"source": source, "presets": entries})
     return groups
+
+
+def published_points(name: str) -> list[dict[str, Any]]:
+    """Points of trained networks in a published figure, where they are known, as plotted there."""
+    if name not in published_names():
+        return []
+    return [
+        {"point": dict(p.point), "quantity": p.quantity, "value": p.value, "error": p.error}
+        for p in published_figure(name).points
+        if p.model == "network"
+    ]
 
 
 def citations() -> dict[str, str]:

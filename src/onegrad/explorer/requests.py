@@ -20,13 +20,17 @@ from onegrad.explorer.bounds import (
     RUNS,
     check_draw,
     check_simulation,
+    check_steps,
     check_theory,
 )
 from onegrad.specs.experiment import Experiment
 from onegrad.specs.sweep import ZIP
 
-Kind = Literal["curve", "map", "spectrum", "features", "simulate", "draw", "spec", "stop"]
-SIMULATIONS = ("simulate", "draw")
+Kind = Literal[
+    "curve", "map", "spectrum", "features", "steps", "picture", "simulate", "draw", "drawn",
+    "spec", "stop",
+]  # fmt: skip
+SIMULATIONS = ("simulate", "draw", "drawn")
 _TYPE = re.compile(r'\s*\{\s*"type"\s*:\s*"(\w+)"')
 
 
@@ -38,10 +42,14 @@ class Message(Section):
     spec: dict[str, Any] = Field(default_factory=dict, description="the tables of a spec")
     coarse: bool = Field(default=False, description="few nodes, fast", examples=[True])
     gain: bool = Field(default=False, description="random features beside it", examples=[True])
+    limit: bool = Field(default=False, description="the limit of large n too", examples=[True])
     direction: str = Field(
         default="teacher", max_length=40, description="a direction's name", examples=["teacher"]
     )
     component: Whole = Field(default=0, ge=0, le=99, description="a component", examples=[0])
+    versus: Literal["batch", "optimiser"] = Field(
+        default="batch", description="what steps are compared by", examples=["batch"]
+    )
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,14 @@ def channel_of(text: str) -> str:
     found = _TYPE.match(text)
     if found is None or found[1] in ("spec", "stop"):
         return ""
-    return "simulation" if found[1] in SIMULATIONS else "theory"
+    return channel_named(found[1])
+
+
+def channel_named(kind: str) -> str:
+    """Where a kind of message is answered: its pictures do not wait for a curve's end."""
+    if kind == "picture":
+        return "picture"
+    return "simulation" if kind in SIMULATIONS else "theory"
 
 
 def request_number(text: str) -> int | None:
@@ -99,8 +114,10 @@ def read_request(text: str) -> Request:
     for point in experiment.points:
         if message.type == "simulate":
             check_simulation(point.problem)
-        elif message.type == "draw":
+        elif message.type in ("draw", "drawn"):
             check_draw(point.problem)
+        elif message.type == "steps":
+            check_steps(point.problem)
         elif message.type != "spec":
             check_theory(point.problem)
     _check_counts(message, experiment)

@@ -1,39 +1,91 @@
-"""`onegrad explore`: the page on a port of the loopback address."""
+"""`onegrad explore`: the page on a port of this computer, for whoever has its token."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import secrets
 import socket
 import webbrowser
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from onegrad.errors import OnegradError
-from onegrad.explorer.bounds import MESSAGE_BYTES, PAGES
+from onegrad.errors import OnegradError, SpecError
+from onegrad.explorer.bounds import MESSAGE_BYTES, PAGES, PING_SECONDS
+from onegrad.explorer.guard import Door
 from onegrad.explorer.worker_pool import one_thread_each
 
 PORT = 8471
+TOKEN = "ONEGRAD_TOKEN"  # in the environment: a token of one's own, that outlives a restart
 _INSTALL = 'the explorer needs a few more packages: pip install "onegrad[explore]"'
+_SHORTEST = 16  # characters of a token
 
 
-def listen(port: int | None) -> socket.socket:
-    """A socket on the loopback address: the port asked for, else the usual one, else any."""
-    for candidate in (PORT, 0) if port is None else (port,):
-        opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            opened.bind(("127.0.0.1", candidate))
-        except OSError as error:
-            opened.close()
-            reason = error
-        else:
-            opened.listen(128)  # who comes before the server is up waits for it
-            return opened
-    raise OnegradError(
-        f"port {port} cannot be used ({reason.strerror}). Leave out --port, and a free one is taken"
-    )
+@dataclass(frozen=True)
+class Place:
+    """Where the page is served.
+
+    host : address to listen on; port : None for the usual one, or any if that is taken
+    allow_hosts : names under which a proxy or another computer knows this one
+    base_url : path below which a proxy serves the page
+    """
+
+    host: str = "127.0.0.1"
+    port: int | None = None
+    allow_hosts: tuple[str, ...] = ()
+    base_url: str = "/"
+    token: str = field(default_factory=lambda: os.environ.get(TOKEN) or secrets.token_urlsafe(24))
+
+    def door(self) -> Door:
+        """Who may come in; refuses what cannot be meant."""
+        base = "/" + self.base_url.strip("/") + ("/" if self.base_url.strip("/") else "")
+        if not base.isascii() or any(c in base for c in ' ;?#"\\'):
+            raise SpecError.of("--base-url", self.base_url, "must be a path", "For example /page/")
+        for name in self.allow_hosts:
+            if not name.replace("-", "").replace(".", "").isalnum() or not name.isascii():
+                raise SpecError.of(
+                    "--allow-host", name, "must be the name of a computer, without port",
+                    "For example hub.example.org",
+                )  # fmt: skip
+        letters = self.token.replace("-", "").replace("_", "")
+        if len(self.token) < _SHORTEST or not (letters.isascii() and letters.isalnum()):
+            raise SpecError.of(
+                TOKEN, "…", f"must be at least {_SHORTEST} letters, digits, - and _",
+                "Leave it out, and one is made",
+            )  # fmt: skip
+        return Door(self.token, frozenset(name.lower() for name in self.allow_hosts), base)
+
+    def listen(self) -> socket.socket:
+        """A socket on the address: the port asked for, else the usual one, else any."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        address = self.host.strip("[]")
+        for candidate in (PORT, 0) if self.port is None else (self.port,):
+            opened = socket.socket(family, socket.SOCK_STREAM)
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                opened.bind((address, candidate))
+            except OSError as error:
+                opened.close()
+                reason = error.strerror or str(error)
+            else:
+                opened.listen(128)  # who comes before the server is up waits for it
+                return opened
+        where = "" if self.host == Place.host else f" of {self.host}"
+        more = "; --host must be an address of this computer" if where else ""
+        raise OnegradError(
+            f"port {self.port or PORT}{where} cannot be used ({reason}). Leave out --port, and a "
+            f"free one is taken{more}"
+        )
+
+    def address(self, port: int) -> str:
+        """What one opens on this computer."""
+        name = self.host.strip("[]")
+        near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)
+        shown = f"[{near}]" if ":" in near else near
+        return f"http://{shown}:{port}{self.door().base}?token={self.token}"
 
 
-def explore(folder: Path | None = None, port: int | None = None, browser: bool = True) -> None:
+def explore(folder: Path | None = None, place: Place | None = None, browser: bool = True) -> None:
     """Serve the page until interrupted."""
     try:
         import uvicorn
@@ -45,18 +97,22 @@ def explore(folder: Path | None = None, port: int | None = None, browser: bool =
         raise OnegradError(f"{_INSTALL} ({error})") from None
     from onegrad.explorer.stored import open_stored
 
+    place = place or Place()
+    door = place.door()
     stored = open_stored(folder) if folder is not None else None
-    opened = listen(port)
-    number = opened.getsockname()[1]
+    opened = place.listen()
+    address = place.address(opened.getsockname()[1])
     one_thread_each()
     config = uvicorn.Config(
-        make_app(number, stored), log_level="warning", access_log=False, server_header=False,
-        ws_max_size=4 * MESSAGE_BYTES, ws_per_message_deflate=False, ws_ping_interval=10,
-        ws_ping_timeout=10, limit_concurrency=4 * PAGES, timeout_graceful_shutdown=2,
-        http=for_one_server(),
+        make_app(door, stored), log_level="warning", access_log=False, server_header=False,
+        ws_max_size=4 * MESSAGE_BYTES, ws_per_message_deflate=False,
+        ws_ping_interval=PING_SECONDS, ws_ping_timeout=PING_SECONDS,
+        limit_concurrency=4 * PAGES, timeout_graceful_shutdown=2, http=for_one_server(),
+        proxy_headers=False,
     )  # fmt: skip
-    address = f"http://127.0.0.1:{number}/"
     print(f"onegrad explorer: {address}  (Ctrl-C ends it)", flush=True)
+    if place.host.strip("[]") not in ("127.0.0.1", "::1", "localhost"):
+        print("Other computers can reach it, without encryption: who has the token comes in.")
     if browser:
         webbrowser.open(address)
     with contextlib.suppress(KeyboardInterrupt):  # the way to end it

@@ -7,23 +7,26 @@ import itertools
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from onegrad.errors import SpecError
 from onegrad.explorer.bounds import SIMULATION_SECONDS, THEORY_SECONDS
 from onegrad.explorer.cache import Cache
-from onegrad.explorer.requests import SIMULATIONS, Request, channel_of, read_request, request_number
+from onegrad.explorer.pieces import Piece, chunks, pieces_of
+from onegrad.explorer.requests import (
+    Request,
+    channel_named,
+    channel_of,
+    read_request,
+    request_number,
+)
 from onegrad.explorer.work import fault
 from onegrad.explorer.worker_pool import PageTask, WorkerPool
 from onegrad.specs.toml_text import to_toml
 
 _log = logging.getLogger(__name__)
 _numbers = itertools.count(1)
-_SHARED = ("theory", "map", "spikes")  # kinds of which one task may hold several
-_CURVE = 20  # points of a curve
 _PATIENCE = 1.0  # seconds that a newer request waits for a coarse one that has begun
-_FINE = 4  # accurate points in one task: a cancelled one ends soon
 
 
 class Session:
@@ -41,14 +44,14 @@ class Session:
         send: Callable[[str], Awaitable[None]],
     ) -> None:
         self._page = next(_numbers)
-        self._pools = {"theory": theory, "simulation": simulation}
+        self._pools = {"theory": theory, "picture": theory, "simulation": simulation}
         self._cache = cache
         self._send = send
         self._loop = asyncio.get_running_loop()
-        self._tasks: dict[str, list[PageTask]] = {"theory": [], "simulation": []}
-        self._current: dict[str, int] = {"theory": 0, "simulation": 0}
-        self._ready: dict[str, list[tuple[int, Any]]] = {"theory": [], "simulation": []}
-        self._left: dict[str, int] = {"theory": 0, "simulation": 0}
+        self._tasks: dict[str, list[PageTask]] = {channel: [] for channel in self._pools}
+        self._current: dict[str, int] = dict.fromkeys(self._pools, 0)
+        self._ready: dict[str, list[tuple[int, Any]]] = {channel: [] for channel in self._pools}
+        self._left: dict[str, int] = dict.fromkeys(self._pools, 0)
         self._held: Request | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._inbox: list[tuple[str, str]] = []
@@ -92,7 +95,7 @@ class Session:
             self._note({"type": "spec", "id": message.id, "text": to_toml(request.tables)})
         elif message.type == "stop":
             self._cancel("simulation")
-        elif message.type in SIMULATIONS or not self._unfinished():
+        elif channel_named(message.type) != "theory" or not self._unfinished():
             self._start(request)
         else:
             self._hold(request)
@@ -156,25 +159,29 @@ class Session:
         self._ready[channel] = []
 
     def _start(self, request: Request) -> None:
-        channel = "simulation" if request.message.type in SIMULATIONS else "theory"
+        channel = channel_named(request.message.type)
         self._cancel(channel)
         number = self._current[channel] = request.message.id
         pieces = pieces_of(request)
         self._left[channel] = len(pieces)
-        missing = []
+        missing: dict[str, list[Piece]] = {}
         for piece in pieces:
-            known = self._cache.get(piece.key) if channel == "theory" else None
+            known = self._cache.get(piece.key) if channel != "simulation" else None
             if known is None:
-                missing.append(piece)
+                missing.setdefault(piece.key, []).append(piece)
             else:
                 self._take(channel, number, piece.index, known)
         pool = self._pools[channel]
-        tasks = [self._task(channel, number, some) for some in chunks(missing, pool.size)]
+        alike = {same[0].index: [piece.index for piece in same] for same in missing.values()}
+        first = [same[0] for same in missing.values()]  # the same answer is computed once
+        tasks = [self._task(channel, number, some, alike) for some in chunks(first, pool.size)]
         self._tasks[channel] = tasks
         if tasks:
             pool.submit(tasks)
 
-    def _task(self, channel: str, number: int, pieces: list[Piece]) -> PageTask:
+    def _task(
+        self, channel: str, number: int, pieces: list[Piece], alike: Mapping[int, list[int]]
+    ) -> PageTask:
         def deliver(answers: Any) -> None:  # called in a thread of the pool
             self._loop.call_soon_threadsafe(come, answers)
 
@@ -182,12 +189,13 @@ class Session:
             failed = answers if isinstance(answers, dict) else None  # the whole task
             for i, piece in enumerate(pieces):
                 answer = answers[i] if failed is None else failed
-                if channel == "theory" and "error" not in answer:
+                if theory and "error" not in answer:
                     self._cache.put(piece.key, answer)
                 if not task.cancelled:
-                    self._take(channel, number, piece.index, answer)
+                    for index in alike[piece.index]:
+                        self._take(channel, number, index, answer)
 
-        theory = channel == "theory"
+        theory = channel != "simulation"
         seconds = THEORY_SECONDS * len(pieces) if theory else SIMULATION_SECONDS
         tables = [piece.tables for piece in pieces]
         kind, options = pieces[0].kind, pieces[0].options
@@ -202,66 +210,3 @@ class Session:
         self._left[channel] -= 1
         self._ready[channel].append((index, answer))
         self._wake.set()
-
-
-@dataclass(frozen=True)
-class Piece:
-    """One answer that a request waits for."""
-
-    index: int
-    kind: str
-    tables: Mapping[str, Any]
-    options: Mapping[str, Any]
-
-    @property
-    def key(self) -> str:
-        """What the answer depends on, for the cache."""
-        problem = {k: v for k, v in self.tables.items() if k not in ("name", "figure")}
-        return json.dumps([self.kind, problem, dict(self.options)], sort_keys=True)
-
-
-def chunks(pieces: list[Piece], workers: int) -> list[list[Piece]]:
-    """Pieces that are cheaper together: points of theory, a curve's worth for all workers."""
-    together: list[list[Piece]] = []
-    most = -(-_CURVE // workers)
-    for piece in pieces:
-        last = together[-1][-1] if together else None
-        if (
-            last is None
-            or piece.kind not in _SHARED
-            or (last.kind, last.options) != (piece.kind, piece.options)
-            or len(together[-1]) >= (most if piece.options.get("coarse") else _FINE)
-        ):
-            together.append([])
-        together[-1].append(piece)
-    return together
-
-
-def pieces_of(request: Request) -> list[Piece]:
-    """The pieces of a request, in the order in which the page counts them."""
-    return [Piece(index, *piece) for index, piece in enumerate(_listed(request))]
-
-
-def _listed(request: Request) -> list[tuple[str, Mapping[str, Any], dict[str, Any]]]:
-    message = request.message
-    coarse = {"coarse": message.coarse}
-    if message.type == "curve":
-        return [("theory", tables, coarse) for tables in request.points]
-    if message.type == "map":
-        return [("map", tables, coarse | {"gain": message.gain}) for tables in request.points]
-    alone = {key: value for key, value in request.tables.items() if key != "sweep"}
-    if message.type == "features":
-        where = {"direction": message.direction, "component": message.component}
-        return [("features", alone, coarse | where | {"step": step}) for step in (True, False)]
-    if message.type == "spectrum":
-        path = request.points if "sweep" in request.tables else ()
-        return [("spectrum", alone, {}), *(("spikes", tables, {}) for tables in path)]
-    assert request.experiment is not None
-    if message.type == "draw":
-        return [("draw", alone, {"seed": request.experiment.compare.seed})]
-    # seed by seed, so that the first dots of every curve arrive early
-    return [
-        ("repetition", tables, {"seed": seed})
-        for seed in range(request.experiment.compare.largest_count)
-        for tables in request.points
-    ]

@@ -13,19 +13,29 @@ import numpy as np
 from onegrad import spectra
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, OnegradError
+from onegrad.explorer.drawn import drawn_spectrum
+from onegrad.explorer.scatter import scatter
+from onegrad.explorer.steps import after_steps
+from onegrad.explorer.untrained import without_step
 from onegrad.gaussian.polynomials import sqrt_factorial
 from onegrad.predicted import Prediction
 from onegrad.prediction import predict, predict_curve
 from onegrad.problem import Problem
 from onegrad.simulation import run_group
 from onegrad.specs.experiment import Experiment
+from onegrad.structured_spectra import MatrixSpectrum, StructuredSpectrum
 from onegrad.theory.isotropic.bulk import Bulk
 from onegrad.theory.options import ACCURATE, DRAFT, Theory
+from onegrad.theory.spectral.structured import MatrixLimit, structured_limit
 
 _DEGREES = 7
 _GRID = 240
 _BINS = 60
 _BEYOND = 1.3  # histograms end here, in units of the bulk's edge
+_NAMES = (
+    "test_error", "train_error", "train_objective", "relative_error", "misclassification",
+    "test_loss", "train_loss", "label_variance", "method", "error_estimate",
+)  # fmt: skip
 
 
 Tables = Mapping[str, Any]
@@ -69,9 +79,9 @@ def finite(value: Any) -> Any:
     return value
 
 
-def theory(tables: Sequence[Tables], coarse: bool) -> list[dict[str, Any]]:
+def theory(tables: Sequence[Tables], coarse: bool, method: str = "auto") -> list[dict[str, Any]]:
     """Errors of the points of a curve, as `onegrad predict` gives them."""
-    return [_errors(found) for found in predict_curve(_problems(tables), _theory(coarse))]
+    return [_errors(found) for found in predict_curve(_problems(tables), _theory(coarse, method))]
 
 
 def map_cells(tables: Sequence[Tables], coarse: bool, gain: bool) -> list[dict[str, Any]]:
@@ -98,8 +108,7 @@ def map_cells(tables: Sequence[Tables], coarse: bool, gain: bool) -> list[dict[s
 def _errors(found: Prediction) -> dict[str, Any]:
     if found.error:
         return {"error": found.error}
-    names = ("test_error", "train_error", "train_objective", "method", "error_estimate")
-    return {name: getattr(found, name) for name in names}
+    return {name: getattr(found, name) for name in _NAMES}
 
 
 def _problems(tables: Sequence[Tables]) -> list[Problem]:
@@ -133,16 +142,24 @@ def features(
         "learned_coefficients": found.learned_coefficients * scale,
         "target_coefficients": found.target_coefficients * scale,
         "test_error": prediction.test_error,
+        "label_variance": prediction.label_variance,
     }
 
 
-def spectrum(tables: Tables) -> dict[str, Any]:
-    """Limiting densities of the singular values, and the spikes, of weights and features."""
-    limit = spectra.limiting_spectrum(Problem.from_spec(tables))
+def spectrum(tables: Tables, seed: int) -> dict[str, Any]:
+    """Limiting densities of the singular values, and the spikes, of weights and features.
+
+    seed : of the directions, where they are drawn and the limits are not in closed form
+    """
+    problem = Problem.from_spec(tables)
+    limit = spectra.closed_form_limit(problem)
+    if limit is None:
+        found = structured_limit(problem, "drawn", seed)
+        return {"weights": _law(found.weights), "features": _law(found.features)}
     spike = limit.weight_spike
     return {
         "degree": limit.degree,
-        "rate": Problem.from_spec(tables).rate,
+        "rate": problem.rate,
         "weights": _density(limit.weight_bulk)
         | {"spikes": [spike.singular_value] if spike.present else []}
         | {"teacher_cosine": spike.teacher_cosine},
@@ -157,7 +174,9 @@ def spectrum(tables: Tables) -> dict[str, Any]:
 
 def spikes(tables: Tables) -> dict[str, Any]:
     """Only where the spikes stand: for their path as the step grows."""
-    limit = spectra.limiting_spectrum(Problem.from_spec(tables))
+    limit = spectra.closed_form_limit(Problem.from_spec(tables))
+    if limit is None:
+        raise AssumptionError("the path of the spikes is known for one step on isotropic data")
     spike = limit.weight_spike
     return {
         "weights": [spike.singular_value] if spike.present else [],
@@ -168,6 +187,8 @@ def spikes(tables: Tables) -> dict[str, Any]:
 def draw(tables: Tables, seed: int) -> dict[str, Any]:
     """Histograms of one trained network, and the spikes counted in it."""
     report = spectra.spectrum(Problem.from_spec(tables), seed)
+    if isinstance(report, StructuredSpectrum):
+        return {"weights": _drawn(report.weights), "features": _drawn(report.features)}
     return {
         "weights": _histogram(report.weight_values[1], report.weight_bulk)
         | {"spikes": report.weights.singular_values[: report.weights.spikes]},
@@ -176,20 +197,26 @@ def draw(tables: Tables, seed: int) -> dict[str, Any]:
     }
 
 
+def _law(limit: MatrixLimit) -> dict[str, Any]:
+    """Density and outliers of a structured limit, as `_density` gives them."""
+    edge = math.sqrt(limit.law.edge)
+    values = np.linspace(0.0, 1.02 * edge, _GRID)
+    density = limit.law.singular_density(values)
+    spikes = [one.singular_value for one in limit.outliers]
+    return {"edge": edge, "values": values, "density": density, "spikes": spikes}
+
+
+def _drawn(one: MatrixSpectrum) -> dict[str, Any]:
+    """Bins over the bulk where its edge is known, else over everything."""
+    top = _BEYOND * (float(one.leading[0]) if math.isnan(one.edge) else one.edge)
+    return _binned(one.after, top) | {"spikes": one.leading[: one.outliers or 0]}
+
+
 def repetition(tables: Tables, seed: int) -> list[dict[str, Any]]:
     """Every simulated model on one seed of one point: the rows that `onegrad run` stores."""
     point = Experiment.from_tables(tables).points[0]
-    return [asdict(row) for row in run_group([point], point.compare.simulated, seed)]
-
-
-def without_step(problem: Problem) -> Problem:
-    """The same network on the same data with learning rate 0: random features."""
-    tables = problem.model_dump(mode="json", exclude_none=True)
-    tables["training"]["rate"] = 0.0
-    tables["scaling"] = {}
-    if "spread" in type(problem.data).model_fields:  # θ came with [scaling]
-        tables["data"]["spread"] = problem.spread
-    return Problem.from_spec(tables)
+    rows = run_group([point], point.compare.simulated, seed)
+    return [asdict(row) | {"relative_error": row.relative_error} for row in rows]
 
 
 def _density(bulk: Bulk) -> dict[str, Any]:
@@ -201,7 +228,10 @@ def _density(bulk: Bulk) -> dict[str, Any]:
 
 def _histogram(values: Array, bulk: Bulk) -> dict[str, Any]:
     """Bins over the bulk; normalised like the density, by all singular values."""
-    top = _BEYOND * math.sqrt(bulk.edge)
+    return _binned(values, _BEYOND * math.sqrt(bulk.edge))
+
+
+def _binned(values: Array, top: float) -> dict[str, Any]:
     counts, edges = np.histogram(values, bins=_BINS, range=(0.0, top))
     height = counts * (_BINS / top) / max(values.size, 1)
     return {"bins": edges, "heights": height}
@@ -211,8 +241,11 @@ def _histogram(values: Array, bulk: Bulk) -> dict[str, Any]:
 _TOGETHER: dict[str, Callable[..., list[dict[str, Any]]]] = {"theory": theory, "map": map_cells}
 _ALONE: dict[str, Callable[..., Any]] = {
     "features": features,
+    "steps": after_steps,
+    "data": scatter,
     "spectrum": spectrum,
     "spikes": spikes,
     "draw": draw,
+    "drawn": drawn_spectrum,
     "repetition": repetition,
 }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onegrad.results.rows import Summary
+from onegrad.results.summaries import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,21 +24,25 @@ def label_power(summary: Summary) -> float:
 
 
 def best_constant(
-    panel: Axes, curves: Mapping[str, Sequence[Summary]], positions: Mapping[int, float]
+    panel: Axes,
+    curves: Mapping[str, Sequence[Summary]],
+    positions: Mapping[int, float],
+    fine: Mapping[str, tuple[np.ndarray, np.ndarray]] = MappingProxyType({}),
 ) -> list[Line2D]:
     """Add the lines, one for each different one, without moving the axis; what the legend says.
 
     positions : by the id of a summary, where it stands on the horizontal axis. A line of which
         nothing lies within the limits is left out.
+    fine : by the name of a curve, Var y on a grid of its own
     """
     from matplotlib.lines import Line2D
 
     low, high = panel.get_ylim()
     drawn: list[tuple[np.ndarray, np.ndarray]] = []
-    for summaries in curves.values():
+    for name, summaries in curves.items():
         first = [s for s in summaries if s.model == summaries[0].model]
         points = sorted((positions[id(s)], label_power(s)) for s in first)
-        x, y = np.array(points).T
+        x, y = fine.get(name, np.array(points).T)
         if not np.any((low <= y) & (y <= high)) or any(_same((x, y), one) for one in drawn):
             continue
         drawn.append((x, y))

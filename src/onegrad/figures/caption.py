@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from onegrad.results.rows import Results
+import math
+
+from onegrad.results.results import Results
 from onegrad.specs.experiment import Experiment
 
 
 def caption(experiment: Experiment, results: Results, *remarks: str) -> str:
-    """Sizes, ridge and seeds; swept keys are on the axes already."""
-    return ", ".join([*_sizes(experiment), _seeds(results), *remarks])
+    """Sizes, ridge and seeds, and how much failed; swept keys are on the axes already."""
+    return ", ".join([*_sizes(experiment), _seeds(results), *remarks, *_failed(results)])
 
 
 def spectrum_caption(experiment: Experiment) -> str:
@@ -23,6 +25,12 @@ def _seeds(results: Results) -> str:
     low, high = min(counts), max(counts)
     text = f"{low} seed{'s' * (low > 1)}" if low == high else f"{low} to {high} seeds"
     return text + " with control variates" * all(s.corrected for s in simulated)
+
+
+def _failed(results: Results) -> list[str]:
+    """Models at points that have no number at all."""
+    count = sum(not math.isfinite(s.test_error.mean) for s in results.summaries())
+    return [f"{count} {'result' if count == 1 else 'results'} failed"] if count else []
 
 
 def _sizes(experiment: Experiment) -> list[str]:

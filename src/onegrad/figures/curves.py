@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +24,16 @@ from onegrad.figures.style import (
     quantity_rows,
     save_figure,
 )
-from onegrad.figures.theory_lines import TheoryLine, position, theory_line
-from onegrad.results.rows import Results, Summary
+from onegrad.figures.theory_lines import NOTHING, TheoryLine, position, theory_line
+from onegrad.results.results import Results
+from onegrad.results.summaries import Summary
 from onegrad.specs.experiment import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Curves = dict[str, list[Summary]]
 
 
 def save_curves(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
@@ -45,10 +49,8 @@ def draw_curves(experiment: Experiment, results: Results) -> Figure:
 
     axis = next(iter(experiment.figure.along(experiment.sweep)), "")
     shown = experiment.figure.models or experiment.compare.models
-    curves: dict[str, list[Summary]] = {}
-    for s in results.summaries():
-        if s.model in shown and math.isfinite(s.test_error.mean):
-            curves.setdefault(curve_name(experiment, s.point, (axis,)), []).append(s)
+    chosen = [s for s in results.summaries() if s.model in shown]
+    curves, failed = curves_of(chosen, lambda s: curve_name(experiment, s.point, (axis,)))
     with matplotlib.rc_context(RC):
         quantities = experiment.figure.quantities
         figure = Figure(figsize=(2.4 + 3.6 * len(quantities), 4.6), layout="constrained")
@@ -58,14 +60,20 @@ def draw_curves(experiment: Experiment, results: Results) -> Figure:
         constant = []
         for panel, quantity, published in zip(panels, quantities, layers, strict=True):
             draw_panel(panel, curves, lines, axis, quantity, bool(published))
+            draw_failed(panel, list(curves), failed, axis)
             draw_published(panel, published, axis)
             if quantity == "test_error" and curves:
                 at = {
                     id(s): position(s.point.get(axis, 0)) for part in curves.values() for s in part
                 }
-                constant += best_constant(panel, curves, at)
+                fine = {
+                    name: (line.x, line.power)
+                    for (name, _), line in lines.items()
+                    if line.power is not None
+                }
+                constant += best_constant(panel, curves, at, fine)
         handles = [
-            *legend_handles(curves),
+            *legend_handles(curves, failed),
             *published_handles([p for layer in layers for p in layer]),
             *constant,
         ]
@@ -77,9 +85,19 @@ def draw_curves(experiment: Experiment, results: Results) -> Figure:
     return figure
 
 
-def _lines(
-    experiment: Experiment, curves: dict[str, list[Summary]], axis: str
-) -> dict[tuple[str, str], TheoryLine]:
+def curves_of(
+    summaries: Iterable[Summary], name: Callable[[Summary], str]
+) -> tuple[Curves, Curves]:
+    """The summaries of each curve: those with numbers, and those of what failed."""
+    curves: Curves = {}
+    failed: Curves = {}
+    for s in summaries:
+        found = curves if math.isfinite(s.test_error.mean) else failed
+        found.setdefault(name(s), []).append(s)
+    return curves, failed
+
+
+def _lines(experiment: Experiment, curves: Curves, axis: str) -> dict[tuple[str, str], TheoryLine]:
     """The line of every theory of every curve, by (curve, model)."""
     found = {}
     for name, summaries in curves.items():
@@ -94,7 +112,7 @@ def _lines(
 
 def draw_panel(
     panel: Axes,
-    curves: dict[str, list[Summary]],
+    curves: Curves,
     lines: dict[tuple[str, str], TheoryLine],
     axis: str,
     quantity: str,
@@ -130,16 +148,40 @@ def draw_panel(
         if axis in RATIOS and min(xs) > 0 and max(xs) / min(xs) > 8:
             panel.set_xscale("log")
             ticks = _spaced(sorted(set(xs)))
-            panel.set_xticks(ticks, [f"{x:g}" for x in ticks])
+            panel.set_xticks(ticks, [f"{x:.3g}" if x < 1000 else f"{x:g}" for x in ticks])
             panel.minorticks_off()
         elif all(x == int(x) for x in xs) and len(set(xs)) <= 10:
             panel.set_xticks(sorted(set(xs)))
     else:
         panel.set_xticks([])
+    values = [v for v in values if v > NOTHING * max(values)]
     if values and max(values) / min(values) > 8 and not spread:  # as published: linear
         _log_scale(panel)
     panel.set_xlabel(label(axis))
     panel.set_ylabel(label(quantity))
+
+
+def draw_failed(panel: Axes, names: list[str], failed: Curves, axis: str) -> None:
+    """Crosses above the axis for models without a number, one line for each model and curve."""
+    lines: dict[tuple[str, str], list[float]] = {}
+    for name, summaries in failed.items():
+        for s in summaries:
+            lines.setdefault((s.model, name), []).append(position(s.point.get(axis, 0)))
+    for i, ((_, name), x) in enumerate(lines.items()):
+        colour = COLOURS[names.index(name) % len(COLOURS)] if name in names else "#555555"
+        panel.plot(
+            x, [0.02 + 0.035 * i] * len(x), transform=panel.get_xaxis_transform(), **_CROSS,
+            color=colour,
+        )  # fmt: skip
+
+
+_CROSS: dict[str, Any] = {
+    "marker": "x", "markersize": 5, "markeredgewidth": 1.2, "linestyle": "none", "zorder": 4,
+}  # fmt: skip
+
+
+def _models(curves: Curves) -> list[str]:
+    return list(dict.fromkeys(s.model for summaries in curves.values() for s in summaries))
 
 
 def _log_scale(panel: Axes) -> None:
@@ -176,19 +218,22 @@ def _mark(model: str, colour: str) -> dict[str, Any]:
     }
 
 
-def legend_handles(curves: dict[str, list[Summary]]) -> list[Any]:
-    """One for every curve's colour and one for every model's mark."""
+def legend_handles(curves: Curves, failed: Curves) -> list[Any]:
+    """One for every curve's colour, one for every model's mark, and one for what failed."""
     from matplotlib.lines import Line2D
 
     handles = []
     for i, name in enumerate(curves):
         if name:
             handles.append(Line2D([], [], color=COLOURS[i % len(COLOURS)], lw=3, label=name))
-    for model in dict.fromkeys(s.model for summaries in curves.values() for s in summaries):
+    for model in _models(curves):
         if model in LINES:
             line = Line2D([], [], color="#555555", linestyle=LINES[model], lw=1.3, label=model)
             handles.append(line)
             continue
         style = {k: v for k, v in _mark(model, "#555555").items() if k != "elinewidth"}
         handles.append(Line2D([], [], label=model, **style))
+    if failed:
+        words = f"failed: {', '.join(_models(failed))}"
+        handles.append(Line2D([], [], label=words, color="#555555", **_CROSS))
     return handles

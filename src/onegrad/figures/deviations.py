@@ -12,7 +12,8 @@ import numpy as np
 from onegrad.figures.caption import caption
 from onegrad.figures.style import COLOURS, RC, curve_name, head, label, save_figure
 from onegrad.results.estimates import Estimate
-from onegrad.results.rows import Results, Summary
+from onegrad.results.results import Results
+from onegrad.results.summaries import Summary
 from onegrad.results.verdict import ERRORS
 from onegrad.specs.experiment import Experiment
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from onegrad.figures.curves import save_curves
 from onegrad.figures.deviations import save_deviations
 from onegrad.figures.maps import save_difference_map, save_map
-from onegrad.results.rows import Results
+from onegrad.results.results import Results
 from onegrad.specs.experiment import Experiment
 
 KINDS = {

@@ -12,14 +12,21 @@ from onegrad.figures.caption import spectrum_caption
 from onegrad.figures.style import COLOURS, RC, head, label, save_figure
 from onegrad.specs.experiment import Experiment
 from onegrad.spectra import SpectrumReport
+from onegrad.structured_spectra import MatrixSpectrum, StructuredSpectrum
 from onegrad.theory.isotropic.bulk import Bulk
+from onegrad.theory.spectral.law import SpectralLaw
+
+_FAR = 3.0  # edges away from zero, where an outlier needs a compressed axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-def save_spectra(experiment: Experiment, reports: list[SpectrumReport], folder: Path) -> list[Path]:
+Report = SpectrumReport | StructuredSpectrum
+
+
+def save_spectra(experiment: Experiment, reports: list[Report], folder: Path) -> list[Path]:
     """figure.png, figure.pdf, and every singular value as figure.csv."""
     labels = [
         ", ".join(f"{label(k)} = {v}" for k, v in point.settings.items())
@@ -39,9 +46,7 @@ def save_spectra(experiment: Experiment, reports: list[SpectrumReport], folder: 
     return save_figure(draw_spectra(experiment.name, pairs, which, text), folder, header, rows)
 
 
-def draw_spectra(
-    name: str, reports: list[tuple[str, SpectrumReport]], which: str, caption: str
-) -> Figure:
+def draw_spectra(name: str, reports: list[tuple[str, Report]], which: str, caption: str) -> Figure:
     """One panel per point: `which` is "weights" (before and after the step) or "features"."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -62,7 +67,7 @@ def draw_spectra(
     return figure
 
 
-def _histogram(panel: Axes, nonzero: Array, bulk: Bulk, colour: str) -> None:
+def _histogram(panel: Axes, nonzero: Array, bulk: Bulk | SpectralLaw, colour: str) -> None:
     panel.set_visible(True)
     top = float(np.sqrt(bulk.edge))
     inside = nonzero[nonzero < 1.3 * top]
@@ -79,7 +84,9 @@ def _histogram(panel: Axes, nonzero: Array, bulk: Bulk, colour: str) -> None:
 
 
 def _compress(panel: Axes, edge: float) -> None:
-    """A linear axis over the bulk and a logarithmic one beyond, so that both can be seen."""
+    """A linear axis over the bulk and a logarithmic one beyond, so that both can be seen; the
+    axis says so."""
+    panel.set_xlabel("singular value (logarithmic beyond twice the edge)")
     low, high = panel.get_xlim()
     panel.set_xscale("symlog", linthresh=2 * edge)
     panel.set_xlim(max(low, -0.05 * edge), high)
@@ -97,7 +104,40 @@ def _mark(panel: Axes, values: Array, colour: str, label: str, **style: object) 
                **style)  # type: ignore[arg-type]  # fmt: skip
 
 
-def draw_features(panel: Axes, label: str, report: SpectrumReport) -> None:
+def _draw_matrix(panel: Axes, title: str, values: Array, one: MatrixSpectrum | None) -> None:
+    """Singular values of one matrix; with their limit, if `one` has it, and its outliers marked."""
+    limit = None if one is None else one.limit
+    if limit is not None:
+        _histogram(panel, values, limit.law, COLOURS[0])
+    else:
+        panel.set_visible(True)
+        panel.hist(values, bins=60, density=True, color=COLOURS[0], alpha=0.35, label="one draw")
+        panel.set_xlabel("singular value")
+        panel.set_ylabel("density")
+    if one is not None and one.outliers is not None:
+        found = one.leading[: one.outliers]
+        _mark(panel, found, COLOURS[1], "outliers found", marker="o", markersize=5)
+        predicted = np.array(one.predicted)
+        _mark(panel, predicted, "#222222", "outliers predicted", marker="|", markersize=16)
+        if len(found) and found[0] > _FAR * one.edge:
+            _compress(panel, one.edge)
+    panel.set_title(title, fontsize=10)
+    panel.legend(fontsize=8, loc="upper right")
+
+
+def _counted(label: str, one: MatrixSpectrum) -> str:
+    prefix = f"{label}: " if label else ""
+    if one.outliers is None:
+        return f"{prefix}features after the step"
+    return f"{prefix}{one.outliers} outlier{'s' * (one.outliers != 1)} of the features"
+
+
+def draw_features(panel: Axes, label: str, report: Report) -> None:
+    if isinstance(report, StructuredSpectrum):
+        one = report.features
+        values = one.after if one.after.size else one.leading
+        _draw_matrix(panel, _counted(label, one), values, one)
+        return
     values = report.feature_values[1]
     if values.size == 0:
         values = report.features.singular_values
@@ -114,7 +154,13 @@ def draw_features(panel: Axes, label: str, report: SpectrumReport) -> None:
     panel.legend(fontsize=8, loc="upper right")
 
 
-def draw_weights(left: Axes, right: Axes, label: str, report: SpectrumReport) -> None:
+def draw_weights(left: Axes, right: Axes, label: str, report: Report) -> None:
+    if isinstance(report, StructuredSpectrum):
+        one, prefix = report.weights, f"{label}: " if label else ""
+        _draw_matrix(left, f"{prefix}weights before the step", one.before, None)
+        after = one.after if one.after.size else one.leading
+        _draw_matrix(right, f"{prefix}weights after the step", after, one)
+        return
     for panel, values, title in (
         (left, report.weight_values[0], "before the step"),
         (right, report.weight_values[1], "after the step"),

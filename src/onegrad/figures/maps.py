@@ -12,7 +12,10 @@ import numpy as np
 from onegrad.figures.caption import caption
 from onegrad.figures.published_layer import draw_published_discs, published_points
 from onegrad.figures.style import RC, curve_name, head, label, quantity_rows, save_figure, tick
-from onegrad.results.rows import Estimate, Results, Row, estimate, relative_difference
+from onegrad.results.estimates import Estimate
+from onegrad.results.results import Results
+from onegrad.results.rows import Row
+from onegrad.results.summaries import estimate, relative_difference
 from onegrad.specs.experiment import Experiment
 from onegrad.specs.published import PublishedPoint
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,13 +10,13 @@ from onegrad.compute.backend import Array
 from onegrad.degrees import DegreeReport
 from onegrad.errors import AssumptionError, SpecError, did_you_mean
 from onegrad.figures import histograms
-from onegrad.figures.curves import draw_panel, legend_handles
+from onegrad.figures.curves import Curves, curves_of, draw_failed, draw_panel, legend_handles
 from onegrad.figures.style import COLOURS, LINES, RC, tick
 from onegrad.figures.theory_lines import TheoryLine, position
 from onegrad.predicted import Prediction
-from onegrad.results.rows import QUANTITIES, Results, Summary
+from onegrad.results.results import Results
+from onegrad.results.rows import EXTRAS, QUANTITIES
 from onegrad.specs.figure_options import FigureOptions
-from onegrad.spectra import SpectrumReport
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,26 +30,25 @@ def plot_results(
 
     quantities = quantities or ("test_error",)
     for quantity in quantities:
-        if quantity not in QUANTITIES:
-            known = ", ".join(QUANTITIES)
+        if quantity not in (*QUANTITIES, *EXTRAS):
+            known = (*QUANTITIES, *EXTRAS)
             raise SpecError.of(
-                "quantity", quantity, f"must be from {known}", did_you_mean(quantity, QUANTITIES)
-            )
+                "quantity", quantity, f"must be from {', '.join(known)}",
+                did_you_mean(quantity, known),
+            )  # fmt: skip
     sweep = _sweep(results)
     if x is not None and x not in sweep:
         raise SpecError.of(
             "x", x, f"must be a swept key: {', '.join(sweep) or 'none'}", did_you_mean(x, sweep)
         )
     along = x or next(iter(FigureOptions().along(sweep)), "")
-    curves: dict[str, list[Summary]] = {}
-    for s in results.summaries():
-        if math.isfinite(s.test_error.mean):
-            curves.setdefault(_name(s.point, along), []).append(s)
+    curves, failed = curves_of(results.summaries(), lambda s: _name(s.point, along))
     panels = _panels(len(quantities), ax)
     with matplotlib.rc_context(RC):
         for panel, quantity in zip(panels, quantities, strict=True):
             draw_panel(panel, curves, _lines(curves, along), along, quantity, False)
-        panels[-1].legend(handles=legend_handles(curves), fontsize=8)
+            draw_failed(panel, list(curves), failed, along)
+        panels[-1].legend(handles=legend_handles(curves, failed), fontsize=8)
     panels[0].set_title(results.name, fontsize=10)
     return panels[0] if len(panels) == 1 else np.array(panels)
 
@@ -94,7 +92,30 @@ def plot_prediction(
     return np.array([left, right])
 
 
-def plot_spectrum(report: SpectrumReport, which: str = "features", ax: Any = None) -> Any:
+def plot_learned_map(
+    prediction: Prediction, directions: tuple[str, str], component: int = 0, ax: Any = None
+) -> Any:
+    """`Prediction.plot` over two directions: the mean label, and the mean prediction."""
+    import matplotlib
+
+    found = prediction.learned_map(*directions, component)
+    size = max(float(np.abs(found.target).max()), float(np.abs(found.learned).max()))
+    panels = _panels(2, ax)
+    with matplotlib.rc_context(RC):
+        pairs = zip(panels, (("labels", found.target), ("learned", found.learned)), strict=True)
+        for panel, (name, values) in pairs:
+            picture = panel.pcolormesh(
+                found.first, found.second, values.T, cmap="RdBu_r", vmin=-size, vmax=size,
+                shading="gouraud", rasterized=True,
+            )  # fmt: skip
+            panel.set_title(f"{name}, E[{'y' if name == 'labels' else 'f'} | t₁, t₂]", fontsize=9)
+            panel.set_xlabel(f"t₁: projection on {directions[0]}")
+            panel.set_ylabel(f"t₂: projection on {directions[1]}")
+        panels[1].figure.colorbar(picture, ax=panels[1], shrink=0.9)
+    return np.array(panels)
+
+
+def plot_spectrum(report: histograms.Report, which: str = "features", ax: Any = None) -> Any:
     """`SpectrumReport.plot`."""
     import matplotlib
 
@@ -167,7 +188,7 @@ def _sweep(results: Results) -> dict[str, tuple[Any, ...]]:
     return {key: tuple(values.values()) for key, values in found.items()}
 
 
-def _lines(curves: dict[str, list[Summary]], along: str) -> dict[tuple[str, str], TheoryLine]:
+def _lines(curves: Curves, along: str) -> dict[tuple[str, str], TheoryLine]:
     """Theories from point to point: results alone do not say what lies between."""
     found = {}
     for name, summaries in curves.items():
@@ -177,7 +198,8 @@ def _lines(curves: dict[str, list[Summary]], along: str) -> dict[tuple[str, str]
                 key=lambda s: position(s.point.get(along, 0)),
             )
             x = [position(s.point.get(along, 0)) for s in own]
-            errors = {q: np.array([getattr(s, q).mean for s in own]) for q in QUANTITIES}
+            names = (*QUANTITIES, *EXTRAS)
+            errors = {q: np.array([getattr(s, q).mean for s in own]) for q in names}
             found[name, model] = TheoryLine(np.array(x), errors)
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from onegrad.files import replacing
 from onegrad.models import MODELS
 from onegrad.models.base import Mark
-from onegrad.results.rows import QUANTITIES, Results
+from onegrad.results.results import Results
+from onegrad.results.rows import EXTRAS, QUANTITIES
+from onegrad.results.summaries import Summary
 from onegrad.specs.experiment import Experiment
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ LABELS = {
     "training.steps": "steps on the first layer",
     "training.batch": "samples of the steps",
     "training.optimiser": "optimiser",
+    "training.loss": "loss of the readout",
+    "training.delta": "δ of the Huber loss",
     "scaling.strength": "strength β",
     "scaling.weighting": "weighting α  (0: data spread, 1: learning rate)",
     "scaling.exponent": "step exponent α",
@@ -47,6 +52,10 @@ LABELS = {
     "test_error": "test error (MSE)",
     "train_error": "training error (MSE)",
     "train_objective": "training objective",
+    "misclassification": "misclassification",
+    "test_loss": "test loss",
+    "train_loss": "training loss",
+    "calibration": "calibration error",
 }
 
 # keys of which the ratio counts, not the difference
@@ -88,13 +97,21 @@ def save_figure(
 def quantity_rows(experiment: Experiment, results: Results) -> tuple[list[str], list[list[Any]]]:
     """Header and lines of a CSV with every error of every model at every point."""
     keys = list(experiment.sweep)
-    names = (*QUANTITIES, "relative_error")
+    found = results.summaries()
+    names = (*QUANTITIES, "relative_error", *(q for q in EXTRAS if _told(found, q)))
     header = [*keys, "model", "seeds", *(q + s for q in names for s in ("", "_se"))]
     lines = []
-    for s in results.summaries():
+    for s in found:
         numbers = [v for quantity in names for v in getattr(s, quantity)]
         lines.append([*(s.point[k] for k in keys), s.model, s.seeds, *numbers])
     return header, lines
+
+
+def _told(summaries: Sequence[Summary], quantity: str) -> bool:
+    """Whether a number that not every problem has is there, and is not an error once more."""
+    error = quantity.replace("_loss", "_error")
+    values = [(getattr(s, quantity).mean, getattr(s, error).mean) for s in summaries]
+    return any(math.isfinite(a) and (a != b or error == quantity) for a, b in values)
 
 
 def curve_name(experiment: Experiment, point: dict[str, Any], axes: Sequence[str]) -> str:

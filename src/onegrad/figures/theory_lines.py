@@ -1,8 +1,9 @@
 """Theory as a curve: a fine grid between the swept points, finer where it bends or jumps.
 
 The curve goes through the numbers of the run. Between them it is computed to the same accuracy
-where that takes seconds. Elsewhere its shape is that of a draft of the same theory, multiplied by
-the ratio of the two, interpolated: a draft is a percent or two off, and the ratio changes slowly.
+where data have no structure, which takes seconds. Elsewhere its shape is that of a draft of the
+same theory, multiplied by the ratio of the two, interpolated: a draft is a percent or two off, and
+the ratio changes slowly.
 """
 
 from __future__ import annotations
@@ -18,20 +19,22 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.declared import override
 from onegrad.errors import OnegradError
+from onegrad.figures.best_constant import label_power
 from onegrad.figures.style import RATIOS
 from onegrad.predicted import Prediction
 from onegrad.prediction import predict_curve, theory_of
 from onegrad.problem import Problem
-from onegrad.results.rows import Summary
+from onegrad.results.summaries import Summary
 from onegrad.specs.experiment import Experiment
 from onegrad.theory.options import DRAFT, Theory
 
-_GRID = 61
+_GRID = 62  # even: on a symmetric axis the middle, where drafts may jump, is not one of them
 _ROUNDS = {"isotropic-limit": 6}  # of halving the intervals where much happens; a limit may jump
 _USUAL_ROUNDS = 2
 _STEEP = 0.04  # of the range of the curve: a larger change between neighbours is looked into
 _INSIDE = 0.4  # where an interval is cut; its middle may be a border at which a limit is not known
-_SECONDS = 10.0  # of one line, up to which it is as accurate as the run
+NOTHING = 1e-4  # of the largest error of a curve
+_LITTLE = 1e-2  # the same, where it need not be a draft of
 _TRUSTED = 1.25  # largest over smallest ratio of the run's numbers to a draft
 _WHOLE = ("network.width", "training.samples", "training.step_samples", "data.dim")
 _FIRST_WEIGHT = "data.weights"
@@ -40,10 +43,11 @@ _NO_CURVE = ("data.rank", "compare.degree")  # nothing lies between two of their
 
 @dataclass(frozen=True)
 class TheoryLine:
-    """Positions along the axis, and every error there by its name."""
+    """Positions along the axis, every error there by its name, and Var y where it is known."""
 
     x: Array
     errors: dict[str, Array]
+    power: Array | None = None
 
 
 def theory_line(
@@ -52,7 +56,8 @@ def theory_line(
     """The line of one theory through the points of one curve, which stand along `axis`.
 
     A polyline through the points alone where nothing lies between them, where other keys advance
-    with the axis, and where the data are real and a point takes seconds.
+    with the axis, and where a point takes seconds: real data, several classes, several indices
+    among spikes.
     """
     points = sorted(summaries, key=lambda s: position(s.point[axis]))
     known = np.array([position(s.point[axis]) for s in points])
@@ -62,9 +67,9 @@ def theory_line(
     plain = TheoryLine(known, exact)
     if problem is None or not _has_curve(experiment, problem, axis, known):
         return plain
-    quick = _GRID * sum(s.seconds for s in points) / len(points) < _SECONDS
     theory = theory_of(points[0].model, experiment.compare)
-    theory = theory if quick else replace(theory, accuracy=DRAFT)
+    if problem.data.structured or not problem.one_step:  # up to seconds a point
+        theory = replace(theory, accuracy=DRAFT)
     rounds = _ROUNDS.get(points[0].model, _USUAL_ROUNDS)
     try:
         drafts = _drafts(problem, theory, axis, known, (quantities[0], rounds))
@@ -75,14 +80,29 @@ def theory_line(
         return plain
     grid = np.array(sorted(good))
     place = np.log if axis in RATIOS and known[0] > 0 else np.asarray
-    errors = {}
+    at, errors = (place(grid), place(known)), {}
     for q in quantities:
-        draft = np.array([getattr(good[x], q) for x in grid.tolist()])
-        ratio = exact[q] / np.array([getattr(good[x], q) for x in known.tolist()])
-        if ratio.max() > _TRUSTED * ratio.min():  # not a draft of this curve
+        ratio = _ratio(exact[q], [getattr(good[x], q) for x in known.tolist()])
+        if ratio is None:  # not a draft of this curve
             return plain
-        errors[q] = draft * np.interp(place(grid), place(known), ratio)
-    return TheoryLine(grid, errors)
+        errors[q] = np.array([getattr(good[x], q) for x in grid.tolist()], float)
+        errors[q] *= np.interp(*at, ratio)
+        errors[q][np.searchsorted(grid, known)] = exact[q]
+    power = np.array([good[x].label_variance for x in grid.tolist()], float)
+    ratio = _ratio([label_power(s) for s in points], power[np.searchsorted(grid, known)])
+    return TheoryLine(grid, errors, None if ratio is None else power * np.interp(*at, ratio))
+
+
+def _ratio(exact: Sequence[float] | Array, draft: Sequence[float] | Array) -> Array | None:
+    """Of the run's numbers to a draft's, 1 where both are nothing beside the largest; None where
+    it changes too much from point to point."""
+    one, other = np.array(exact, float), np.array(draft, float)
+    some = np.nan_to_num(one) > NOTHING * np.nanmax(one, initial=0.0)
+    for counts in (some, some & (one > _LITTLE * np.nanmax(one, initial=0.0))):
+        ratio = np.divide(one, other, out=np.ones_like(one), where=counts)
+        if np.all(np.isfinite(ratio)) and ratio.max() <= _TRUSTED * ratio.min():
+            return ratio
+    return None
 
 
 def position(value: Any) -> float:
@@ -94,6 +114,8 @@ def _has_curve(experiment: Experiment, problem: Problem, axis: str, known: Array
     apart = len(known) > 1 and len(set(known.tolist())) == len(known)
     alone = axis not in experiment.zipped and axis not in _NO_CURVE
     mixture = axis != _FIRST_WEIGHT or problem.components == 2
+    if problem.outputs > 1 or (problem.joint_link is not None and problem.data.structured):
+        return False  # a point takes seconds
     return apart and alone and mixture and problem.data.known and bool(np.all(np.isfinite(known)))
 
 

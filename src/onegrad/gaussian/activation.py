@@ -78,7 +78,7 @@ class Activation:
         """What tells its numbers from those of any other activation, whatever their names: the name
         where that says all (built in, or Hermite coefficients), else with a digest of the content.
         """
-        if _BUILT_IN.get(self.name) == self:
+        if self in (_BUILT_IN.get(self.name), _LINKS.get(self.name)):
             return self.name
         if isinstance(self.function, HermitePolynomial):
             series = hermite_activation(*self.function.coefficients)
@@ -115,6 +115,17 @@ class Activation:
         else:
             slopes = self._of(self.slope_of_value, values)
         return values - self.offset if self.offset else values, slopes
+
+    def scaled(self, factor: float) -> Activation:
+        """factor·σ, without its name's closed forms beyond the moments; itself for factor 1."""
+        if factor == 1.0:
+            return self
+        moments = None if self.moments is None else _ScaledMoments(self.moments, factor)
+        return replace(
+            self, name=f"{_shown(factor)}·{self.name}", offset=factor * self.offset,
+            function=_Scaled(self.function, factor), derivative=_Scaled(self.derivative, factor),
+            moments=moments, slope_of_value=None,
+        )  # fmt: skip
 
     def centred(self) -> Activation:
         """σ − E σ(Z): the isotropic convention asks for c₀ = 0."""
@@ -209,8 +220,36 @@ _BUILT_IN = {
     )
 }
 
+SIGN = Activation(
+    "sign", elementwise.sign, elementwise.zero, breakpoints=(0.0,),
+    moments=elementwise.sign_moments, portable=True,
+)  # fmt: skip
+_LINKS = {"sign": SIGN}  # of labels alone: a network of signs has no gradient
 _registry: dict[str, Activation] = dict(_BUILT_IN)
 _HERMITE = re.compile(r"\s*hermite\s*\(([^()]*)\)\s*")
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """factor·function."""
+
+    function: Function
+    factor: float
+
+    def __call__(self, x: Any) -> Any:
+        return self.factor * self.function(x)
+
+
+@dataclass(frozen=True)
+class _ScaledMoments:
+    """E f, E f', E f² of factor·function."""
+
+    moments: Callable[[Array, Array], tuple[Array, Array, Array]]
+    factor: float
+
+    def __call__(self, s: Array, b: Array) -> tuple[Array, Array, Array]:
+        value, slope, square = self.moments(s, b)
+        return self.factor * value, self.factor * slope, self.factor**2 * square
 
 
 @dataclass(frozen=True)
@@ -272,8 +311,9 @@ def get_activation(which: str | Activation | Function, key: str = "activation") 
     if isinstance(which, Activation):
         return which
     if isinstance(which, str):
-        if which in _registry:
-            return _registry[which]
+        known = _registry | (_LINKS if key.endswith("link") else {})
+        if which in known:
+            return known[which]
         if match := _HERMITE.fullmatch(which):
             return hermite_activation(*_numbers(match[1], key, which))
     elif callable(which):
@@ -281,10 +321,15 @@ def get_activation(which: str | Activation | Function, key: str = "activation") 
             return _registry[name]
         name, function, derivative, note = function_parts(which, key)
         return Activation(name, function, derivative, note=note)
+    listed = sorted({*names(), *(_LINKS if key.endswith("link") else ())})
+    advice = did_you_mean(which, listed)
+    if isinstance(which, str) and which in _LINKS:
+        advice = (
+            f'"{which}" is a link of labels: its slope is zero, and no step would move a neuron'
+        )
     raise SpecError.of(
         key, which,
-        f"must be one of {', '.join(names())}, hermite(c0, c1, …), or in Python a function",
-        did_you_mean(which, names()),
+        f"must be one of {', '.join(listed)}, hermite(c0, c1, …), or in Python a function", advice,
     )  # fmt: skip
 
 

@@ -77,6 +77,25 @@ def relu(x: Any) -> Any:
     return namespace(x).maximum(x, 0.0)
 
 
+def zero(x: Any) -> Any:
+    return namespace(x).zeros_like(x)
+
+
+def sign(x: Any) -> Any:
+    """1 for x ≥ 0, else −1: never 0, so that labels are ±1."""
+    xp = namespace(x)
+    return xp.where(x < 0, -xp.ones_like(x), xp.ones_like(x))
+
+
+def sign_moments(s: Any, b: Any) -> tuple[Any, Any, Any]:
+    """With the slope 2δ(x): E 2δ(s+bZ) = 2φ(s/b)/b."""
+    xp = namespace(s)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = xp.where(b > 0, s / b, sign(s) * math.inf)
+        slope = xp.where(b > 0, 2 * density(t) / b, 0.0)
+    return 2 * ndtr(t) - 1, slope, xp.ones_like(t)
+
+
 def step(x: Any) -> Any:
     """1 for x > 0, 0 for x < 0, and 1/2 between."""
     return 0.5 * (namespace(x).sign(x) + 1.0)

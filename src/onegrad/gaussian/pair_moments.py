@@ -12,7 +12,7 @@ from scipy.special import gammaln
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
-from onegrad.gaussian.activation import Activation, HermitePolynomial, get_activation
+from onegrad.gaussian.activation import SIGN, Activation, HermitePolynomial, get_activation
 from onegrad.gaussian.chebyshev import chebyshev_basis, chebyshev_nodes, chebyshev_transform
 from onegrad.gaussian.polynomials import orthonormal_hermite
 from onegrad.gaussian.quadrature import gauss_hermite, gaussian_mean
@@ -52,8 +52,8 @@ class Expansion:
 def expand(activation: Activation, shift: ArrayLike, scale: ArrayLike, order: int) -> Expansion:
     """The coefficients ĉ_r = E σ(s+bZ)H_r(Z)/√r!, r = 0…order, and E σ(s+bZ)², for k pairs (s, b).
 
-    Closed forms for relu, erf, sin, identity and polynomials. Otherwise quadrature to 1e-11 on
-    Chebyshev nodes in s and b, because the means and scales of a problem crowd together; at
+    Closed forms for relu, erf, sign, sin, identity and polynomials. Otherwise quadrature to 1e-11
+    on Chebyshev nodes in s and b, because the means and scales of a problem crowd together; at
     every pair where they do not. Cost O(k·order), and a few hundred values of σ for each node.
     """
     s, b = np.broadcast_arrays(np.asarray(shift, float), np.asarray(scale, float))
@@ -161,6 +161,18 @@ def _expand_erf(s: Array, b: Array, order: int) -> Array:
     return rows
 
 
+def _expand_sign(s: Array, b: Array, order: int) -> Array:
+    """E sign(s+bZ)H_r(Z) = 2(−1)^{r−1}H_{r−1}(t)φ(t), t = s/b."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.clip(np.where(b > 0, s / b, np.sign(s) * _FAR), -_FAR, _FAR)
+    rows = np.zeros((order + 1, len(s)))
+    if order:
+        r = np.arange(1, order + 1)[:, None]
+        density = np.where(b > 0, 2 * np.exp(-0.5 * t**2) / math.sqrt(2 * math.pi), 0.0)
+        rows[1:] = (-1.0) ** (r - 1) / np.sqrt(r) * orthonormal_hermite(order - 1, t) * density
+    return rows
+
+
 def _expand_sin(s: Array, b: Array, order: int) -> Array:
     """E sin(s+bZ)H_r(Z) = b^r e^{−b²/2} sin(s + rπ/2)."""
     r = np.arange(order + 1)[:, None]
@@ -179,6 +191,7 @@ _CLOSED = (
     (RELU.function, _expand_relu),
     (ERF.function, _expand_erf),
     (SIN.function, _expand_sin),
+    (SIGN.function, _expand_sign),
     (IDENTITY.function, _expand_identity),
 )
 

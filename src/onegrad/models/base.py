@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from onegrad.compute.backend import Array, host, namespace
+from onegrad.network.convex import ConvexSolver, readout_solver
 from onegrad.network.readout import Readout, RidgeSolver
 from onegrad.network.trial import Inputs, Trial
 from onegrad.problem import Problem
@@ -26,8 +27,9 @@ class Fitted(Protocol):
     """A trained model. `predict` gives the mean prediction for each sample, and the variance
     that the model's own fresh noise adds to it (the remainder of a Gaussian equivalent).
     `at_ridge` is the same model with another λ_eff, at the cost of the solution alone.
-    `predictor` is f as functions of projections of x, for its exact risk; an AssumptionError where
-    that is not known."""
+    `predictor` is f, or one of its outputs, as functions of projections of x, for its exact risk;
+    an AssumptionError where that is not known. With K outputs predictions are m × K, and the
+    variance is the noise's covariance, (K, K) or (m, K, K)."""
 
     @property
     def readout(self) -> Readout: ...
@@ -36,7 +38,7 @@ class Fitted(Protocol):
 
     def predict(self, inputs: Inputs) -> tuple[Array, Array | float]: ...
 
-    def predictor(self, trial: Trial) -> Predictor: ...
+    def predictor(self, trial: Trial, output: int = 0) -> Predictor: ...
 
 
 Fit = Callable[[Trial], Fitted]
@@ -109,11 +111,11 @@ class FeatureMap(Protocol):
 
 @dataclass(frozen=True)
 class LinearInFeatures:
-    """Ridge regression on a feature map: the network, and every equivalent model of it."""
+    """A readout on a feature map: the network, and every equivalent model of it."""
 
     features: FeatureMap
     readout: Readout
-    solver: RidgeSolver | None = None
+    solver: RidgeSolver | ConvexSolver | None = None
 
     def at_ridge(self, ridge: float) -> Fitted:
         if self.solver is None:  # a model that chooses its own ridge
@@ -123,11 +125,24 @@ class LinearInFeatures:
     def predict(self, inputs: Inputs) -> tuple[Array, Array | float]:
         mean, variance = self.features.moments(inputs)
         a = namespace(mean).astype(self.readout.coefficients, mean.dtype, copy=False)
+        if a.ndim == 2:
+            return mean @ a, _covariance(variance, a)
         extra = variance * float(a @ a) if isinstance(variance, float) else variance @ a**2
         return mean @ a, extra
 
-    def predictor(self, trial: Trial) -> Predictor:
-        return self.features.predictor(trial, host(self.readout.coefficients))
+    def predictor(self, trial: Trial, output: int = 0) -> Predictor:
+        a = host(self.readout.coefficients)
+        return self.features.predictor(trial, a if a.ndim == 1 else a[:, output])
+
+
+def _covariance(variance: Array | float, a: Array) -> Array | float:
+    """Σ_i variance_i a_i a_iᵀ of K outputs: (K, K), or (m, K, K); 0.0 without noise."""
+    if isinstance(variance, float):
+        return variance * (a.T @ a) if variance else 0.0
+    outputs = range(a.shape[1])
+    rows = [[variance @ (a[:, i] * a[:, j]) for j in outputs] for i in outputs]
+    xp = namespace(a)
+    return xp.stack([xp.stack(row, axis=-1) for row in rows], axis=-1)
 
 
 def exact_risk(trial: Trial, fitted: Fitted, dtype: np.dtype | None = None) -> ExactRisk:
@@ -137,7 +152,14 @@ def exact_risk(trial: Trial, fitted: Fitted, dtype: np.dtype | None = None) -> E
     Raises AssumptionError where it does not apply and ConvergenceError where it is not accurate
     to 0.1 %: sample the risk then.
     """
-    return predictor_risk(trial, fitted.predictor(trial), dtype)
+    if trial.problem.outputs == 1:
+        return predictor_risk(trial, fitted.predictor(trial), dtype)
+    parts = [
+        predictor_risk(trial, fitted.predictor(trial, output), dtype, output)
+        for output in range(trial.problem.outputs)
+    ]
+    value, error = sum(p.value for p in parts), sum(p.error for p in parts)
+    return ExactRisk(value, error, parts[0].method)
 
 
 def fit_features(trial: Trial, features: FeatureMap, noise: str | None = None) -> Fitted:
@@ -152,7 +174,7 @@ def fit_features(trial: Trial, features: FeatureMap, noise: str | None = None) -
                 phi[rows] += piece * math.sqrt(variance)
             else:
                 phi[rows] += piece * namespace(phi).sqrt(variance[rows])
-    solver = RidgeSolver(phi, trial.train.batch.y, trial.draw.pool)
+    solver = readout_solver(phi, trial.train.batch.y, trial.problem.loss, trial.draw.pool)
     if trial.many_ridges:
         readout = solver.fit(trial.problem.effective_ridge)
         return LinearInFeatures(features, readout, solver)

@@ -31,40 +31,45 @@ class ConditionalFeatures:
     Ŵ − W₀ above the edge of its bulk); x_⊥ is the rest of x. Neuron i has v_i = Vᵀŵ_i and
     b_i = |ŵ_{i,⊥}|, and with s = v_i·κ: ν_i = E σ(s+b_iZ), Ψ_i = E σ'(s+b_iZ)·ŵ_{i,⊥}ᵀ and
     Φ = diag(Var σ(s+b_iZ) − b_i²E[σ']²).
-    The component enters through κ: given κ, x_⊥ is the same for all components.
+    The component enters through κ: given κ, x_⊥ is the same for all components. Where the bulk
+    covariance Λ is not the identity, all of this is about Λ^{−½}x and ŴΛ^{½}: the scale b_i of a
+    neuron is |Λ^{½}ŵ_i| off V, and `reading` = Λ^{−½}V takes κ from the inputs as they are.
     """
 
     activation: Activation
     weights: Array
     basis: Array
+    reading: Array
     along: Array
     scales: Array
 
     @classmethod
     def of(cls, trial: Trial) -> ConditionalFeatures:
         weights = trial.updated_weights
-        population = trial.instance.population
+        bulk, population = trial.problem.data.bulk_eigenvalues, trial.instance.population.whitened
+        seen = trial.seen_weights(weights)
         directions = [*population.spikes, population.means.T]
         if trial.problem.trained:
-            change = weights - trial.weights
-            if trial.problem.one_step:
+            change = seen - trial.instance.population.seen(trial.weights)
+            if trial.problem.one_step and trial.problem.outputs == 1:
                 directions.append(host(leading_direction(change))[:, None])
             else:
                 directions.append(outlying_directions(host(change)))
         columns = np.hstack(directions)
         tolerance = 1e-10 * max(1.0, float(np.linalg.norm(columns, 2)))
         basis = trial.draw.backend.move(span_basis(columns, tolerance))
-        along = weights @ basis
+        along = seen @ basis
         xp = namespace(weights)
-        scales = xp.sqrt(xp.vecdot(weights, weights) - xp.vecdot(along, along))
-        return cls(trial.problem.activation, weights, basis, along, scales)
+        scales = xp.sqrt(xp.vecdot(seen, seen) - xp.vecdot(along, along))
+        reading = basis if bulk is None else basis / like(np.sqrt(bulk)[:, None], basis)
+        return cls(trial.problem.activation, weights, basis, reading, along, scales)
 
     @cached_property
     def smooth(self) -> SmoothTable:
         return SmoothTable(self.activation, self.scales)
 
     def moments(self, inputs: Inputs) -> tuple[Array, Array]:
-        shift = (inputs.batch.x @ self.basis) @ self.along.T
+        shift = (inputs.batch.x @ self.reading) @ self.along.T
         rest = inputs.preactivation(self.weights) - shift
         value, slope, variance = self.smooth(shift)
         rest *= slope

@@ -1,4 +1,4 @@
-"""The infinite-width baseline: kernel ridge regression with the activation's kernel."""
+"""The infinite-width baseline: a readout with the activation's kernel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from onegrad.compute.backend import Array, host, namespace
 from onegrad.errors import AssumptionError
 from onegrad.gaussian.pair_moments import pair_moments
 from onegrad.models.base import Fitted, Mark, Model
-from onegrad.network.readout import Readout, fit_dual
+from onegrad.network.convex import fit_kernel_readout
+from onegrad.network.readout import Readout
 from onegrad.network.trial import Inputs, Trial
 from onegrad.risk.exact import Predictor
 
@@ -29,7 +30,7 @@ class KernelModel:
         gram = _kernel(self.trial, inputs.batch.x, self.trial.train.batch.x)
         return gram @ self.readout.coefficients, 0.0
 
-    def predictor(self, trial: Trial) -> Predictor:
+    def predictor(self, trial: Trial, output: int = 0) -> Predictor:
         raise AssumptionError(
             "the exact risk is known for models that are linear in their features; for the kernel "
             "model use a test set"
@@ -65,7 +66,7 @@ def _fit(trial: Trial, ridge: float) -> Fitted:
     x, y = trial.train.batch.x, trial.train.batch.y
     gram = _kernel(trial, x, x)
     y = namespace(y).astype(y, gram.dtype, copy=False)
-    return KernelModel(trial, fit_dual(gram, y, ridge))
+    return KernelModel(trial, fit_kernel_readout(gram, y, ridge, trial.problem.loss))
 
 
 MODEL = Model(

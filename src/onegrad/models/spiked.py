@@ -55,10 +55,10 @@ class SpikedFeatures:
 
 def fit_spiked(trial: Trial) -> Fitted:
     """For isotropic data only: with spikes of its own the data have other learned directions."""
-    if trial.problem.data.model != "isotropic":
+    if not trial.problem.data.isotropic:
         raise AssumptionError(
-            'the spiked model assumes data.model = "isotropic"; for other data use "hermite" or '
-            '"conditional-gaussian"'
+            'the spiked model assumes data.model = "isotropic" without a spectrum; for other data '
+            'use "hermite" or "conditional-gaussian"'
         )
     if not trial.problem.one_step:
         raise AssumptionError(

@@ -23,7 +23,8 @@ def draw_weights(problem: Problem, streams: Streams, out: Array | None = None) -
 
 
 def draw_readout(problem: Problem, streams: Streams) -> Array:
-    """Initial a (k): Gaussian with the convention's scale, or every entry equal to that scale."""
+    """Initial a (k, or k × K): Gaussian with the convention's scale, or every entry equal to it."""
+    shape = problem.width if problem.outputs == 1 else (problem.width, problem.outputs)
     if problem.network.readout == "constant":
-        return np.full(problem.width, problem.readout_scale)
-    return streams.rng("readout").standard_normal(problem.width) * problem.readout_scale
+        return np.full(shape, problem.readout_scale)
+    return streams.rng("readout").standard_normal(shape) * problem.readout_scale

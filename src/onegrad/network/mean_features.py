@@ -17,9 +17,10 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.data.label_power import component_laws
+from onegrad.degree_rule import MOST_DEGREE
 from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
 from onegrad.gaussian.quadrature import gauss_hermite
-from onegrad.problem import MOST_DEGREE, Problem
+from onegrad.problem import Problem
 
 VISIBLE = 0.05  # of the test error: below that the means are no reason to mistrust the rule
 _NEURONS = 512  # of the initial layer, drawn; the others are alike
@@ -83,14 +84,16 @@ class _Fit:
         rng = np.random.default_rng(seed)
         w = rng.standard_normal((min(problem.width, _NEURONS), problem.dim))
         w *= np.sqrt(problem.weight_variance)
+        w, whitened = population.seen(w), population.whitened
         variances = [
             np.sum(w * w, axis=1) + (w @ spikes) ** 2 @ strengths
-            for spikes, strengths in zip(population.spikes, population.strengths, strict=True)
+            for spikes, strengths in zip(whitened.spikes, whitened.strengths, strict=True)
         ]
         means, spreads = component_laws(population, instance.teacher)
-        within = float(population.weights @ spreads) + instance.teacher.noise**2
+        within = float(np.sum(population.weights @ spreads))
+        within += instance.teacher.outputs * instance.teacher.noise_variance
         scales = np.sqrt(np.stack(variances, axis=1))
-        return cls(problem, w @ population.means.T, scales, population.weights, means, within)
+        return cls(problem, w @ whitened.means.T, scales, population.weights, means, within)
 
     @property
     def network(self) -> Array:
@@ -122,4 +125,4 @@ class _Fit:
         gram = response * problem.width / len(means) * means.T @ means
         rest = np.linalg.solve(np.eye(len(self.weights)) + gram * self.weights / inflation,
                                self.labels)  # fmt: skip
-        return float(self.weights @ rest**2)
+        return float(np.sum(self.weights @ rest**2))

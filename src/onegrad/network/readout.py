@@ -15,12 +15,21 @@ from onegrad.network.refine import Multiply, refined, rounded_solution, times, t
 
 @dataclass(frozen=True)
 class Readout:
-    """The minimiser and its errors: mean squared residual, and that plus λ‖a‖²."""
+    """The minimiser and its errors: mean squared residual, and the mean loss plus λ‖a‖².
+
+    train_loss : the mean loss, where it is another one than the squared residual
+    """
 
     ridge: float
     coefficients: Array
     train_error: float
     train_objective: float
+    train_loss: float | None = None
+
+    @property
+    def loss(self) -> float:
+        """The mean loss of the training samples, without penalty."""
+        return self.train_error if self.train_loss is None else self.train_loss
 
 
 class RidgeSolver:
@@ -68,7 +77,7 @@ class RidgeSolver:
             return Readout(ridge, self._back(alpha), dual.train_error, dual.train_objective)
         a = self._solution(self._back(y), ridge, last)
         error = _mean_square(y - self._times(a))
-        return Readout(ridge, a, error, error + ridge * float(a @ a))
+        return Readout(ridge, a, error, error + ridge * _dot(a, a))
 
     @property
     def _dual(self) -> bool:
@@ -108,7 +117,12 @@ class RidgeSolver:
 
 
 def _mean_square(x: Array) -> float:
-    return float(x @ x) / x.shape[0]
+    return _dot(x, x) / x.shape[0]
+
+
+def _dot(x: Array, y: Array) -> float:
+    """xᵀy, summed over columns where there are several outputs."""
+    return float(x @ y) if x.ndim == 1 else float(namespace(x).sum(x * y))
 
 
 def fit_dual(gram: Array, y: Array, ridge: float) -> Readout:
@@ -124,7 +138,7 @@ def dual_readout(alpha: Array, y: Array, ridge: float) -> Readout:
     m = y.shape[0]
     error = _mean_square(m * ridge * alpha)
     # y'α = (mλ)‖α‖² + α'Kα, so objective = mλ²‖α‖² + λα'Kα = λ·y'α
-    return Readout(ridge, alpha, error, ridge * float(y @ alpha))
+    return Readout(ridge, alpha, error, ridge * _dot(y, alpha))
 
 
 def solve_shifted(
@@ -182,20 +196,27 @@ class Spectrum:
     def fit(self, ridge: float) -> Readout:
         """The minimiser at this ridge: O(mk) operations."""
         shrink = self._shrink(ridge)
-        a = self._right_t.T @ (shrink / self._scale * self._projected)
+        a = self._right_t.T @ _rows(shrink / self._scale, self._projected)
         error = _mean_square(self._residual(shrink))
-        return Readout(ridge, a, error, error + ridge * float(a @ a))
+        return Readout(ridge, a, error, error + ridge * _dot(a, a))
 
     def leave_one_out(self, ridge: float) -> float:
         """Mean of (r_i/(1 − H_ii))², H = Φ(ΦᵀΦ + mλ)⁻¹Φᵀ: exact, without refitting."""
         shrink = self._shrink(ridge)
         leverage = (self._left**2) @ shrink
         left = namespace(leverage).maximum(1 - leverage, 1e-12)
-        return _mean_square(self._residual(shrink) / left)
+        residual = self._residual(shrink)
+        return _mean_square(residual / (left if residual.ndim == 1 else left[:, None]))
 
     def _shrink(self, ridge: float) -> Array:
         return self.values / (self.values + self.y.shape[0] * ridge)
 
     def _residual(self, shrink: Array) -> Array:
-        residual: Array = self.y - self._left @ (shrink * self._projected)
+        residual: Array = self.y - self._left @ _rows(shrink, self._projected)
         return residual
+
+
+def _rows(scale: Array, x: Array) -> Array:
+    """Rows of x, entries of a vector or rows of a matrix, times the scales."""
+    scaled: Array = scale * x if x.ndim == 1 else scale[:, None] * x
+    return scaled

@@ -98,7 +98,8 @@ def refined(
 def times(features: Any, vector: Any) -> Any:
     """Φv in double precision."""
     xp = namespace(features)
-    result = xp.empty(features.shape[0], dtype=vector.dtype, device=vector.device)
+    shape = (features.shape[0], *vector.shape[1:])
+    result = xp.empty(shape, dtype=vector.dtype, device=vector.device)
     for rows in pieces(features):
         result[rows] = xp.astype(features[rows], vector.dtype) @ vector
     return result
@@ -107,7 +108,9 @@ def times(features: Any, vector: Any) -> Any:
 def transposed_times(features: Any, vector: Any) -> Any:
     """Φᵀv in double precision."""
     xp = namespace(features)
-    result = xp.zeros(features.shape[1], dtype=vector.dtype, device=vector.device)
+    shape = (features.shape[1], *vector.shape[1:])
+    result = xp.zeros(shape, dtype=vector.dtype, device=vector.device)
     for rows in pieces(features):
-        result += vector[rows] @ xp.astype(features[rows], vector.dtype)
+        part = xp.astype(features[rows], vector.dtype)
+        result += vector[rows] @ part if vector.ndim == 1 else part.T @ vector[rows]
     return result

@@ -28,7 +28,8 @@ def slopes_and_error(
     labels_only: bool,
     out: Array,
 ) -> Array:
-    """Writes S = (factor/m)·error aᵀ ⊙ σ'(XWᵀ) to `out` (m × k) and returns the error (m).
+    """Writes S = (factor/m)·error aᵀ ⊙ σ'(XWᵀ) to `out` (m × k) and returns the error (m, or m × K
+    with a readout of k × K).
 
     `preactivation` is XWᵀ (m × k), read once; `out` may be the same array. The error is y − f₀ for
     the exact gradient, y itself for the idealisation without the initial output. With factor η,
@@ -44,6 +45,9 @@ def slopes_and_error(
             values, slopes = activation.value_and_slope(preactivation[rows])
             error[rows] -= values @ readout
         # not in place: a derivative may hand back its own argument
+        if readout.ndim == 2:  # K outputs: the sum over them
+            out[rows] = slopes * (factor / m * error[rows] @ readout.T)
+            continue
         slopes = slopes * (factor / m * error[rows])[:, None]
         slopes *= readout
         out[rows] = slopes

@@ -13,6 +13,7 @@ import numpy as np
 from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import NUMPY, Array, Backend, pieces
 from onegrad.data.instance import Instance
+from onegrad.data.label_base import flipped
 from onegrad.data.population import Batch
 from onegrad.network.gram import Grams
 from onegrad.network.init import draw_readout, draw_weights
@@ -106,7 +107,8 @@ class Draw:
             rest = self.rows[self.problem.step_rows + self.problem.samples :]
             rest = rest if self.problem.data.whole_test else rest[:count]
             for start in range(0, len(rest), _BLOCK):
-                yield self._moved(self.problem.row_batch(rest[start : start + _BLOCK], rng))
+                batch = self.problem.row_batch(rest[start : start + _BLOCK], rng)
+                yield self._moved(replace(batch, y=self.problem.label_kept * batch.y))
             return
         population, teacher = self.instance.population, self.instance.teacher
         for x, component in population.sample(count, rng, block=_BLOCK):
@@ -124,8 +126,10 @@ class Draw:
             return self._moved(self.instance.sample(count, rng, out=room))
         batch = problem.row_batch(self.rows[start : start + count], rng)
         if problem.label_noise:
-            noise = problem.label_noise * rng.standard_normal(count)
-            batch = replace(batch, y=batch.y + noise)
+            noise = problem.label_noise * rng.standard_normal(batch.y.shape)
+            batch = replace(batch, y=flipped(batch.y, problem.label_flip, rng) + noise)
+        elif problem.label_flip:
+            batch = replace(batch, y=flipped(batch.y, problem.label_flip, rng))
         return self._moved(batch)
 
     def _moved(self, batch: Batch) -> Batch:
@@ -217,6 +221,7 @@ class Trial:
         self.many_ridges = many_ridges
         self._degree = degree
         self._error: Array | None = None
+        self._seen: list[tuple[Array, Array]] = []
 
     @property
     def degree(self) -> int:
@@ -255,12 +260,23 @@ class Trial:
     @property
     def label_noise_variance(self) -> float:
         """What `test_batches` left out of the labels."""
-        return self.problem.label_noise**2
+        return self.problem.label_noise_variance
 
     @cached_property
     def grams(self) -> Grams:
         """Products of weight matrices with themselves, shared by the exact risks of all models."""
         return Grams(self.draw.pool)
+
+    def seen_weights(self, weights: Array) -> Array:
+        """ŴΛ^{½} (k × n): those weights for whitened inputs (`Population.seen`), made once; the
+        weights themselves where the bulk of the covariance is the identity."""
+        if self.problem.data.bulk_eigenvalues is None:
+            return weights
+        for known, seen in self._seen:
+            if known is weights:
+                return seen
+        self._seen = [*self._seen[-1:], (weights, self.instance.population.seen(weights))]
+        return self._seen[-1][1]
 
     @property
     def step_error(self) -> Array:

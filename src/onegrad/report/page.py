@@ -5,19 +5,13 @@ from __future__ import annotations
 import html
 from pathlib import Path
 
+import numpy as np
+
 from onegrad import __version__
-from onegrad.data.spikes import FEWEST_COLUMNS
-from onegrad.report import pictures
-from onegrad.report.analysis import Analysis, Curve
-from onegrad.report.words import (
-    data_sentence,
-    gain_sentence,
-    rate_sentence,
-    sample_sentence,
-    spikes_sentence,
-    standing_sentence,
-    width_sentence,
-)
+from onegrad.report import pictures, words
+from onegrad.report.analysis import Analysis
+from onegrad.report.number_texts import measured_text, score_text, short
+from onegrad.report.scores import measure_name
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1b; --paper: #ffffff; --quiet: #5a5a5a;
@@ -31,7 +25,9 @@ h1 { font-size: 1.7rem; line-height: 1.25 } h2 { font-size: 1.2rem; margin-top: 
 figure { margin: 1rem 0 } img { width: 100%; height: auto; background: #fff; border-radius: 6px }
 table { border-collapse: collapse; width: 100% } td, th { text-align: left; padding: .3rem .6rem;
   border-bottom: 1px solid var(--line) } td + td, th + th { text-align: right }
-code { overflow-wrap: anywhere }
+@media (max-width: 30rem) { td, th { padding: .3rem .25rem; font-size: .92em } }
+code { overflow-wrap: anywhere } pre { overflow-x: auto; padding: .8rem; border: 1px solid
+  var(--line); border-radius: 6px }
 """
 
 
@@ -41,33 +37,51 @@ def write_page(analysis: Analysis, source: str, path: Path) -> None:
 
 
 def page(analysis: Analysis, source: str) -> str:
-    """Every section: a heading, one sentence that a newcomer understands, a picture."""
-    title = f"One gradient step on {source}"
+    """The question first; then advice, findings, baselines, and what was done to the table."""
+    title = f"What would more rows buy? {source}"
+    test = words.backtest_sentence(analysis) or words.unchecked_sentence(analysis)
+    found = words.found_sentence(analysis)
     sections = [
-        _section("The data", data_sentence(analysis), pictures.cloud(analysis),
-                 "Samples along the two directions in which they vary most."),
-        _notes(analysis),
-        _section("Structure in the noise", spikes_sentence(analysis),
-                 pictures.scree(analysis) if analysis.prepared.x.shape[1] >= FEWEST_COLUMNS else "",
-                 "Variance along each principal direction, within classes, over the noise level."),
-        _section("Where the data stand between α and β", standing_sentence(analysis),
-                 pictures.standing(analysis.standing) if analysis.standing else "",
-                 "The line is this data set; the bands are the polynomial degree that is enough."),
-        _section("How wide the network should be", width_sentence(analysis),
-                 pictures.curve(analysis.width, "width over samples, k/m"), _caption(analysis)),
-        _table(analysis.width, "k/m"),
-        _section("How many samples are enough", sample_sentence(analysis),
-                 pictures.curve(analysis.sample, "samples m (and as many for the step)"),
-                 _caption(analysis)),
-        _table(analysis.sample, "m"),
-        _section("Which learning rate", rate_sentence(analysis),
-                 pictures.curve(analysis.rates, "learning rate η"), _caption(analysis)),
-        _section("What the step gains", gain_sentence(analysis), pictures.gain(analysis),
-                 "Each model at its own best ridge, on the same splits, with standard errors."),
+        _section(
+            "What will more rows buy me?",
+            [words.rows_sentence(analysis), words.verdict_sentence(analysis), test],
+            pictures.learning(analysis), _curve_caption(analysis),
+        ),
+        _curve_table(analysis),
+        _section(
+            "Advice",
+            [words.step_sentence(analysis), words.width_sentence(analysis),
+             words.rate_sentence(analysis)],
+        ),
+        f"<pre><code>{html.escape(words.snippet(analysis))}</code></pre>",
+        _section("What the step found", [found]) if found else "",
+        _section(
+            "Beside other models",
+            [words.unequal_sentence(analysis), words.beaten_sentence(analysis),
+             words.constant_sentence(analysis)],
+            pictures.comparison(analysis) if analysis.scores else "",
+            "A fifth of the rows held out, the same splits for all; bars: standard errors.",
+        ) if analysis.scores else "",
         _scores(analysis),
+        _section(
+            "The data",
+            [words.data_sentence(analysis), words.tails_sentence(analysis),
+             words.label_tail_sentence(analysis)],
+            pictures.cloud(analysis),
+            "Rows along the two directions in which the standardised columns vary most.",
+        ),
+        _notes(analysis),
         _closing(analysis),
     ]  # fmt: skip
     body = "\n".join(part for part in sections if part)
+    return document(title, body)
+
+
+def document(title: str, body: str, style: str = "") -> str:
+    """A whole page that asks for nothing from outside.
+
+    style : rules beside the common ones
+    """
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -76,83 +90,83 @@ def page(analysis: Analysis, source: str) -> str:
 <meta http-equiv="Content-Security-Policy"
  content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
 <title>{html.escape(title)}</title>
-<style>{STYLE}</style>
+<style>{STYLE}{style}</style>
 </head>
 <body>
 <h1>{html.escape(title)}</h1>
-<p class="lead">What would a two-layer network learn on these data from a single gradient step on
-its first layer, followed by ridge regression on the second?</p>
 {body}
 </body>
 </html>
 """
 
 
-def _section(heading: str, sentence: str, picture: str, caption: str) -> str:
+def _section(heading: str, sentences: list[str], picture: str = "", caption: str = "") -> str:
     shown = ""
     if picture:
         shown = (
             f'<figure><img src="{picture}" alt="{html.escape(caption, quote=True)}">'
             f"<figcaption>{html.escape(caption)}</figcaption></figure>"
         )
-    return f"<h2>{html.escape(heading)}</h2>\n<p>{html.escape(sentence)}</p>\n{shown}"
+    text = "\n".join(f"<p>{html.escape(sentence)}</p>" for sentence in sentences if sentence)
+    return f"<h2>{html.escape(heading)}</h2>\n{text}\n{shown}"
 
 
-def _caption(analysis: Analysis) -> str:
-    columns = analysis.prepared.x.shape[1]
+def _curve_caption(analysis: Analysis) -> str:
+    curve = analysis.curve
     return (
-        f"n = {columns}, m = {analysis.samples}, ridge {analysis.ridge:g}, η = {analysis.rate:g} "
-        "unless it is on the axis; ReLU; dots: mean over 8 random splits with standard errors; "
-        "line: theory, from one first step and the data's own covariances and projections."
+        f"Squared error over that of the best constant (1 is no better than a constant, 0 is "
+        f"perfect) of a network of {curve.width} neurons. Dots: measured on held-out rows, "
+        f"{len(curve.subsets[-1].error)} splits, with standard errors. Line: theory anchored at "
+        "the last dot, the less the more uncertain that is; band: two standard deviations."
     )
+
+
+def _curve_table(analysis: Analysis) -> str:
+    curve = analysis.curve
+    classes = analysis.table.task == "classification"
+    most = f"{np.mean(analysis.table.y == analysis.table.classes[0]):.1%}" if classes else ""
+    rows = [("best constant", "1", "", most)]
+    for one in curve.subsets:
+        error = measured_text(one.mean, one.standard_error)
+        rows.append((f"{one.rows:,}", error, "", f"{1 - one.wrong.mean():.1%}"))
+    for point in curve.ahead():
+        low, high = short(point.low), short(point.high)
+        error = f"{short(point.error)} ({low} to {high})"
+        rows.append((f"{point.rows:,}", "", error, f"{point.accuracy:.1%}"))
+    names = ["rows", "measured", "predicted"] + ["accuracy"] * classes
+    shown = [row if classes else row[:3] for row in rows]
+    head = "".join(f"<th>{name}</th>" for name in names)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in shown)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _notes(analysis: Analysis) -> str:
-    notes = [*analysis.table.notes, *analysis.prepared.notes]
+    notes = list(analysis.table.notes)
+    if not notes:
+        return ""
     items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-    return (
-        f'<p class="quiet">What was done to the table first:</p><ul class="quiet">{items}</ul>'
-        * (len(notes) > 0)
-    )
-
-
-def _table(curve: Curve, name: str) -> str:
-    rows = "".join(
-        f"<tr><td>{value:g}</td><td>{'–' if p is None else format(p, '.4f')}</td><td>{e}</td></tr>"
-        for value, p, e in zip(
-            curve.values, curve.predicted, curve.measured["network"], strict=True
-        )
-    )
-    return (
-        f"<table><thead><tr><th>{name}</th><th>predicted</th><th>measured</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table>"
-    )
+    return f'<p class="quiet">What was done to the table first:</p><ul class="quiet">{items}</ul>'
 
 
 def _scores(analysis: Analysis) -> str:
     if not analysis.scores:
         return ""
     rows = "".join(
-        f"<tr><td>{html.escape(name)}</td><td>{score:.3f}</td><td>{seconds:.1f} s</td></tr>"
-        for name, (score, seconds) in analysis.scores.items()
+        f"<tr><td>{html.escape(name)}</td><td>{score_text(score.estimate)}</td>"
+        f"<td>{score.seconds:.1f} s</td></tr>"
+        for name, score in analysis.scores.items()
     )
-    what = "accuracy" if analysis.table.task == "classification" else "R²"
     return (
-        "<h2>On all of the table</h2><p>The scikit-learn estimators on every class, with settings "
-        "of their own choice, judged on a fifth of the rows that was held out.</p>"
-        f"<table><thead><tr><th>model</th><th>{what}</th><th>time</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table>"
+        f"<table><thead><tr><th>model</th><th>{measure_name(analysis.table)}</th><th>CPU</th></tr>"
+        f"</thead><tbody>{rows}</tbody></table>"
     )
 
 
 def _closing(analysis: Analysis) -> str:
-    reason = (
-        f" The theory had to be left out in places: {html.escape(analysis.without_theory)}."
-        if analysis.without_theory
-        else ""
-    )
+    first = " A first look (--quick): fewer rows, a smaller network." if analysis.quick else ""
+    cut = f" and cut at {analysis.clip:g} robust standard deviations" if analysis.clip else ""
     return (
-        f'<p class="quiet">Made by onegrad {__version__}. Errors are mean squared errors of labels '
-        "that are ±1 for classes and of variance one for numbers; conventions as in Demir and "
-        f"Dogan (2025).{reason}</p>"
+        f'<p class="quiet">Made by onegrad {__version__}.{first} Inputs were standardised{cut}; '
+        "rate and ridge were chosen anew at every number of rows. The band's width comes from "
+        "tests on other tables and from this one's own.</p>"
     )

@@ -12,25 +12,25 @@ import numpy as np
 
 from onegrad.control_variates import CONTROL_COLUMNS, control_columns
 from onegrad.errors import OnegradError, SpecError
-from onegrad.results.rows import QUANTITIES, Results
+from onegrad.results.rows import EXTRAS, QUANTITIES, Row
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
 SUFFIXES = {"csv": ".csv", "parquet": ".parquet", "netcdf": ".nc"}
-_NUMBERS = (*QUANTITIES, "relative_error", "misclassification", "error_estimate", "seconds")
+_NUMBERS = (*QUANTITIES, "relative_error", *EXTRAS, "error_estimate", "seconds")
 
 
-def columns(results: Results) -> dict[str, list[Any]]:
+def columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
     """Every row, column by column: swept keys first. Lists and mixed values become texts."""
-    keys = dict.fromkeys(key for row in results.rows for key in row.point)
-    table = {key: labels([row.point.get(key) for row in results.rows]) for key in keys}
+    keys = dict.fromkeys(key for row in rows for key in row.point)
+    table = {key: labels([row.point.get(key) for row in rows]) for key in keys}
     for name in ("model", "seed", *_NUMBERS, "status", "error"):
-        table[name] = [getattr(row, name) for row in results.rows]
-    if any(row.controls for row in results.rows):
+        table[name] = [getattr(row, name) for row in rows]
+    if any(row.controls for row in rows):
         for name in CONTROL_COLUMNS:
-            table[name] = [control_columns(row.controls)[name] for row in results.rows]
+            table[name] = [control_columns(row.controls)[name] for row in rows]
     return table
 
 
@@ -45,45 +45,43 @@ def labels(values: Sequence[Any]) -> list[Any]:
     return [v if isinstance(v, str) else "" if v is None else json.dumps(v) for v in values]
 
 
-def to_pandas(results: Results) -> pd.DataFrame:
+def to_pandas(rows: Sequence[Row]) -> pd.DataFrame:
     pandas = _extra("pandas")
-    return pandas.DataFrame(columns(results))
+    return pandas.DataFrame(columns(rows))
 
 
-def to_xarray(results: Results) -> xr.Dataset:
+def to_xarray(rows: Sequence[Row], name: str) -> xr.Dataset:
     """Time and memory: one pass over the rows; arrays of the full (dims × model × seed) box."""
     xarray = _extra("xarray")
-    points, position = _points(results)
-    models = list(dict.fromkeys(row.model for row in results.rows))
-    seeds = sorted({row.seed for row in results.rows})
+    points, position = _points(rows)
+    models = list(dict.fromkeys(row.model for row in rows))
+    seeds = sorted({row.seed for row in rows})
     dims, coords, where = _dimensions(points)
     shape = [len(coords[d][1]) if d in coords else _length(coords, d) for d in dims]
     model_at = {model: i for i, model in enumerate(models)}
     seed_at = {seed: i for i, seed in enumerate(seeds)}
     index = (
         *(np.array(w, dtype=int)[position] for w in where),
-        np.array([model_at[row.model] for row in results.rows], dtype=int),
-        np.array([seed_at[row.seed] for row in results.rows], dtype=int),
+        np.array([model_at[row.model] for row in rows], dtype=int),
+        np.array([seed_at[row.seed] for row in rows], dtype=int),
     )
     arrays = {}
-    for name in _NUMBERS:
+    for quantity in _NUMBERS:
         array = np.full((*shape, len(models), len(seeds)), np.nan)
-        array[index] = [getattr(row, name) for row in results.rows]
-        arrays[name] = ((*dims, "model", "seed"), array)
-    return xarray.Dataset(
-        arrays, {**coords, "model": models, "seed": seeds}, {"name": results.name}
-    )
+        array[index] = [getattr(row, quantity) for row in rows]
+        arrays[quantity] = ((*dims, "model", "seed"), array)
+    return xarray.Dataset(arrays, {**coords, "model": models, "seed": seeds}, {"name": name})
 
 
 def _length(coords: dict[str, Any], dim: str) -> int:
     return next(len(values) for (d, values) in coords.values() if d == dim)
 
 
-def _points(results: Results) -> tuple[list[dict[str, Any]], np.ndarray]:
+def _points(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], np.ndarray]:
     """The distinct points, and which of them each row belongs to."""
-    points = {row.number: row.point for row in results.rows}
+    points = {row.number: row.point for row in rows}
     at = {number: i for i, number in enumerate(points)}
-    return list(points.values()), np.array([at[row.number] for row in results.rows], dtype=int)
+    return list(points.values()), np.array([at[row.number] for row in rows], dtype=int)
 
 
 def _dimensions(
@@ -122,7 +120,7 @@ def _is_free(
     return count == len(values[key]) * rest
 
 
-def export(results: Results, path: str | Path) -> Path:
+def export(rows: Sequence[Row], path: str | Path, name: str) -> Path:
     """Every row as .csv or .parquet, the labelled arrays as .nc, by the file's suffix."""
     path = Path(path)
     if path.suffix not in SUFFIXES.values():
@@ -132,18 +130,18 @@ def export(results: Results, path: str | Path) -> Path:
         )  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".csv":
-        table = columns(results)
+        table = columns(rows)
         with path.open("w", newline="", encoding="utf-8") as handle:
             writer = csv.writer(handle)
             writer.writerow(table)
             writer.writerows(zip(*table.values(), strict=True))
     elif path.suffix == ".parquet":
         _extra("pyarrow")
-        to_pandas(results).to_parquet(path, index=False, engine="pyarrow")
+        to_pandas(rows).to_parquet(path, index=False, engine="pyarrow")
     else:
         _extra("h5netcdf")
         _extra("h5py")
-        to_xarray(results).to_netcdf(path, engine="h5netcdf")
+        to_xarray(rows, name).to_netcdf(path, engine="h5netcdf")
     return path
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onegrad.results.rows import Estimate, Results, number_or_none
+from onegrad.results.estimates import Estimate
+from onegrad.results.rows import Row
+from onegrad.results.summaries import grouped, number_or_none, relative_difference, summaries
 
 ERRORS = {"test_error": "test_difference", "train_error": "train_difference"}
+# as well, where they are known and say something else
+_MORE = ("misclassification", "test_loss", "train_loss")
 
 
 @dataclass(frozen=True)
@@ -47,21 +52,44 @@ class Verdict:
         return record | {"points": self.points}
 
 
-def verdicts(results: Results) -> list[Verdict]:
+def verdicts(rows: Sequence[Row]) -> list[Verdict]:
     """One for each model but the network and each error, over all points where both are known."""
-    summaries = [s for s in results.summaries() if s.model != "network"]
+    compared = [s for s in summaries(rows) if s.model != "network"]
+    more = _more_deviations(rows)
     found = []
-    for model in dict.fromkeys(s.model for s in summaries):
-        for quantity, field in ERRORS.items():
-            deviations = [
-                Deviation(s.point, getattr(s, field))
-                for s in summaries
-                if s.model == model and math.isfinite(getattr(s, field).mean)
-            ]
+    for model in dict.fromkeys(s.model for s in compared):
+        for quantity in (*ERRORS, *_MORE):
+            deviations = more.get((model, quantity), [])
+            if quantity in ERRORS:
+                deviations = [
+                    Deviation(s.point, getattr(s, ERRORS[quantity]))
+                    for s in compared
+                    if s.model == model and math.isfinite(getattr(s, ERRORS[quantity]).mean)
+                ]
             if not deviations:
                 continue
             largest = max(deviations, key=lambda d: abs(d.difference.mean))
             sure = [d for d in deviations if math.isfinite(d.sigmas)]
             surest = max(sure, key=lambda d: d.sigmas) if sure else None
             found.append(Verdict(model, quantity, largest, surest, len(deviations)))
+    return found
+
+
+def _more_deviations(rows: Sequence[Row]) -> dict[tuple[str, str], list[Deviation]]:
+    """Of classification errors and losses, by model and quantity."""
+    found: dict[tuple[str, str], list[Deviation]] = {}
+    groups = grouped(rows)
+    for (number, model), own in groups.items():
+        network = groups.get((number, "network"), [])
+        if model == "network" or not network:
+            continue
+        for quantity in _MORE:
+            error = quantity.replace("_loss", "_error")
+            if error != quantity and all(
+                getattr(row, quantity) == getattr(row, error) for row in network
+            ):
+                continue  # the squared loss is the squared error
+            difference = relative_difference(own, network, quantity)
+            if math.isfinite(difference.mean):
+                found.setdefault((model, quantity), []).append(Deviation(own[0].point, difference))
     return found

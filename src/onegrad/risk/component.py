@@ -9,7 +9,11 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.data.population import Population
+from onegrad.errors import AssumptionError
 from onegrad.gaussian.activation import Activation
+from onegrad.gaussian.joint_links import JointLink
+from onegrad.gaussian.joint_rules import joint_law
+from onegrad.risk.joint import JointTerm
 from onegrad.risk.pairs import PairSum
 from onegrad.risk.series import Series, Sum, cross_sum
 
@@ -26,10 +30,20 @@ class Single:
 
 
 @dataclass(frozen=True)
+class Several:
+    """factor·g(Ξᵀx): a label of several indices, the columns of `directions`."""
+
+    link: JointLink
+    directions: Array
+    factor: float
+
+
+@dataclass(frozen=True)
 class Neurons:
     """Σ_i readout_i·σ(w_iᵀx/scale). The weights stay on their device, the rest is NumPy's.
 
-    With an orthonormal `basis` V, the features are Gaussian given Vᵀx: the conditional model.
+    With an orthonormal `basis` V, the features are Gaussian given Vᵀx: the conditional model; V
+    is a basis for whitened inputs, where the bulk of the covariance is not the identity.
     """
 
     activation: Activation
@@ -40,7 +54,7 @@ class Neurons:
 
 
 class ComponentRisk:
-    """E(constant + Σ singles − Σ_i a_iσ(w_iᵀx/scale))² for x ~ N(μ_c, Σ_c).
+    """E(constant + Σ singles + several − Σ_i a_iσ(w_iᵀx/scale))² for x ~ N(μ_c, Σ_c), bulk white.
 
     With neurons, the steps are: `columns` → `attach` (needs Ŵ·columns) → `add_slope` (needs
     Ŵᵀ·first) → the blocks of ŴŴᵀ into `pairs`. So the caller makes each product once for all
@@ -48,7 +62,13 @@ class ComponentRisk:
     """
 
     def __init__(
-        self, population: Population, c: int, singles: list[Single], constant: float, noise: float
+        self,
+        population: Population,
+        c: int,
+        singles: list[Single],
+        constant: float,
+        noise: float,
+        several: Several | None = None,
     ) -> None:
         self.weight = float(population.weights[c])
         self.mean = population.means[c]
@@ -70,6 +90,24 @@ class ComponentRisk:
             self.value += single.factor**2 * float(expansion.tail(1)[0])
             self.error += expansion.accuracy * single.factor**2 * float(expansion.energy[0])
         self._pair_singles()
+        self.several = None if several is None else self._of_several(several)
+
+    def _of_several(self, label: Several) -> JointTerm:
+        """Orders 0 and 1 of the label, its energy, and its products with the singles."""
+        mine = self.structure.T @ label.directions
+        covariance = label.directions.T @ label.directions + mine.T @ mine
+        law = joint_law(label.link, self.mean @ label.directions, covariance)
+        term = JointTerm.of(law, label.directions, covariance, label.factor)
+        self.bias += label.factor * law.mean
+        self.slope += label.factor * term.directions @ law.first
+        self.value += label.factor**2 * term.rest
+        self.error += label.factor**2 * term.off
+        for single, series in zip(self.singles, self.series, strict=True):
+            if series.scale[0] > 0:
+                seen = self._seen(single.direction) / series.scale[0]
+                along = (seen @ term.directions)[None]
+                self._add(term.cross(series, np.array([2 * single.factor]), along, 1e-9))
+        return term
 
     def _covariance(self, u: Array, v: Array) -> float:
         return float(u @ v + (self.structure.T @ u) @ (self.structure.T @ v))
@@ -103,6 +141,8 @@ class ComponentRisk:
     def columns(self) -> Array:
         """What Ŵ is multiplied with: the structure, the mean, and Σ_c times each direction."""
         seen = [self._seen(single.direction) for single in self.singles]
+        if self.several is not None:
+            seen += [self._seen(v) for v in self.several.directions.T]
         return np.column_stack([self.structure, self.mean, *seen])
 
     def attach(self, neurons: Neurons, norms: Array, products: Array, along: Array | None) -> Array:
@@ -151,6 +191,14 @@ class ComponentRisk:
                 x, rest = near, x - near
             factors = -2 * single.factor * neurons.readout
             self._add(cross_sum(series, self._many, factors, x, rest, goal))
+        if self.several is not None:
+            if neurons.basis is not None:
+                raise AssumptionError(
+                    "the exact risk of the conditional Gaussian model is not known for labels of "
+                    "several indices; use a sampled test set"
+                )
+            along = self._products[:, start + len(self.singles) :] * self._inverse[:, None]
+            self._add(self.several.cross(self._many, -2 * neurons.readout, along, goal))
 
     def result(self) -> Sum:
         """The error of this component, its accuracy, and the order of the series."""

@@ -9,8 +9,9 @@ Gaussian projections. With their Hermite expansions the error of y − f splits 
 where α runs over the label (b = 1) and the neurons (b = −a_i), ĉ_rα = E f_α H_r/√r! at the mean
 and variance of its projection w_αᵀx in component c, g = Σ_α b_α ĉ_1α/√q_α · w_α, and ρ_αβ are the
 correlations. Every line but the last is exact at O(kn) cost; the last one is in
-`pairs`. Means other than zero only shift the coefficients. Which model has which predictor
-is told by its `FeatureMap.predictor`.
+`pairs`. A bulk covariance Λ other than the identity is taken into the weights and directions: the
+inputs are Λ^{−½}x then. Means other than zero only shift the coefficients. Which model has which
+predictor is told by its `FeatureMap.predictor`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 from onegrad.compute.backend import host, like
 from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.network.trial import Trial
-from onegrad.risk.component import ComponentRisk, Neurons, Single
+from onegrad.risk.component import ComponentRisk, Neurons, Several, Single
 
 _ACCEPTED = 1e-3  # largest estimated error, relative to the risk
 
@@ -47,13 +48,16 @@ class Predictor:
     noise: float = 0.0
 
 
-def predictor_risk(trial: Trial, predictor: Predictor, dtype: np.dtype | None = None) -> ExactRisk:
+def predictor_risk(
+    trial: Trial, predictor: Predictor, dtype: np.dtype | None = None, output: int = 0
+) -> ExactRisk:
     """The test error of a predictor in this trial's population, noise of labels and model included.
 
     Closed forms for centred relu [cho2009] and erf [williams1998] where they are faster, else
     Mehler's series with its error. Cost: k²n operations for ŴŴᵀ (shared by all models with the
     same weights, in single precision from k = 512 on) and k²(R + 5)/2 elementwise ones per
-    component; memory 2k² bytes for ŴŴᵀ. `dtype` overrules the precision of that part.
+    component; memory 2k² bytes for ŴŴᵀ. `dtype` overrules the precision of that part. `output`: of
+    several, the one that is meant.
 
     Raises ConvergenceError if the estimated error exceeds 0.1 % of the risk.
     """
@@ -61,7 +65,7 @@ def predictor_risk(trial: Trial, predictor: Predictor, dtype: np.dtype | None = 
         raise AssumptionError(
             "the exact risk needs a known population; for images and arrays use a test set"
         )
-    components = _components(trial, predictor)
+    components = _components(trial, predictor, output)
     if predictor.neurons is not None:
         _add_neurons(trial, predictor.neurons, components, dtype)
     value, error, order = trial.label_noise_variance + predictor.noise, 0.0, 0
@@ -79,19 +83,23 @@ def predictor_risk(trial: Trial, predictor: Predictor, dtype: np.dtype | None = 
     return ExactRisk(value, error, f"Mehler series, order {order}" if order else "closed form")
 
 
-def _components(trial: Trial, predictor: Predictor) -> list[ComponentRisk]:
+def _components(trial: Trial, predictor: Predictor, output: int) -> list[ComponentRisk]:
     population, teacher = trial.instance.population, trial.instance.teacher
+    seen, whitened = population.seen, population.whitened
     noise = trial.label_noise_variance + predictor.noise
     components = []
     for c in np.flatnonzero(population.weights):
-        singles = [Single(s.activation, s.direction, -s.factor) for s in predictor.singles]
+        singles = [Single(s.activation, seen(s.direction), -s.factor) for s in predictor.singles]
         constant = -predictor.constant
-        if teacher.values is not None:
-            constant += float(teacher.values[c])
+        several = None
+        if teacher.joint is not None:
+            several = Several(teacher.joint, seen(teacher.direction.T).T, teacher.kept)
+        elif teacher.values is not None:
+            constant += teacher.kept * float(np.reshape(teacher.values[c], -1)[output])
         else:
             link = teacher.links[c if len(teacher.links) > 1 else 0]
-            singles.append(Single(link, teacher.direction, 1.0))
-        components.append(ComponentRisk(population, int(c), singles, constant, noise))
+            singles.append(Single(link, seen(teacher.direction), teacher.kept))
+        components.append(ComponentRisk(whitened, int(c), singles, constant, noise, several))
     return components
 
 
@@ -99,7 +107,7 @@ def _add_neurons(
     trial: Trial, neurons: Neurons, components: list[ComponentRisk], dtype: np.dtype | None
 ) -> None:
     """Each product with Ŵ once for all components: columns, slopes, and blocks of ŴŴᵀ."""
-    weights = neurons.weights
+    weights = trial.seen_weights(neurons.weights)
     parts = [component.columns for component in components]
     if neurons.basis is not None:
         parts.append(neurons.basis)

@@ -64,10 +64,14 @@ class PairSum:
         for i in range(0, gram.shape[0], step):
             piece = gram[i : min(i + step, gram.shape[0]), i:]
             rows = slice(start + i, start + i + piece.shape[0])
-            if self._outer is None:
+            first = self._outer is None
+            if first:
                 self._place(gram)
-                self._choose(*self._arguments(rows, piece))
             x, rest = self._arguments(rows, piece)
+            if first:
+                self._choose(x, rest)
+                if self._closed is not None:  # whose arguments are scaled in another way
+                    x, rest = self._arguments(rows, piece)
             right = 2 * self._outer[:, rows.start :]
             right[:, : x.shape[0]] /= 2
             if self._closed is not None:

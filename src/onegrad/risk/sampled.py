@@ -1,4 +1,4 @@
-"""Test error on a sampled test set."""
+"""Test error on a sampled test set: squared errors, the readout's own loss, signs, calibration."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import expit, ndtr, ndtri
 
 from onegrad.compute.backend import Array, host, namespace
 from onegrad.network.trial import Inputs, Trial
+from onegrad.problem import Problem
 
 Key = TypeVar("Key", bound=Hashable)
+
+BINS = 10  # of the calibration error, of equal width
+_LEVELS = 16  # at which the noise of an equivalent model is looked at for it
+FEWEST = 4000  # test samples of losses other than the squared one
 
 
 class Predicts(Protocol):
@@ -27,13 +32,31 @@ class SampledRisk:
     """Of one model on a test set.
 
     value : E(y − f(x))²
-    misclassification : P(sign f(x) ≠ y) where all labels are ±1 and have no noise, else NaN
+    misclassification : P(sign f(x) ≠ y) where all labels are ±1 and have no noise but flips, else
+        NaN
     label_variance : Var y on the test set, label noise included
+    test_loss : mean of the readout's own loss
+    loss_slope : of that loss on the squared error, sample by sample
+    calibration : expected calibration error of 1/(1 + e^{−f}) for the logistic loss, else NaN
     """
 
     value: float
     misclassification: float
     label_variance: float
+    test_loss: float
+    loss_slope: float = 0.0
+    calibration: float = math.nan
+
+    def loss_given(self, exact: float) -> float:
+        """The mean loss with the squared error, whose mean is known, as a control variate."""
+        return self.test_loss + self.loss_slope * (exact - self.value)
+
+
+def samples_worth(trial: Trial) -> int:
+    """How many test samples misclassification and loss are worth, where the squared error is known:
+    those of the readout, and more for losses whose mean has to be sampled."""
+    count = trial.problem.samples
+    return count if trial.problem.loss.name == "squared" else max(count, FEWEST)
 
 
 def sampled_risk(
@@ -46,10 +69,12 @@ def sampled_risk(
     """
     squares, wrong = dict.fromkeys(models, 0.0), dict.fromkeys(models, 0.0)
     noise, labels = trial.label_noise_variance, []
+    flip, kept = trial.problem.label_flip, trial.problem.label_kept
+    others = {name: _LossSample(trial.problem, noise) for name in models}
     for batch in trial.test_batches(count):
         inputs = Inputs(batch, pool=trial.draw.pool)
         labels.append(np.asarray(host(batch.y)))
-        signs = noise == 0 and bool(np.all(np.abs(labels[-1]) == 1))
+        signs = trial.problem.label_noise == 0 and bool(np.all(np.abs(labels[-1]) == kept))
         for name, model in models.items():
             prediction, extra = model.predict(inputs)
             error = batch.y - prediction
@@ -58,19 +83,77 @@ def sampled_risk(
                 squares[name] += extra * len(batch)
             else:
                 squares[name] += float(namespace(extra).sum(extra))
-            wrong[name] += _wrong_signs(batch.y, prediction, extra) if signs else math.nan
+            if signs:
+                chance = _wrong_signs(batch.y, prediction, extra)
+                wrong[name] += flip * len(batch) + kept * chance
+            else:
+                wrong[name] = math.nan
+            others[name].add(labels[-1], prediction, extra)
     y = np.concatenate(labels)
     return {
-        name: SampledRisk(
-            squares[name] / len(y) + noise, wrong[name] / len(y), float(np.var(y)) + noise
-        )
+        name: _risk(squares[name] / len(y) + noise, wrong[name] / len(y), y, others[name])
         for name in models
     }
 
 
+def _risk(value: float, wrong: float, y: Array, others: _LossSample) -> SampledRisk:
+    variance = float(np.var(y)) + others.noise
+    if others.loss.name == "squared":
+        return SampledRisk(value, wrong, variance, value, 1.0)
+    return SampledRisk(value, wrong, variance, *others.result())
+
+
+class _LossSample:
+    """The readout's own loss sample by sample, and what calibration needs; not of squared loss."""
+
+    def __init__(self, problem: Problem, noise: float) -> None:
+        self.loss, self.noise = problem.loss, noise
+        self._signs = problem.loss.signs or problem.labels_binary
+        self._parts: list[tuple[Array, Array]] = []
+        self._bins = np.zeros((2, BINS))  # Σ of predicted chances and of labels +1
+        self._count = 0
+
+    def add(self, y: Array, prediction: Array, extra: Array | float) -> None:
+        """Mean labels y (m), mean predictions and their variance."""
+        if self.loss.name == "squared":
+            return
+        f = np.asarray(host(prediction), float)
+        variance = np.broadcast_to(
+            extra if isinstance(extra, float) else np.asarray(host(extra), float), f.shape
+        )
+        if self._signs:
+            plus = 0.5 * (1 + y)
+            ones = np.ones_like(f)
+            loss = plus * self.loss.expected(ones, f, variance)
+            loss += (1 - plus) * self.loss.expected(-ones, f, variance)
+        else:
+            loss = self.loss.expected(y, f, variance + self.noise)
+        self._parts.append((loss, (y - f) ** 2 + variance))
+        self._count += len(f)
+        if self.loss.name == "logistic":
+            levels = (
+                ndtri((np.arange(_LEVELS) + 0.5) / _LEVELS) if np.any(variance) else np.zeros(1)
+            )
+            chance = expit(f[:, None] + np.sqrt(variance)[:, None] * levels)
+            place = np.minimum((BINS * chance).astype(int), BINS - 1).ravel()
+            labels = np.repeat(plus, len(levels)) / len(levels)
+            self._bins[0] += np.bincount(place, chance.ravel() / len(levels), BINS)
+            self._bins[1] += np.bincount(place, labels, BINS)
+
+    def result(self) -> tuple[float, float, float]:
+        """Mean loss, its slope on the squared error, calibration."""
+        loss, square = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        spread = float(np.var(square))
+        slope = float(np.mean((loss - loss.mean()) * square)) / spread if spread > 0 else 0.0
+        error = math.nan
+        if self.loss.name == "logistic":
+            error = float(np.abs(self._bins[0] - self._bins[1]).sum()) / self._count
+        return float(loss.mean()), slope, error
+
+
 def _wrong_signs(y: Array, prediction: Array, variance: Array | float) -> float:
     """Σ P(y·f < 0) with f ~ N(prediction, variance); a prediction of 0 is half wrong."""
-    margin = np.asarray(host(y * prediction))
+    margin = np.asarray(host(namespace(y).sign(y) * prediction))
     spread = np.sqrt(variance if isinstance(variance, float) else np.asarray(host(variance)))
     with np.errstate(divide="ignore", invalid="ignore"):
         chance = np.where(spread > 0, ndtr(-margin / spread), 0.5 - 0.5 * np.sign(margin))

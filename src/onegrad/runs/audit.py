@@ -11,7 +11,8 @@ from onegrad.control_variates import CONTROLS, random_labels
 from onegrad.errors import SpecError
 from onegrad.problem import Problem
 from onegrad.results.audit_report import Audit, Checked
-from onegrad.results.rows import QUANTITIES, Summary
+from onegrad.results.rows import QUANTITIES
+from onegrad.results.summaries import Summary
 from onegrad.runs.coordinator import Progress
 from onegrad.runs.cost import Agree
 from onegrad.runs.engines import Dask, Local

@@ -26,7 +26,8 @@ class Claims:
     A run that ends gives back what it has claimed. What a killed one leaves behind is taken over:
     at once if it ran on this machine, after a minute without a sign of life otherwise. A claim only
     saves work: rows stay right, and stored once, whoever computes them. So claims have a connection
-    of their own, whose commits do not wait for the disk.
+    of their own, whose commits do not wait for the disk; a sign of life does, and brings all that
+    was written before to the disk with it.
     """
 
     def __init__(self, file: Database) -> None:
@@ -49,7 +50,9 @@ class Claims:
         while not self._over.wait(BEAT):
             # a moment's lock or a full disk is no reason to stop: the next beat will tell
             with contextlib.suppress(sqlite3.Error), self._lock:
+                self._db.execute("PRAGMA synchronous = FULL")
                 self._db.execute("UPDATE runs SET beat = beat + 1 WHERE run = ?", (self._me,))
+                self._db.execute("PRAGMA synchronous = NORMAL")
 
     def take(self, cells: Sequence[Cell]) -> bool:
         """Claim all of them, or none if another run that is alive has one."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from onegrad.results.estimates import Estimate
 from onegrad.results.rows import Row
-from onegrad.runs.cost import Cost, cost_of
+from onegrad.runs.cost import Cost, Work, cost_of
 from onegrad.runs.engines import Engine
 from onegrad.runs.engines.work import Done, Failure, Outcome
 from onegrad.runs.schedule import Schedule, Unit
@@ -31,6 +31,8 @@ class Status:
     done, total : rows, with those that were stored before; the total of `seeds = "auto"` grows
     computed : rows of this run
     point, estimate : where the last rows belong, and the first model's test error there so far
+    work_left : what is left to compute over what this run has computed, in seconds of work; it
+        answers None where that is not known
     """
 
     done: int
@@ -40,6 +42,7 @@ class Status:
     rows: list[Row]
     point: Point | None
     estimate: Estimate | None
+    work_left: Callable[[], float | None] = lambda: None
 
 
 Progress = Callable[[Status], None]
@@ -67,10 +70,13 @@ class Coordinator:
         self._theirs: deque[Unit] = deque()  # begun by another run on the same file
         self._asked = 0.0
         self._computed = self._failed = 0
-        for point in self._points:
-            most = point.compare.largest_count
-            rows = store.rows(point, experiment.compare.models, most)
-            self._schedule.stored(row for row in rows if row.status == "ok")
+        self._work = Work(experiment)
+        self._schedule.stored(
+            row
+            for point in self._points
+            for row in store.rows(point, experiment.compare.models, point.compare.largest_count)
+            if row.status == "ok"
+        )
 
     def cost(self) -> Cost:
         """Of what is missing, as far as is known now."""
@@ -194,6 +200,7 @@ class Coordinator:
         self._store.add((self._points[row.number], row) for row in arrived)
         for unit, rows in new:
             self._schedule.arrived(unit, rows)
+        self._work.add(arrived)
         self._computed += len(arrived)
         self._failed += sum(row.status != "ok" for row in arrived)
         self._tell(arrived)
@@ -211,6 +218,7 @@ class Coordinator:
                 rows,
                 None if last is None else self._points[last],
                 None if last is None else self._schedule.estimate(last),
+                lambda: self._work.left(self._schedule.left),
             )
         )
 

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from onegrad.compute.available import available_bytes
 from onegrad.compute.threads import blas_threads, threads_for
 from onegrad.memory import peak_bytes
 from onegrad.problem import Problem
-from onegrad.readouts import DRAWS
+from onegrad.results.rows import Row
 from onegrad.simulation import by_layer, group_points, reuse_of
 from onegrad.specs.experiment import Experiment, Point
 
@@ -93,13 +94,53 @@ def cost_of(
         dtype = members[0].compare.dtype
         largest = max(largest, *(peak_bytes(p.problem, models, reuse, dtype) for p in members))
     if predictions:
-        problems = [point.problem for point in experiment.points]
-        mean = float(np.mean([_theory_seconds(problem, rate) for problem in problems]))
-        seconds += predictions * mean / workers
+        seconds += predictions * _mean_theory_seconds(experiment, rate) / workers
     return Cost(
         repetitions, predictions, seconds, workers, largest, available_bytes(),
         experiment.compare.seeds == "auto",
     )  # fmt: skip
+
+
+class Work:
+    """What rows cost, learned from those of this run, point by point and model by model.
+
+    A repetition and a prediction differ much in what they cost, and so do points: a count of rows
+    says little about the time that is left.
+    """
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+        self._seen: dict[tuple[int | None, str], tuple[float, int]] = {}  # seconds, rows
+        self._spent = 0.0
+
+    def add(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            self._spent += row.seconds
+            for key in ((row.number, row.model), (None, row.model)):
+                seconds, count = self._seen.get(key, (0.0, 0))
+                self._seen[key] = seconds + row.seconds, count + 1
+
+    def left(self, rows: Mapping[tuple[int, str], int]) -> float | None:
+        """Work in so many rows of each point and model, over that done; None before the first."""
+        if not self._spent > 0:
+            return None
+        todo = sum(count * self._each(*cell) for cell, count in rows.items() if count)
+        return todo / self._spent
+
+    def _each(self, number: int, model: str) -> float:
+        """As this row's like, as the same model elsewhere, or by estimate."""
+        for key in ((number, model), (None, model)):
+            if key in self._seen:
+                seconds, count = self._seen[key]
+                return seconds / count
+        if model in self._experiment.compare.theories:
+            return self._theory
+        simulated = [v for (i, _), v in self._seen.items() if i is None]
+        return sum(seconds for seconds, _ in simulated) / sum(count for _, count in simulated)
+
+    @cached_property
+    def _theory(self) -> float:
+        return _mean_theory_seconds(self._experiment, _operations_per_second())
 
 
 def _threads(point: Point) -> int:
@@ -120,11 +161,18 @@ def _seconds(layer: Sequence[Point], models: Sequence[str], rate: float) -> floa
     return len(models) * _OVERHEAD + _SLOWER * operations / (rate * max(1.0, 0.8 * threads))
 
 
+def _mean_theory_seconds(experiment: Experiment, rate: float) -> float:
+    """Of one prediction."""
+    return float(np.mean([_theory_seconds(point.problem, rate) for point in experiment.points]))
+
+
 def _theory_seconds(problem: Problem, rate: float) -> float:
     n, k, s = float(problem.dim), float(problem.width), float(problem.step_samples)
     if problem.data.known and problem.one_step:
         return _THEORY
     if problem.data.known:  # at worst from drawn layers
+        from onegrad.readouts import DRAWS  # the theory is loaded where there is one
+
         steps = problem.training.steps * 4 * s * k * n
         return _THEORY + DRAWS * (steps + _LAYER * k * k * (k + n)) / rate
     return _THEORY + _DEGREES_OF_REALITY * (_NODES * k * k + k**3) / rate

@@ -25,7 +25,7 @@ NUMBERS = (*STORED, *CONTROL_COLUMNS)
 VALUES = (*NUMBERS, "seconds", "status", "error")  # of a row, beside what it is a row of
 COLUMNS = (*KEY, *VALUES, "package_version")  # what a checksum covers
 _TRIES = 100
-_ON_DISK = 0.5  # seconds between two commits that wait for the disk
+SHARE = 0.02  # of a run's time that it may wait for the disk
 _SMALLEST_ROOM = 1 << 17  # bytes below which SQLite's "I/O error" is a full disk
 _NUMBERS = ", ".join(f"{name} REAL" for name in NUMBERS)
 _SCHEMA = f"""
@@ -99,7 +99,7 @@ class Database:
     def __init__(self, folder: str | Path | None, read_only: bool = False) -> None:
         self.path = Path(":memory:") if folder is None else Path(folder) / "results.sqlite"
         self.in_memory = folder is None
-        self._logs, self._synced = False, 0.0
+        self._logs, self._next_wait = False, 0.0
         self.read_only = read_only or (not self.in_memory and _cannot_write(self.path))
         if folder is not None and not self.read_only:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -201,28 +201,32 @@ class Database:
                 time.sleep(0.1)  # a second run is just doing the same
         if mode != "wal":
             self._value("PRAGMA journal_mode = DELETE")
-        self.db.execute("PRAGMA synchronous = FULL")
         self._logs = mode == "wal"
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing. A commit survives any kill, and a power failure once it is on disk: at
-        most half a second later, because waiting for the disk each time would cost a tenth of a
-        run of small problems (measured: 6 ms a commit)."""
+        """All or nothing. A commit survives any kill, and a power failure once it is on disk.
+
+        A commit waits for the disk unless that would cost more than SHARE of the time since the
+        last one did: those in between are on disk with the next one that waits, or with the next
+        sign of life (claims.py). Waiting each time would cost a run of small problems a tenth and
+        more (benchmarks/disk.py).
+        """
         with self.advice():
-            if self._logs:
-                now = time.monotonic()
-                wait = now - self._synced > _ON_DISK
-                self._synced = now if wait else self._synced
-                self.db.execute(f"PRAGMA synchronous = {'FULL' if wait else 'NORMAL'}")
+            wait = not self._logs or time.monotonic() >= self._next_wait
+            self.db.execute(f"PRAGMA synchronous = {'FULL' if wait else 'NORMAL'}")
             self.db.execute("BEGIN IMMEDIATE")
             try:
                 yield
+                start = time.monotonic()
                 self.db.execute("COMMIT")
             except BaseException:
                 if self.db.in_transaction:
                     self.db.execute("ROLLBACK")
                 raise
+            if wait:
+                end = time.monotonic()
+                self._next_wait = end + (end - start) / SHARE
 
     @contextmanager
     def advice(self) -> Iterator[None]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onegrad.errors import OnegradError
-from onegrad.results.rows import Results
+from onegrad.results.results import Results
 from onegrad.runs.store import Store, Stored
 
 Flat = dict[str, Any]  # dotted keys of a spec

@@ -135,10 +135,13 @@ def rate_of(status: Status, seconds: float) -> str:
 
 
 def time_left(status: Status, seconds: float) -> str:
-    """By the rate of this run's rows: `2:46:40 left`; empty before the first."""
+    """By what this run's rows took: `2:46:40 left`; empty before the first."""
     if not status.computed or seconds <= 0:
         return ""
-    left = round((status.total - status.done) * seconds / status.computed)
+    work = status.work_left()
+    left = round(
+        seconds * ((status.total - status.done) / status.computed if work is None else work)
+    )
     hours, minutes = divmod(left // 60, 60)
     clock = f"{hours}:{minutes:02}:{left % 60:02}" if hours else f"{minutes}:{left % 60:02}"
     return f"{clock} left"

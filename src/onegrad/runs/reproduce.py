@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from onegrad.declared import override
 from onegrad.errors import SpecError, did_you_mean
-from onegrad.results.rows import Results
+from onegrad.results.common_shift import CommonShift, common_shift
+from onegrad.results.reproduced import Agreement, agreements
+from onegrad.results.results import Results
 from onegrad.runs.store import point_spec
 from onegrad.specs.catalogue import SOURCES, known_tables, preset_names
 from onegrad.specs.experiment import Experiment
@@ -26,17 +29,29 @@ class Reproduction:
 
     store : folder of the rows; figures with the same points share the first one's
     results : None for spectra, which have no rows
+    whole : of a quick one, how many points and repetitions the figure has
     """
 
     name: str
     experiment: Experiment
     store: Path
     results: Results | None = None
+    whole: tuple[int, int] | None = None
 
     @property
     def seconds(self) -> float:
-        """Computing time of all rows, as stored: the same after an interruption."""
+        """Processor time of all rows, as stored: an interruption takes nothing from it."""
         return sum(row.seconds for row in self.results.rows) if self.results else 0.0
+
+    @cached_property
+    def found(self) -> list[Agreement]:
+        """Network, models and theory against the published points, where there are some."""
+        return agreements(self.experiment, self.results) if self.results else []
+
+    @cached_property
+    def shift(self) -> CommonShift | None:
+        """How far the published figure is as a whole, where one data set moves all its points."""
+        return common_shift(self.experiment, self.results) if self.results else None
 
 
 def chosen_figures(targets: Iterable[str] = ()) -> list[str]:
@@ -62,10 +77,13 @@ def planned(names: Sequence[str], out: Path, quick: bool) -> list[Reproduction]:
     plan = []
     for name in names:
         tables: Mapping[str, Any] = known_tables(name)
-        experiment = Experiment.from_tables(few_points(tables) if quick else tables)
+        full = experiment = Experiment.from_tables(tables)
+        if quick:
+            experiment = Experiment.from_tables(few_points(tables))
+        whole = (len(full.points), int(full.compare.seeds)) if quick else None
         key = tuple(repr(point_spec(point)) for point in experiment.points)
         store = stores.setdefault(key, out / name)
-        plan.append(Reproduction(name, experiment, store))
+        plan.append(Reproduction(name, experiment, store, whole=whole))
     return plan
 
 

@@ -14,7 +14,7 @@ from onegrad.errors import SpecError
 from onegrad.gaussian.activation import get_activation, names, register_activation
 from onegrad.presets import Spec, preset_names
 from onegrad.problem import Problem, as_problem
-from onegrad.results.rows import Results
+from onegrad.results.results import Results
 from onegrad.runs.coordinator import Coordinator, Progress
 from onegrad.runs.cost import Agree
 from onegrad.runs.engines import Dask, Local, open_engine

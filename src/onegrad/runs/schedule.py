@@ -71,7 +71,8 @@ class Schedule:
         self.values: dict[tuple[int, str], dict[int, float]] = {}
         self.controls: dict[int, dict[int, tuple[float, ...]]] = {}
         self.total = 0
-        self.done = 0
+        self.left: dict[tuple[int, str], int] = {}  # rows to come of each (point, model)
+        self._rows_left = 0
         self._usual = max(1, len(self.models))
         self._groups: list[_Group] = []
         self._ready: list[tuple[int, int]] = []  # (next seed, group)
@@ -89,6 +90,30 @@ class Schedule:
             (name, i) for name in self.compare.theories for i in range(len(experiment.points))
         )
         self.total += len(self._theories)
+        self._count()
+
+    @property
+    def done(self) -> int:
+        """Rows that are in, those that were stored before from the first moment on."""
+        return self.total - self._rows_left
+
+    def _count(self) -> None:
+        """All that is left, anew."""
+        self.left, self._rows_left = {}, 0
+        for group in self._groups:
+            for i, wanted in group.wanted.items():
+                self._expect(i, range(wanted))
+        for name, i in self._theories:
+            self._more(i, name, int(0 not in self.values.get((i, name), {})))
+
+    def _expect(self, number: int, seeds: range) -> None:
+        """Rows of these repetitions, as far as they are not there yet."""
+        for model in self.models:
+            self._more(number, model, sum(self._missing(number, model, s) for s in seeds))
+
+    def _more(self, number: int, model: str, rows: int) -> None:
+        self.left[number, model] = self.left.get((number, model), 0) + rows
+        self._rows_left += rows
 
     def _compare(self, number: int) -> Compare:
         """How often a point is repeated is its own affair; the models are the experiment's."""
@@ -98,6 +123,7 @@ class Schedule:
         """Good rows that are there already; to be told before the first unit."""
         for row in rows:
             self._take(row)
+        self._count()
 
     def _take(self, row: Row) -> None:
         value = row.test_error if row.status == "ok" else math.nan
@@ -145,7 +171,6 @@ class Schedule:
 
     def _theory(self, name: str, number: int) -> Unit | None:
         if 0 in self.values.get((number, name), {}):
-            self.done += 1
             return None
         return Unit(0, (number,), (name,), frozenset([(number, name)]))
 
@@ -153,7 +178,6 @@ class Schedule:
         group, models = self._groups[index], self.models
         asked = [i for i, n in group.wanted.items() if group.begun[i] <= seed < n]
         missing = frozenset((i, m) for i in asked for m in models if self._missing(i, m, seed))
-        self.done += len(asked) * len(models) - len(missing)
         group.cursor = seed + 1
         if group.cursor < max(group.wanted.values()):
             heapq.heappush(self._ready, (group.cursor, index))
@@ -169,7 +193,8 @@ class Schedule:
 
     def arrived(self, unit: Unit, rows: Iterable[Row]) -> None:
         """All rows of a unit are in."""
-        self.done += len(unit.cells)
+        for number, model in unit.cells:
+            self._more(number, model, -1)
         for row in rows:
             self._take(row)
         if unit.models[0] not in self.compare.theories:
@@ -189,6 +214,7 @@ class Schedule:
             if more > count:
                 wanted[i] = more
                 self.total += (more - count) * len(self.models)
+                self._expect(i, range(count, more))
         group.begun, group.wanted = {i: begun[i] for i in wanted}, wanted
         if wanted:
             heapq.heappush(self._ready, (min(group.begun.values()), index))

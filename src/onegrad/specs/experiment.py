@@ -17,6 +17,7 @@ from onegrad.data.fashion_mnist import FashionMnist
 from onegrad.data.isotropic import Isotropic
 from onegrad.data.labels import ComponentLabels, GivenLabels, SingleIndex
 from onegrad.data.mixture import Mixture
+from onegrad.data.multi_index import MultiIndex
 from onegrad.declared import Count, Real, Section, Whole, override
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.models import MODELS, THEORIES, VARIANTS
@@ -135,7 +136,7 @@ class Compare(Section):
 # The classes behind each table of a spec, one for each of its models.
 TABLES: dict[str, tuple[type[Section], ...]] = {
     "data": (Mixture, Isotropic, FashionMnist, Digits, File),
-    "labels": (SingleIndex, ComponentLabels, GivenLabels),
+    "labels": (SingleIndex, MultiIndex, ComponentLabels, GivenLabels),
     "network": (Network,),
     "training": (Training,),
     "scaling": (Scaling,),

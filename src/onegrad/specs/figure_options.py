@@ -25,10 +25,17 @@ class FigureOptions(Section):
         "histograms of singular values",
         examples=["curves"],
     )  # fmt: skip
-    quantities: tuple[Literal["test_error", "train_error", "train_objective"], ...] = Field(
-        default=("test_error", "train_error"), min_length=1, max_length=3,
-        description="a list from test_error, train_error, train_objective, one panel each; maps "
-        "show the first",
+    quantities: tuple[
+        Literal[
+            "test_error", "train_error", "train_objective", "misclassification", "test_loss",
+            "train_loss", "calibration",
+        ],
+        ...,
+    ] = Field(
+        default=("test_error", "train_error"), min_length=1, max_length=4,
+        description="a list from test_error, train_error, train_objective, misclassification (of "
+        "labels ±1), test_loss, train_loss (of training.loss), calibration (of the logistic loss), "
+        "one panel each; maps show the first",
         examples=[["test_error", "train_error"]],
     )  # fmt: skip
     axes: tuple[str, ...] = Field(

@@ -57,7 +57,9 @@ class PublishedFigure:
     dim : n; points of a sweep with another one are not comparable
     trials : repetitions of which a point is the mean
     one_data_set : whether all of them share their data, and only the network is drawn anew
+    one_for_all : whether all points of the figure share that data set, which moves them together
     images : samples of a GAN stand where ours are real images
+    test_samples : of the test set from which an error was measured
     """
 
     name: str
@@ -65,7 +67,9 @@ class PublishedFigure:
     dim: int
     trials: int
     one_data_set: bool
+    one_for_all: bool
     images: bool
+    test_samples: int
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,11 @@ def published_figure(name: str) -> PublishedFigure:
     images = figure[0] in "378"
     dim = _IMAGE_PIXELS if images else 400 if figure[0] == "4" else 1000
     trials = {"2c": 100, "8a": 50}.get(figure, 20)
-    return PublishedFigure(name, points, dim, trials, figure not in ("2a", "2c"), images)
+    samples = 500 if images or figure[0] == "4" else 1000
+    return PublishedFigure(
+        name, points, dim, trials, one_data_set=figure not in ("2a", "2c"),
+        one_for_all=images or figure in ("1a", "5c", "6"), images=images, test_samples=5 * samples,
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=4)

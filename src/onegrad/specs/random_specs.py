@@ -19,7 +19,14 @@ _SMOOTH = ("tanh", "erf", "sigmoid", "gelu", "softplus", "elu", "sin", "relu", "
 _MOST = 1000  # samples and neurons at most
 
 # Keys of a problem that no draw sets, and why.
-LEFT_OUT: dict[str, str] = {}
+_BULKS = "bulks that are not flat have drawn layers only; tests/agreement/test_bulks.py has them"
+_LOSSES = "other losses have no 1/n correction; tests/agreement/losses_grid.py compares them"
+LEFT_OUT: dict[str, str] = {
+    **dict.fromkeys(("data.spectrum", "data.exponent", "data.levels", "data.share"), _BULKS),
+    **dict.fromkeys(("training.loss", "training.delta"), _LOSSES),
+    "data.centres": "coordinates of one choice; data.mean draws means, tests/data has the others",
+    "labels.flip": "needs labels ±1, which few draws have; tests/agreement/test_signs.py",
+}
 
 
 def random_spec(seed: int, number: int, smallest: int = 200, largest: int = 700) -> Tables:

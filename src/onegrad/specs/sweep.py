@@ -131,7 +131,7 @@ def in_sweep(
         else:
             where = f"{p.allowed} (at {point} of the sweep)"
             problems.append(Problematic(p.key, p.value, where, p.suggestion))
-    return SpecError(problems)
+    return SpecError(problems, error.more)
 
 
 def _rest(problem: Problematic) -> tuple[object, str, str]:

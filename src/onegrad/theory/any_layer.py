@@ -7,32 +7,55 @@ and their covariance is that of the actual weights (docs/layers.md):
     M = (λ + Σ_s ω_sQ_s/(1 + χ_s))⁻¹
 
 ν_s, D_s, E_s as for types of neurons (docs/theory.md, section 1), M as for real data
-(docs/real-data.md): the same engine, with the nodes of a known population.
+(docs/real-data.md): the same engine, with the nodes of a known population. Where the bulk of the
+data is Λ instead of the identity, x stands for Λ^{−½}x and Ŵ for ŴΛ^{½} (docs/structure.md).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.compute.linalg import outlying_directions
+from onegrad.errors import AssumptionError
+from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.features import features_at
 from onegrad.theory.layers.low_rank import table_of
 from onegrad.theory.layers.matrix_errors import MatrixErrors, common_errors
-from onegrad.theory.layers.matrix_responses import NodeBlock, Quadratics, solve_nodes
+from onegrad.theory.layers.matrix_responses import (
+    Degrees,
+    NodeBlock,
+    NodeSolution,
+    Quadratics,
+    solve_nodes,
+)
 from onegrad.theory.layers.types import NeuronTypes, drawn_types
-from onegrad.theory.nodes.population import data_nodes
+from onegrad.theory.losses.calibration import calibration_error, misclassified
+from onegrad.theory.losses.label_surplus import surplus_deviation, with_surplus
+from onegrad.theory.losses.matrix_loss import (
+    LossSolution,
+    on_fresh_samples,
+    solve_matrix_loss,
+)
+from onegrad.theory.nodes.population import Nodes, data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.options import Theory
 from onegrad.theory.resolution import level_for
+from onegrad.theory.size_bound import bound_of
 
 _MOST_DIRECTIONS = 4  # of the layer's own
 _VISIBLE = 0.01  # share of the bulk's variance from which on a direction is one of its own
 _NODES = 2400  # of the finer rule at most, but for axes that need more
+_MOST_SPENT = 0.4  # of the degrees of freedom left: errors were off by a factor of three at 0.52
+_AT_MOST = 1.0  # training errors at interpolation are known to about a factor of two
+_SIGN_NODES = 1024  # of the classification error, for each component
+_OTHER_LOSS = 2.0  # what is open in 1/m with losses other than the squared one
 _LEFT_OUT = 1e-3  # of tables by their rank, in units of the ridge
 
 
@@ -42,8 +65,10 @@ class LayerErrors:
 
     by_nodes : relative difference that a coarser rule makes, with one χ for all nodes; NaN if it
         was not tried
-    by_size : what is open in 1/m, relative: the share of the mean part's degrees of freedom
+    by_size : a bound for what is open in 1/n, relative
     directions, nodes : special ones altogether, and of the finer rule
+    test_loss, train_loss : of the readout's own loss
+    misclassification, calibration : of labels ±1, and of the logistic loss; else NaN
     """
 
     errors: MatrixErrors
@@ -51,6 +76,10 @@ class LayerErrors:
     by_size: float
     directions: int
     nodes: int
+    test_loss: float
+    train_loss: float
+    misclassification: float = math.nan
+    calibration: float = math.nan
 
 
 def own_directions(weights: Array, basis: Array, start: Array | None = None) -> Array:
@@ -82,12 +111,13 @@ def needed_bytes(problem: Problem) -> int:
 
 
 def layer_errors(
-    problem: Problem, geometry: Geometry, weights: Array, own: Array, draft: bool = False
+    problem: Problem, geometry: Geometry, weights: Array, own: Array, theory: Theory = Theory()
 ) -> LayerErrors:
     """Errors on fresh samples of the readout that is trained on `weights` (k × n).
 
     geometry : with its basis; own : (n, q) orthonormal directions beside it (`own_directions`)
-    draft : one rule for κ, no comparison
+    theory : a draft has one rule for κ and no comparison; with finite_size losses of labels ±1 are
+        means over training sets with more labels of one sign
 
     Cost O(k²(n + k)): three eigendecompositions, a few inverses and about ten products of k × k
     matrices. Memory: `needed_bytes`.
@@ -98,22 +128,123 @@ def layer_errors(
     rest = weights - neurons.vectors @ basis.T
     coupling = rest @ rest.T
     np.fill_diagonal(coupling, 0.0)
-    fine = _quadratics(problem, geometry, neurons, coupling, 1 if draft else 2)
-    plain, chi = common_errors(fine.moments(), problem.samples, problem.effective_ridge)
-    by_nodes = math.nan
-    if not draft:
-        coarse = _quadratics(problem, geometry, neurons, coupling, 1).moments()
-        other, _ = common_errors(coarse, problem.samples, problem.effective_ridge)
-        by_nodes = max(abs(a / b - 1) for a, b in zip(other[:2], plain[:2], strict=True) if b)
-    errors, by_size = solve_nodes(fine, problem.samples, problem.effective_ridge, chi, 1e-4)
-    return LayerErrors(errors, by_nodes, by_size, basis.shape[1], len(fine))
+    levels = [QuadratureLevel.at(i) for i in ((1,) if theory.draft else (2, 1))]
+    where = [_nodes(problem, geometry, neurons, level) for level in levels]
+    rules = [_quadratics(problem, geometry, neurons, coupling, nodes) for nodes in where]
+    fine, (plain, chi) = rules[0], _common(problem, rules[0])
+    solved = solve_nodes(fine, problem.samples, problem.effective_ridge, chi, 1e-4)
+    found, by_nodes = LossSolution(solved, *solved.errors[:2]), math.nan
+    by_size = _by_size(problem, solved.degrees)
+    others: list[tuple[float, ...]]
+    reference: tuple[float, ...]
+    if problem.loss.name == "squared":
+        others = [_common(problem, rule)[0][:2] for rule in rules[1:]]
+        reference = plain[:2]
+    else:
+        found, by_size = _with_loss(problem, fine, solved), min(_AT_MOST, _OTHER_LOSS * by_size)
+        others = [_losses(_coarse_loss(problem, rule)) for rule in rules[1:]]
+        reference = _losses(found)
+    for other in others:
+        by_nodes = max(abs(a / b - 1) for a, b in zip(other, reference, strict=True) if b)
+    parts: list[tuple[float, LossSolution]] = [(1.0, found)]
+    signs: tuple[float, ...] = (math.nan, math.nan)
+    if theory.finite_size and not theory.draft:
+        parts = _over_surplus(problem, geometry, fine, found)
+    if problem.labels_binary:
+        looked = _sign_rule(problem, geometry, neurons, coupling)
+        signs = _mean((p, _signs(problem, looked, one.nodes)) for p, one in parts)
+    test_loss, train_loss, *errors = _mean(
+        (p, (one.test_loss, one.train_loss, *one.nodes.errors)) for p, one in parts
+    )
+    return LayerErrors(
+        MatrixErrors(*errors), by_nodes, by_size, basis.shape[1], len(fine), test_loss, train_loss,
+        *signs,
+    )  # fmt: skip
+
+
+def _mean(parts: Iterable[tuple[float, tuple[float, ...]]]) -> tuple[float, ...]:
+    """Of some numbers, each time with a probability."""
+    weights, rows = zip(*parts, strict=True)
+    return tuple(np.asarray(weights) @ np.asarray(rows, float)) if len(rows) > 1 else rows[0]
+
+
+def _over_surplus(
+    problem: Problem, geometry: Geometry, rule: Quadratics, found: LossSolution
+) -> list[tuple[float, LossSolution]]:
+    """Training sets with more labels of one sign or of the other, and their probabilities."""
+    deviation = surplus_deviation(problem, geometry)
+    if deviation == 0:
+        return [(1.0, found)]
+    parts = []
+    for z, probability in zip(*gauss_hermite(3), strict=True):
+        one = found
+        if abs(z) > _LEFT_OUT:
+            weights, y = with_surplus(rule.weights, rule.y, problem.samples, deviation * z)
+            drawn = Quadratics(rule.couplings, rule.blocks, weights, y, 1 - y**2)
+            one = _with_loss(problem, drawn, found.nodes)
+            one = on_fresh_samples(one, rule, problem.loss, binary=True)
+        parts.append((float(probability), one))
+    return parts
+
+
+def _by_size(problem: Problem, degrees: Degrees) -> float:
+    """What finite sizes leave open: the bound of the theory of types, and the share of the samples'
+    degrees of freedom that go to the special directions."""
+    used, unfitted, left = degrees
+    if used > _MOST_SPENT * left:
+        raise AssumptionError(
+            f"the readout spends {used:.0f} degrees of freedom on the special directions, of "
+            f"{left:.0f} that it leaves: no theory of large sizes holds. Use fewer spikes, a "
+            "smaller spread or rate, a larger ridge, or more samples."
+        )
+    size = min(left, problem.dim, problem.width)
+    return min(_AT_MOST, used / unfitted + bound_of(used, size, unfitted))
+
+
+def _common(problem: Problem, rule: Quadratics) -> tuple[MatrixErrors, float]:
+    return common_errors(rule.moments(), problem.samples, problem.effective_ridge)
+
+
+def _losses(found: LossSolution) -> tuple[float, ...]:
+    return *found.nodes.errors[:2], found.test_loss, found.train_loss
+
+
+def _coarse_loss(problem: Problem, rule: Quadratics) -> LossSolution:
+    chi = _common(problem, rule)[1]
+    begin = solve_nodes(rule, problem.samples, problem.effective_ridge, chi, 1e-2)
+    return _with_loss(problem, rule, begin)
+
+
+def _with_loss(problem: Problem, rule: Quadratics, begin: NodeSolution) -> LossSolution:
+    numbers = problem.samples, problem.effective_ridge
+    return solve_matrix_loss(rule, *numbers, problem.loss, begin, problem.labels_binary)
+
+
+def _sign_rule(
+    problem: Problem, geometry: Geometry, neurons: NeuronTypes, coupling: Array
+) -> Quadratics:
+    """Nodes for signs, which vary faster with κ than moments do."""
+    level = QuadratureLevel.at(1)
+    where = quasi_nodes(geometry, _SIGN_NODES, neurons.vectors.shape[1], level)
+    return _quadratics(problem, geometry, neurons, coupling, where)
+
+
+def _signs(problem: Problem, rule: Quadratics, found: NodeSolution) -> tuple[float, float]:
+    """Misclassification and calibration."""
+    outputs = (rule.weights, rule.y, *found.at(rule, problem.samples))
+    logistic = problem.loss.name == "logistic"
+    return misclassified(*outputs), calibration_error(*outputs) if logistic else math.nan
+
+
+def _nodes(
+    problem: Problem, geometry: Geometry, neurons: NeuronTypes, level: QuadratureLevel
+) -> Nodes:
+    return data_nodes(problem, geometry, neurons.spread, level_for(problem, geometry, level))
 
 
 def _quadratics(
-    problem: Problem, geometry: Geometry, neurons: NeuronTypes, coupling: Array, number: int
+    problem: Problem, geometry: Geometry, neurons: NeuronTypes, coupling: Array, where: Nodes
 ) -> Quadratics:
-    level = level_for(problem, geometry, QuadratureLevel.at(number))
-    where = data_nodes(problem, geometry, neurons.spread, level)
     f = features_at(problem, geometry, neurons, where)
     variance = f.extra + (f.bulk[:, None] * f.slope) ** 2
     left_out = _LEFT_OUT * problem.effective_ridge

@@ -141,7 +141,7 @@ def _label_variances(task: Task) -> list[float]:
     for link, mean, covariance in zip(links, geometry.means, geometry.covariances, strict=True):
         xi = geometry.teacher
         values = link(float(xi @ mean) + math.sqrt(float(xi @ covariance @ xi)) * z)
-        found.append(float(w @ values**2 - (w @ values) ** 2) + task.problem.label_noise**2)
+        found.append(float(w @ values**2 - (w @ values) ** 2) + task.problem.label_noise_variance)
     return found
 
 
@@ -261,28 +261,34 @@ def _solve(wanted: list[tuple[_Average, Array]]) -> None:
                 a.values[name] = _outputs(one)
 
 
+_NUMBERS = (
+    "test_error", "train_error", "train_objective", "misclassification", "label_variance",
+    "test_loss", "train_loss", "calibration",
+)  # fmt: skip
+
+
 def _outputs(solution: Solution) -> Array:
-    wrong = solution.misclassification
+    found = [getattr(solution, name) for name in _NUMBERS]
     return np.concatenate([
-        [solution.test_error, solution.train_error, solution.train_objective],
-        [np.nan if wrong is None else wrong, solution.label_variance],
+        [np.nan if value is None else value for value in found],
         solution.component_test, solution.component_train,
     ])  # fmt: skip
 
 
 def _with_outputs(solution: Solution, ratio: Array) -> Solution:
     ratio = np.where(np.isfinite(ratio), ratio, 1.0)
-    count, wrong = len(solution.component_test), solution.misclassification
+    own, parts = ratio[: len(_NUMBERS)], ratio[len(_NUMBERS) :]
+    values = {name: getattr(solution, name) for name in _NUMBERS}
+    changed = {
+        name: value * float(factor)
+        for (name, value), factor in zip(values.items(), own, strict=True)
+        if value is not None
+    }
+    count = len(solution.component_test)
     return replace(
-        solution,
-        test_error=solution.test_error * float(ratio[0]),
-        train_error=solution.train_error * float(ratio[1]),
-        train_objective=solution.train_objective * float(ratio[2]),
-        misclassification=None if wrong is None else wrong * float(ratio[3]),
-        label_variance=solution.label_variance * float(ratio[4]),
-        component_test=solution.component_test * ratio[5 : 5 + count],
-        component_train=solution.component_train * ratio[5 + count :],
-    )
+        solution, **changed, component_test=solution.component_test * parts[:count],
+        component_train=solution.component_train * parts[count:],
+    )  # fmt: skip
 
 
 def _finished(average: _Average, theory: Theory) -> tuple[Solution | Failure, OverDraws]:

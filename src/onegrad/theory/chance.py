@@ -17,11 +17,13 @@ import numpy as np
 from scipy.special import roots_genlaguerre
 
 from onegrad.compute.backend import Array
+from onegrad.gaussian.piecewise import piecewise_gauss
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
-from onegrad.theory.geometry import Geometry
-from onegrad.theory.nodes.designs import piecewise_gauss, tensor, two_level
-from onegrad.theory.overlaps import Arrangement, arrangement_of, geometry_of
+from onegrad.theory.geometry import Geometry, stretched
+from onegrad.theory.losses.label_surplus import surplus_deviation
+from onegrad.theory.nodes.designs import tensor, two_level
+from onegrad.theory.overlaps import Arrangement, arrangement_of, drawn_length, geometry_of
 from onegrad.theory.resolution import Task
 from onegrad.theory.step_chance import step_chance, step_shares, strong_directions
 
@@ -30,10 +32,11 @@ _RAW_NODES = 1500  # of a rule before equal problems are merged
 _MOST_NODES = 60  # of them after that
 _MOST_GENERATORS = 6  # of the group of symmetries
 _SAME = 1e-9
+_INDEX_SPREAD = 0.5  # part of θ/n that typical overlaps of several indices may cost
 
 _MOST_STEP = 5  # order along the step's quantities
 ORDERS = (3, 5, 9)  # of Gauss rules, one after the other
-Kind = Literal["sign", "size", "centred", "length"]
+Kind = Literal["sign", "size", "centred", "length", "balance"]
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,10 @@ class Variable:
 
     kind : "sign", a standard Gaussian on which errors depend smoothly; "size", one on whose modulus
         they depend, with a kink at zero; "centred", the same with 0 as its typical value because
-        its sign decides; "length" of a standard Gaussian vector
+        its sign decides; "length" of a standard Gaussian vector; "balance", a standard Gaussian on
+        which errors depend smoothly and that is typically zero
     between : names of the two directions that overlap ("spike 1.1", "mean 1", "teacher"), or "step"
-        and the strong direction along which the step has it
+        and the strong direction along which the step has it; "labels", whose surplus it is
     positions : entries of g that it sets, in the pattern of the typical ones; none for the step's
     """
 
@@ -53,19 +57,24 @@ class Variable:
     positions: tuple[int, ...] = ()
 
     @property
+    def of_norm(self) -> bool:
+        """Whether it is the norm of a Gaussian teacher."""
+        return self == NORM
+
+    @property
     def of_step(self) -> bool:
         return self.between[0] == "step"
 
     @property
     def size(self) -> float:
         """A typical modulus."""
-        if self.of_step or self.kind == "sign":
+        if self.of_step or self.kind in ("sign", "balance"):
             return 1.0
         return math.sqrt(len(self.positions)) if self.kind == "length" else math.sqrt(2 / math.pi)
 
     @property
     def typical(self) -> float:
-        return 0.0 if self.kind == "centred" else self.size
+        return 0.0 if self.kind in ("centred", "balance") else self.size
 
     @property
     def low(self) -> float:
@@ -80,13 +89,16 @@ class Variable:
             return np.array([self.typical]), np.ones(1)
         if order == 2:
             return np.array([1.0, -1.0]) * self.size, np.full(2, 0.5)
-        if self.kind == "sign":
+        if self.kind in ("sign", "balance"):
             return gauss_hermite(order)
         few = (order + 1) // 2  # of the size, or the length
         if self.kind != "length":
             return piecewise_gauss((0.0,), few)
         x, w = roots_genlaguerre(few, 0.5 * len(self.positions) - 1)
         return np.sqrt(2 * x), w / w.sum()
+
+
+NORM = Variable("centred", ("teacher", "norm"))
 
 
 @dataclass(frozen=True)
@@ -136,20 +148,27 @@ class Law:
 
     def task(self, values: Array) -> Task:
         """The problem at one point of the law."""
-        geometry, along = self.fixed, np.zeros(len(self.strong))
+        geometry, along, surplus = self.fixed, np.zeros(len(self.strong)), 0.0
+        norm = None
         g = None if self.arrangement is None else self.arrangement.typical.copy()
         for variable, value in zip(self.variables, values.tolist(), strict=True):
             where = list(variable.positions)
             if variable.of_step:
                 along[self.strong.index(variable.between[1])] = value
+            elif variable.kind == "balance":
+                surplus = value * surplus_deviation(self.problem, self.fixed)
+            elif variable.of_norm:
+                norm = _norm(value, self.problem.dim)
             elif g is not None:
                 g[where] = value if len(where) == 1 else g[where] * (value / variable.size)
         if self.arrangement is not None:
             geometry = self.arrangement.geometry(g)
+        if norm is not None:
+            geometry = stretched(geometry, norm)
         chance = None
         if self.strong:
             chance = step_chance(self.problem, geometry, self.strong, along)
-        return Task(self.problem, geometry, chance=chance)
+        return Task(self.problem, geometry, chance=chance, surplus=surplus)
 
     def canonical(self, points: Array) -> list[tuple[float, ...]]:
         """A name for each point, the same for points that symmetries map onto each other."""
@@ -191,21 +210,51 @@ class Law:
         return orders
 
 
-def law_of(problem: Problem, overlaps: str, seed: int) -> Law:
-    """What is left to chance in a problem with these `overlaps` (`geometry_of`)."""
+def law_of(problem: Problem, overlaps: str, seed: int, finite_size: bool = False) -> Law:
+    """What is left to chance in a problem with these `overlaps` (`geometry_of`).
+
+    finite_size : the labels of a training set too, which a limit of large sizes does not know
+    """
     fixed = geometry_of(problem, overlaps, seed)
+    if fixed.levels is not None:  # placements.py knows what chance there is
+        return Law.fixed_at(problem, fixed)
     arrangement, variables = None, []
     if fixed.basis is None and problem.directions == "random":
         arrangement = arrangement_of(problem)
         variables = _overlap_variables(arrangement)
+    if problem.gaussian_teacher and not drawn_length(problem, overlaps):
+        variables.append(NORM)
     shares = step_shares(problem, fixed)
     strong, left_out = strong_directions(problem, fixed, shares)
     variables += [Variable("size", ("step", name)) for name in strong]
-    symmetries = _symmetries(problem, fixed, arrangement, variables) if variables else ()
+    if finite_size and surplus_deviation(problem, fixed) > 0:
+        variables.append(Variable("balance", ("labels", "samples")))
+    symmetries: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
+    if variables and problem.joint_link is None:
+        symmetries = _symmetries(problem, fixed, arrangement, variables)
+    if arrangement is not None and arrangement.indices:
+        left_out += _overlap_effect(arrangement)
     return Law(
         problem, fixed, arrangement, tuple(variables), strong, symmetries,
         sum(shares.values()), left_out,
     )  # fmt: skip
+
+
+def _norm(value: float, dim: int) -> float:
+    """|g|/√n of a standard Gaussian vector as a function of a standard Gaussian number: the
+    approximation of its square by the cube of a Gaussian (Wilson and Hilferty)."""
+    share = 2 / (9 * dim)
+    return max(0.0, 1 - share + math.sqrt(share) * value) ** 1.5
+
+
+def _overlap_effect(setting: Arrangement) -> float:
+    """What chance overlaps of several indices with spikes may change of the errors, relative: they
+    stay at typical values. A spike of strength θ changes the variance of a projection by
+    θg²/n, whose mean is right; its spread and its correlations with others are not."""
+    if not setting.drawn_teacher:
+        return 0.0
+    strongest = max((t for own in setting.strengths for t in own), default=0.0)
+    return _INDEX_SPREAD * strongest / setting.dim
 
 
 def _overlap_variables(setting: Arrangement) -> list[Variable]:
@@ -241,7 +290,7 @@ def _overlap_variables(setting: Arrangement) -> list[Variable]:
             for name, places in sets
             if len(places) == 1
         ]
-    if setting.drawn_teacher:
+    if setting.drawn_teacher and not setting.indices:
         start = starts["teacher"]
         for name, places in sets:
             if setting.tied is not None:  # fixed: not left to chance
@@ -283,7 +332,7 @@ def _symmetries(
     alike = (
         problem.components == 2 and len(set(zip(fixed.weights.tolist(), labels, strict=True))) == 1
     )
-    if arrangement is None or arrangement.tied is not None:
+    if arrangement is None or arrangement.tied is not None or arrangement.places:
         alike = False
     if alike and arrangement is not None and len(set(arrangement.strengths)) == 1:
         places = {frozenset(v.between): j for j, v in enumerate(variables)}

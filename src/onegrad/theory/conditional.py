@@ -16,7 +16,14 @@ from onegrad.theory.correction_curves import with_corrections
 from onegrad.theory.layers.step import output_is_faint, output_loss
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
 from onegrad.theory.options import ACCURATE, Theory
-from onegrad.theory.resolution import MANY_DIRECTIONS, Solution, Task, level_for, solve_tasks
+from onegrad.theory.resolution import (
+    MANY_DIRECTIONS,
+    Solution,
+    Task,
+    level_for,
+    solve_tasks,
+    with_signs_at_this_size,
+)
 from onegrad.theory.symmetry import grouped
 
 _HIGHEST_LEVEL = 3  # one more where a better accuracy than the default is asked for
@@ -27,6 +34,7 @@ _STRONG_DIRECTIONS = 4  # directions of groups that need more than two nodes: gr
 _MOST_WORK = 1.5e8  # of a resolution, at the default accuracy; beyond it the next one takes seconds
 _TOLERABLE = 5.0  # accuracies up to which an answer is given with its estimate, "not settled"
 _WORST = 0.05  # what many directions leave uncertain: beyond that refused
+_SMALL_LOSS = 0.1  # of the test loss: below, a training loss is compared with that
 _FIXED_POINT = 1e-4  # tolerance of the fixed point, in units of the accuracy
 
 
@@ -76,7 +84,16 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     for i, solution in rough.items():
         found[i] = _unsettled(solution, theory.accuracy)
     found = [_with_directions(one, task, theory) for one, task in zip(found, given, strict=True)]
-    return with_corrections(found) if theory.finite_size else found
+    if not theory.finite_size:
+        return found
+    found = [one if isinstance(one, Failure) else with_signs_at_this_size(one) for one in found]
+    answers = iter(with_corrections([one for one in found if _correctable(one)]))
+    return [next(answers) if _correctable(one) else one for one in found]
+
+
+def _correctable(one: Solution | Failure) -> bool:
+    """The 1/n correction is that of the squared loss."""
+    return isinstance(one, Failure) or one.squared
 
 
 def _goes_on(solution: Solution, number: int, most: float) -> bool:
@@ -89,7 +106,7 @@ def simplified(task: Task) -> Task:
     """The task with groups of directions that are alike, where rules over all would be too long."""
     problem, geometry = task.problem, task.geometry
     given = task.neurons is not None or problem.training.steps > 1 or task.chance is not None
-    if given or geometry.special < _FEWEST_DIRECTIONS:
+    if given or geometry.levels is not None or geometry.special < _FEWEST_DIRECTIONS:
         return task
     simple = grouped(geometry)
     if simple.single >= MANY_DIRECTIONS:
@@ -173,8 +190,14 @@ def _compared(fine: Solution | Failure, coarse: Solution) -> Solution | Failure:
     """The finer solution with the difference to the coarser one as its error estimate."""
     if isinstance(fine, Failure):
         return fine
-    pairs = (fine.test_error, coarse.test_error), (fine.train_error, coarse.train_error)
-    return replace(fine, error_estimate=max(abs(f - c) / max(abs(f), 1e-300) for f, c in pairs))
+    names = ["test_error", "train_error"]
+    if not fine.squared:
+        names += ["test_loss", "train_loss"]
+    # a training loss may be next to nothing: then it is known in units of the test loss
+    least = 0.0 if fine.squared else _SMALL_LOSS * fine.test_loss
+    pairs = [(getattr(fine, name), getattr(coarse, name)) for name in names]
+    apart = max(abs(f - c) / max(abs(f), least, 1e-300) for f, c in pairs)
+    return replace(fine, error_estimate=apart)
 
 
 def _unsettled(solution: Solution, accuracy: float) -> Solution | Failure:

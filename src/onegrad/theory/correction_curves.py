@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
 
 from onegrad.compute.backend import Array
 from onegrad.errors import Failure
@@ -74,6 +73,8 @@ def _uncorrected(corrections: Sequence[Correction]) -> bool:
 
 def _between(known: dict[int, Correction], places: Array, j: int) -> Array:
     """The three ratios at point j, interpolated between those known."""
+    from scipy.interpolate import PchipInterpolator  # slow to import, and needed here alone
+
     at = sorted(known)
     ratios = np.array([_numbers(known[i]) for i in at])
     return np.asarray(PchipInterpolator(places[at], ratios)(places[j]))

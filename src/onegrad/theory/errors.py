@@ -43,6 +43,8 @@ class NodeErrors:
     node_train : (S,) mean squared residual of the training samples at κ_s
     readout : (T,) trained readout summed over the neurons of a type, E[f|κ] = Σ readout_i ν_i(κ)
     train_objective, test_error, train_error : arrays of no axes (or the leading one)
+    train_loss, test_loss : the same of another loss than the squared one (losses/), else None
+    slopes : (S,) α = w(ȳ − f), of the squared loss
     """
 
     prediction: Array
@@ -54,10 +56,34 @@ class NodeErrors:
     test_error: Array
     train_error: Array
     response: Response
+    train_loss: Array | None = None
+    test_loss: Array | None = None
+    slopes: Array | None = None
 
     def take(self, index: int) -> NodeErrors:
         """One problem of a stack."""
         return one_of(self, index, response=self.response.take(index))
+
+    def mean_fluctuation(self, features: NodeFeatures, strata: np.ndarray) -> Array:
+        """What the mean part of the readout adds to Var f from one training set to the next, at
+        nodes of other features of the same neurons: of order 1/m, and not in q.
+
+            (1/m) [Σ_s D_s t_s R(κ, κ_s)² − Σ_c (Σ_{s in c} R(κ, κ_s) α_s)²/Ω_c]             (36)
+            R(κ, κ') = ν(κ)ᵀS⁻¹ν(κ'),  S of (12),  α = W(ȳ − f),  Ω_c = Σ_{s in c} ω_s
+
+        The variance of a mean over m training samples, as many of each stratum as its share says:
+        one training set has more samples of one class than the next, unless classes are strata.
+        strata : (S,) to which each node of the point belongs. O(T²(T + S)), of one problem
+        """
+        response, point = self.response, self.response.point
+        assert self.slopes is not None
+        system = mean_system(point, response.blocks, point.weights)
+        kernel = point.features.mean.T @ np.linalg.solve(system, features.mean)
+        found = response.load @ kernel**2
+        for stratum in np.unique(strata):
+            mine = strata == stratum
+            found -= (self.slopes[mine] @ kernel[mine]) ** 2 / point.features.weights[mine].sum()
+        return np.asarray(np.maximum(found, 0.0) / point.samples)
 
 
 @dataclass(frozen=True)
@@ -134,23 +160,23 @@ class Response:
             source -= product(factors[0] @ self.blocks[0].h, self.tilted) ** 2
         return np.asarray(source)
 
-    def solved(self, rest: Array) -> tuple[Response, Array]:
-        """The response with its load, and q: t = rest + B + (1/m) J D t with rest = noise + r².
+    def solved(self, fixed: Array, counted: Array | float = 1.0) -> tuple[Response, Array]:
+        """The response with its load, and q: q = B + (1/m) J (fixed + D q), D as of the point.
 
-        Symmetrised with √D, by conjugate gradients.
+        Symmetrised with √D, by conjugate gradients. The squared loss has fixed = D(noise + r²).
+        counted : weights of the nodes in the amplification
         """
-        f, samples = self.point.features, self.point.samples[..., None]
-        half = squared.response_roots(f.weights, self.point.chi)
+        samples, half = self.point.samples[..., None], self.point.roots
 
         def apply(x: Array) -> Array:
             return np.asarray(x - half * self._carried(self.own, self.factors, half * x) / samples)
 
-        before = rest + self._source(self.own, self.factors)
-        load = half * _conjugate_gradients(apply, half * before)
+        source = self._source(self.own, self.factors)
+        direct = source + self._carried(self.own, self.factors, fixed) / samples
+        load = fixed + half * _conjugate_gradients(apply, half * direct)
         loaded = replace(self, load=load)
-        variance = loaded.variance_at(f)
-        alone = (f.weights * before).sum(axis=-1)
-        total = (f.weights * (rest + variance)).sum(axis=-1)
+        variance = loaded.variance_at(self.point.features)
+        alone, total = ((counted * (fixed + half**2 * q)).sum(axis=-1) for q in (source, variance))
         amplification = np.where(alone > 0, total / np.maximum(alone, 1e-300), 1.0)
         return replace(loaded, amplification=amplification), variance
 
@@ -193,30 +219,47 @@ def errors_of(point: FixedPoint) -> NodeErrors:
     f is solved for in the types: f = Σ_i â_i ν_i, (diag(1/(c m)) + νWνᵀ − QPQᵀ) â = νWȳ, the last
     term with a tilt only (24).
     """
-    f, m, w = point.features, point.gain, point.weights
-    blocks = woodbury_factors(f, m, w)
-    weighted = f.mean * w[..., None, :]
-    system = weighted @ f.mean.mT
+    f, w = point.features, point.weights
+    blocks = woodbury_factors(f, point.gain, w)
+    readout = mean_readout(point, blocks, w, f.labels)
+    prediction = product(f.mean.mT, readout)
+    rest = f.labels - prediction
+    objective = (w * (f.noise + f.labels * rest)).sum(axis=-1)
+    share = point.roots**2
+    before = f.noise + rest**2
+    response, variance = response_of(point, blocks, readout).solved(
+        share * before, f.weights / share
+    )
+    total = before + variance
+    train = squared.training_residuals(total, point.chi)
+    return NodeErrors(
+        prediction, variance, total, train, readout, np.asarray(objective),
+        np.asarray((f.weights * total).sum(axis=-1)), np.asarray((f.weights * train).sum(axis=-1)),
+        response, slopes=w * rest,
+    )  # fmt: skip
+
+
+def mean_readout(
+    point: FixedPoint, blocks: Sequence[WoodburyFactors], weights: Array, labels: Array
+) -> Array:
+    """â with (diag(1/(c m)) + νWνᵀ − QPQᵀ) â = νWȳ, W = diag(weights) (12), (24)."""
+    right = product(point.features.mean * weights[..., None, :], labels)
+    return _solve_positive(mean_system(point, blocks, weights), right, "the mean part")
+
+
+def mean_system(point: FixedPoint, blocks: Sequence[WoodburyFactors], weights: Array) -> Array:
+    """S = diag(1/(c m)) + νWνᵀ − QPQᵀ."""
+    f, m = point.features, point.gain
+    system = (f.mean * weights[..., None, :]) @ f.mean.mT
     index = np.arange(m.shape[-1])
     system[..., index, index] += 1.0 / (f.counts * m)
     if f.tilt is not None:
         lifted = blocks[0].u * (f.tilt / f.bulk)[..., None]
         system -= lifted @ blocks[0].gh @ lifted.mT
-    readout = _solve_positive(system, product(weighted, f.labels), "the mean part")
-    prediction = product(f.mean.mT, readout)
-    rest = f.labels - prediction
-    objective = (w * (f.noise + f.labels * rest)).sum(axis=-1)
-    response, variance = _response(point, blocks, readout).solved(f.noise + rest**2)
-    total = f.noise + rest**2 + variance
-    train = squared.training_residuals(total, point.chi)
-    return NodeErrors(
-        prediction, variance, total, train, readout, np.asarray(objective),
-        np.asarray((f.weights * total).sum(axis=-1)), np.asarray((f.weights * train).sum(axis=-1)),
-        response,
-    )  # fmt: skip
+    return np.asarray(system)
 
 
-def _response(point: FixedPoint, blocks: Sequence[WoodburyFactors], readout: Array) -> Response:
+def response_of(point: FixedPoint, blocks: Sequence[WoodburyFactors], readout: Array) -> Response:
     """Z, p and F at the fixed point; nothing loaded yet."""
     f, m = point.features, point.gain
     kernel = Cholesky(response_kernel(f, blocks, m), "the response of the fixed point")

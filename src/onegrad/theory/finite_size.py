@@ -15,26 +15,32 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, ConvergenceError
+from onegrad.gaussian.activation import Activation
+from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
+from onegrad.theory.cumulants import Cumulants
 from onegrad.theory.errors import Correction, errors_of
 from onegrad.theory.fixed_point import solve_fixed_point
 from onegrad.theory.free_energy import FreeEnergy, Parameters, Resampling
 from onegrad.theory.geometry import Geometry
-from onegrad.theory.layers.features import NodeFeatures, features_at
+from onegrad.theory.layers.features import Harmonic, NodeFeatures, features_at
 from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.layers.types import NeuronTypes
-from onegrad.theory.nodes.population import Nodes, data_nodes
+from onegrad.theory.nodes.population import Nodes, data_nodes, single_axes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import Solution, Task, level_for
+from onegrad.theory.size_bound import finite_size_bound
 
 _DIFFERENCE = 1e-3  # relative step of the central differences by λ and τ: errors of 1e-6
 _SHARE = 0.15  # of the correction: its coarse resolution, and higher orders
-_CHAOS = 3.0  # what features that are not linear in x_⊥ add, in units of their share over n'
+_CHAOS = 0.5  # what features that are not linear in x_⊥ leave, in units of their share over n'
+_TAILS = 0.2  # what features with heavy tails leave, with their excess kurtosis over k squared
+_USUAL = 3.1  # excess kurtosis of gelu
 _TILT = 0.003  # what leaving the tilt out of the ratio moves, at most, where it was looked at
-_ROWS = 0.25  # what the step's noise costs whose rows are not isotropic, in units of its share n/m̃
-_UNCORRECTED = 2.0  # what is left without the correction, in units of 1/degrees_left
+_ROWS = 0.33  # what the step's noise costs whose rows are not isotropic, in units of its share n/m̃
 _SMALLEST = 10  # bulk directions
 _WORTH_SAYING = 0.01
+_MOST_NODES = 800  # with the lengths; the cost grows like their cube, 2 s at 1150
 _LARGEST = 1.0  # corrections beyond are no expansion any more
 
 
@@ -55,7 +61,7 @@ def corrected(solution: Solution, correction: Correction) -> Solution:
 def correction_of(solution: Solution) -> Correction:
     """The ratios for the solution's problem, at a coarse resolution; about 0.1 s.
 
-    Where no ratio can be had the errors stay those of the limit, and the remainder says so.
+    Where no ratio can be had the errors stay those of the limit, with its bound on 1/n.
     """
     task = solution.task
     try:
@@ -66,7 +72,7 @@ def correction_of(solution: Solution) -> Correction:
     except (AssumptionError, ConvergenceError) as error:
         reason = str(error).split(";")[0].rstrip(".")
     return Correction(
-        remainder=_UNCORRECTED / max(solution.degrees_left, 1.0),
+        remainder=finite_size_bound(solution),
         left_out=(f"No finite-size correction: {reason}.",),
     )
 
@@ -78,6 +84,8 @@ def _ratios(task: Task) -> Correction:
     where = data_nodes(problem, geometry, neurons.spread, level)
     if neurons.bulk_dim < _SMALLEST:
         raise AssumptionError(f"{neurons.bulk_dim} directions beside the special ones are too few.")
+    if 2 * len(where.weights) > _MOST_NODES:
+        raise AssumptionError(f"{len(where.weights)} nodes are too many for it.")
     left_out, tilt = [], 0.0
     if neurons.tilt is not None:
         neurons, tilt = replace(neurons, tilt=None), _TILT
@@ -92,29 +100,45 @@ def _ratios(task: Task) -> Correction:
     fixed = getattr(problem.data, "fixed_counts", False)
     which = Resampling(component if fixed else 0 * component, neurons=task.neurons is None)
     features = with_lengths(problem, geometry, neurons, where)
-    test, train, objective = errors_at_this_size(FreeEnergy.of(features, samples, which), ridge)
+    flat = geometry.levels is None
+    beyond = cumulants_of(problem, geometry, neurons, where) if flat else None
+    energy = FreeEnergy.of(features, samples, which, beyond)
+    test, train, objective = errors_at_this_size(energy, ridge)
     found = Correction(
         test / float(plain.test_error), train / float(plain.train_error),
         objective / float(plain.train_objective),
     )  # fmt: skip
-    chaos = _CHAOS * _nonlinear_share(features) / neurons.bulk_dim
-    rows = _ROWS * _step_noise(problem, neurons) * problem.dim / problem.step_samples
+    chaos = _CHAOS * _nonlinear_share(features) / neurons.effective_dim
+    rows = _ROWS * _step_noise(problem, geometry, neurons) * problem.dim / problem.step_samples
     if rows > _WORTH_SAYING:
         left_out.append(
             f"The noise of the step counts as isotropic, which may cost {100 * rows:.2g} % here."
         )
-    remainder = found.size**2 + _SHARE * found.size + chaos + tilt + rows
+    tails = (_TAILS * _excess(problem.activation) / min(problem.width, samples)) ** (1 + flat)
+    remainder = found.size**2 + _SHARE * found.size + chaos + tails + tilt + rows
     return replace(found, remainder=remainder, left_out=tuple(left_out))
 
 
-def _step_noise(problem: Problem, neurons: NeuronTypes) -> float:
+def _step_noise(problem: Problem, geometry: Geometry, neurons: NeuronTypes) -> float:
     """E b²/b₀² − 1: what the step adds to the bulk of a neuron, mostly sampling noise.
 
     Its rows have the covariance (1/m̃) Σ u² xxᵀ, of Marchenko and Pastur's kind, not the identity.
     """
     share = neurons.counts / neurons.counts.sum()
-    before = neurons.bulk_dim * problem.weight_variance
+    size = neurons.bulk_dim if geometry.levels is None else geometry.levels.trace
+    before = size * problem.weight_variance
     return max(0.0, float(share @ neurons.bulk**2) / before - 1.0)
+
+
+def _excess(activation: Activation) -> float:
+    """Excess kurtosis of σ(Z) beyond that of the usual activations (2.4 for relu, 3.1 for gelu; 12
+    for a parabola). With it the leverage of a sample fluctuates more than that of Gaussian
+    features, by κ₄/k."""
+    z, weight = gauss_hermite(80)
+    value = activation(z)
+    value = value - weight @ value
+    square = float(weight @ value**2)
+    return max(0.0, float(weight @ value**4) / square**2 - 3.0 - _USUAL) if square > 0 else 0.0
 
 
 def _nonlinear_share(features: NodeFeatures) -> float:
@@ -127,31 +151,75 @@ def _nonlinear_share(features: NodeFeatures) -> float:
 def with_lengths(
     problem: Problem, geometry: Geometry, neurons: NeuronTypes, where: Nodes
 ) -> NodeFeatures:
-    """Features at nodes that know the length of a sample's bulk, x_⊥ = ρ·N(0, I): b_i → b_i ρ."""
-    lengths = sample_lengths(neurons.bulk_dim)
+    """Features at nodes that know the length of a sample's bulk, x_⊥ = ρ·N(0, I): b_i → b_i ρ.
+
+    Given its length x_⊥ is no Gaussian vector, and z has fourth moments 6/n' below 3. Without that
+    the mean over lengths would not be the Gaussian one; a shift gives ν, d and the second moment
+    the means that they have, E_ρ ν = ν, E_ρ[ρ·ρd] = d.
+    """
+    lengths = sample_lengths(neurons.effective_dim)
+    alone = features_at(problem, geometry, neurons, where)
     parts = [
         features_at(problem, geometry, replace(neurons, bulk=neurons.bulk * rho), where)
         for rho in lengths
     ]
-    slopes = [rho * part.slope for rho, part in zip(lengths, parts, strict=True)]
+    means = np.stack([part.mean for part in parts])
+    means += alone.mean - means.mean(axis=0)
+    slopes = np.stack([rho * part.slope for rho, part in zip(lengths, parts, strict=True)])
+    slopes += alone.slope - np.tensordot(lengths, slopes, 1) / 2
+    extras = np.stack([part.extra for part in parts])
+    scale = alone.bulk[:, None] ** 2
+    second = [
+        part.mean**2 + scale * part.slope**2 + part.extra + _squares(part.harmonics)
+        for part in (
+            alone,
+            *(
+                replace(part, mean=mean, slope=slope)
+                for part, mean, slope in zip(parts, means, slopes, strict=True)
+            ),
+        )
+    ]
+    extras += second[0] - (second[1] + second[2]) / 2
     harmonics = tuple(
         pair[0]._replace(table=np.concatenate([h.table for h in pair], axis=1))
         for pair in zip(*(part.harmonics for part in parts), strict=True)
     )
     return replace(
-        parts[0],
-        mean=np.concatenate([part.mean for part in parts], axis=1),
+        alone,
+        mean=np.concatenate(means, axis=1),
         slope=np.concatenate(slopes, axis=1),
-        extra=np.concatenate([part.extra for part in parts], axis=1),
-        bulk=neurons.bulk,
-        weights=np.tile(parts[0].weights, 2) / 2,
-        labels=np.tile(parts[0].labels, 2),
-        noise=np.tile(parts[0].noise, 2),
+        extra=np.concatenate(extras, axis=1),
+        weights=np.tile(alone.weights, 2) / 2,
+        labels=np.tile(alone.labels, 2),
+        noise=np.tile(alone.noise, 2),
         harmonics=harmonics,
     )
 
 
-def sample_lengths(bulk_dim: int) -> Array:
+def _squares(harmonics: Sequence[Harmonic]) -> Array:
+    return np.asarray(sum((h.copies * h.table**2 for h in harmonics), np.zeros(())))
+
+
+def cumulants_of(
+    problem: Problem, geometry: Geometry, neurons: NeuronTypes, where: Nodes
+) -> Cumulants:
+    """Of features with these neurons and nodes, each node twice (`with_lengths`).
+
+    What a group of directions adds to a preactivation counts as Gaussian.
+    """
+    axes = single_axes(geometry, neurons.vectors.shape[1])
+    shift = neurons.vectors[:, axes] @ where.kappa[:, axes].T
+    square = np.repeat(neurons.bulk[:, None] ** 2, shift.shape[1], axis=1)
+    for axis, size in enumerate(geometry.groups, start=geometry.single):
+        square += np.outer(neurons.vectors[:, axis], where.kappa[:, axis]) ** 2 / size
+    start = neurons.bulk_dim * problem.weight_variance
+    lengths = np.minimum(1.0, start / neurons.bulk**2)
+    return Cumulants.of(
+        problem.activation, shift, np.sqrt(square), lengths, float(neurons.bulk_dim)
+    )
+
+
+def sample_lengths(bulk_dim: float) -> Array:
     """ρ² = |x_⊥|²/n' has mean 1 and variance 2/n': ρ = √(1 ± √(2/n')), half of the samples each."""
     return np.sqrt(1.0 + math.sqrt(2.0 / bulk_dim) * np.array([-1.0, 1.0]))
 

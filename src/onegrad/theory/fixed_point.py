@@ -31,21 +31,27 @@ class FixedPoint:
     chi: Array  # (S,) χ_s
     iterations: Array
     residual: Array
+    softness: Array  # (S,) c_s, ones for the squared loss
 
     @property
     def weights(self) -> Array:
         """(S,) w_s of eq. (8)."""
-        return squared.node_weights(self.features.weights, self.chi)
+        return squared.node_weights(self.features.weights, self.chi, self.softness)
+
+    @property
+    def roots(self) -> Array:
+        """(S,) √D_s of eq. (18)."""
+        return squared.response_roots(self.features.weights, self.chi, self.softness)
 
     def take(self, index: int) -> FixedPoint:
         """One problem of a stack."""
         return one_of(self, index, features=one_of(self.features, index))
 
 
-def _map(features: NodeFeatures, samples: Array, ridge: Array, z: Array) -> Array:
+def _map(features: NodeFeatures, samples: Array, ridge: Array, softness: Array, z: Array) -> Array:
     """The right-hand sides of the fixed point at z = (log m_i, log χ_s), as logarithms.
 
-        w_s = ω_s/(1 + χ_s),  W = diag(w)                                     losses/      (8)
+        w_s = ω_s/(c_s + χ_s),  c_s = 1,  W = diag(w)                         losses/      (8)
         Θ = (1/n') Σ_i c_i m_i b_i² d_i d_iᵀ,  P = (W⁻¹ + Θ)⁻¹                              (9)
         1/m_i = λ + Σ_s w_s e_is + b_i² d_iᵀ P d_i                                         (10)
         χ_s = (1/m) X_s,  X_s = Σ_i c_i m_i e_is + n' [Θ − ΘPΘ]_ss                         (11)
@@ -55,7 +61,7 @@ def _map(features: NodeFeatures, samples: Array, ridge: Array, z: Array) -> Arra
     types = features.bulk.shape[-1]
     both = np.exp(z)
     gain, chi = both[..., :types], both[..., types:]
-    w = squared.node_weights(features.weights, chi)
+    w = squared.node_weights(features.weights, chi, softness)
     inverse = ridge[..., None] + product(features.extra, w)
     x = product(features.extra.mT, features.counts * gain)
     for block in woodbury_factors(features, gain, w):
@@ -70,6 +76,8 @@ def solve_fixed_point(
     samples: float | Array,
     ridge: float | Array,
     *,
+    softness: Array | None = None,
+    start: FixedPoint | None = None,
     tolerance: float = 1e-10,
     max_iterations: int = 2000,
 ) -> FixedPoint:
@@ -79,21 +87,22 @@ def solve_fixed_point(
     iteration converges; acceleration only makes it quick, and is restarted when it does not
     help. Raises ConvergenceError with advice if `max_iterations` is not enough. An iteration
     costs O((T + S) R²). Problems of a stack converge each on its own.
+
+    softness : (S,) c_s, ones unless given; start : where to begin
     """
-    m, ridges, w = np.asarray(samples, float), np.asarray(ridge, float), features.weights
-    start = ridges[..., None] + product(features.extra, w)
-    start += product(features.slope**2, w) * features.bulk**2
-    for harmonic in features.harmonics:
-        start += harmonic.copies * product(harmonic.table**2, w)
-    first = product(features.extra.mT, features.counts / start) / m[..., None]
-    z = np.concatenate([-np.log(start), np.log(np.maximum(first, 1e-3))], axis=-1)
-    shape, types = z.shape, start.shape[-1]
+    m, ridges = np.asarray(samples, float), np.asarray(ridge, float)
+    soft = np.ones_like(features.weights) if softness is None else softness
+    if start is None:
+        z = _first_guess(features, m, ridges)
+    else:
+        z = np.log(np.concatenate([start.gain, np.maximum(start.chi, 1e-300)], axis=-1))
+    shape, types = z.shape, features.bulk.shape[-1]
     z = z.reshape(-1, shape[-1])
     found, done = z.copy(), np.zeros(len(z), bool)
     iterations, left = np.zeros(len(z), int), np.full(len(z), np.inf)
     acceleration = Acceleration()
     for iteration in range(1, max_iterations + 1):
-        image = _map(features, m, ridges, z.reshape(shape)).reshape(z.shape)
+        image = _map(features, m, ridges, soft, z.reshape(shape)).reshape(z.shape)
         change = image - z
         residual = np.abs(change).max(axis=1)
         if not np.all(np.isfinite(residual)):
@@ -108,7 +117,7 @@ def solve_fixed_point(
             both, lead = np.exp(found).reshape(shape), shape[:-1]
             return FixedPoint(
                 features, m, ridges, both[..., :types], both[..., types:],
-                iterations.reshape(lead), left.reshape(lead),
+                iterations.reshape(lead), left.reshape(lead), soft,
             )  # fmt: skip
         change[done] = 0.0
         z = z + acceleration.step(z, change, residual)
@@ -118,3 +127,14 @@ def solve_fixed_point(
         f"{ridges.min():.3g} converges faster, above all where the width is close to the number "
         "of samples."
     )
+
+
+def _first_guess(features: NodeFeatures, samples: Array, ridges: Array) -> Array:
+    """(log m, log χ) without any response."""
+    w = features.weights
+    inverse = ridges[..., None] + product(features.extra, w)
+    inverse += product(features.slope**2, w) * features.bulk**2
+    for harmonic in features.harmonics:
+        inverse += harmonic.copies * product(harmonic.table**2, w)
+    first = product(features.extra.mT, features.counts / inverse) / samples[..., None]
+    return np.concatenate([-np.log(inverse), np.log(np.maximum(first, 1e-3))], axis=-1)

@@ -25,6 +25,7 @@ from scipy.linalg import block_diag, lu_factor, lu_solve
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
+from onegrad.theory.cumulants import Cumulants, Local
 from onegrad.theory.fixed_point import FixedPoint
 from onegrad.theory.layers.features import NodeFeatures
 
@@ -85,6 +86,7 @@ class SamplePart(NamedTuple):
     counts: Array  # ∂²A/∂c∂c
     weights_fields: Array  # ∂²A/∂ω∂x
     counts_fields: Array  # ∂²A/∂c∂x
+    felt: Array  # (T, S) (I − CΩ)ν
 
 
 class BulkPart(NamedTuple):
@@ -108,14 +110,24 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class FreeEnergy:
-    """S of some features without a tilt, fitted to `samples`, and what fluctuates."""
+    """S of some features without a tilt, fitted to `samples`, and what fluctuates.
+
+    cumulants : of the features beyond their Gaussian equivalent, or None
+    """
 
     features: NodeFeatures
     samples: float
     resampling: Resampling
+    cumulants: Cumulants | None = None
 
     @classmethod
-    def of(cls, features: NodeFeatures, samples: float, resampling: Resampling) -> FreeEnergy:
+    def of(
+        cls,
+        features: NodeFeatures,
+        samples: float,
+        resampling: Resampling,
+        cumulants: Cumulants | None = None,
+    ) -> FreeEnergy:
         """With slopes and harmonics of low rank; what that leaves out joins e (of either sign)."""
         extra = features.extra
         _, _, u, v = features.blocks[0]
@@ -130,7 +142,7 @@ class FreeEnergy:
             features, slope=slopes / features.bulk[:, None], extra=extra,
             harmonics=tuple(harmonics),
         )  # fmt: skip
-        return cls(low, samples, resampling)
+        return cls(low, samples, resampling, cumulants)
 
     @property
     def nodes(self) -> int:
@@ -175,7 +187,8 @@ class FreeEnergy:
         system = np.eye(len(n)) + overlap * n
         resolvent = n[:, None] * np.linalg.inv(system)
         through = overlap @ resolvent
-        left = (self._means - through @ self._means)[:-1] ** 2
+        felt = (self._means - through @ self._means)[:-1]
+        left = felt**2
         gamma = (overlap - through @ overlap)[:-1, :-1]
         a = self._means.T @ resolvent @ self._means
         by_w, by_n, ww, nn = a.diagonal(), gamma.diagonal(), -(a**2), -(gamma**2)
@@ -193,7 +206,7 @@ class FreeEnergy:
         counts_fields[:, s:] += np.diag(1 / p - by_n / p**2)
         return SamplePart(
             complex(value), np.concatenate([omega / g + by_w * w_q, c / p + by_n * n_p]), hessian,
-            ww / np.outer(g, g), nn / np.outer(p, p), weights_fields, counts_fields,
+            ww / np.outer(g, g), nn / np.outer(p, p), weights_fields, counts_fields, felt,
         )  # fmt: skip
 
     def bulk_part(self, y: Array, at: Parameters) -> BulkPart:
@@ -266,7 +279,7 @@ class FreeEnergy:
         return dx, push_x + hessian @ dx
 
     def value(self, x: Array, y: Array, at: Parameters) -> complex:
-        """F = S + ½ log|det S″| + ½ Tr[S″_θθ Cov θ] at a stationary point (x, y).
+        """F = S + ½ log|det S″| + ½ Tr[S″_θθ Cov θ] (+ `Cumulants.energy`) at a stationary point.
 
         S″_θθ = A_θθ + A_θx (I − B″A″)⁻¹ B″ A_xθ is the total second derivative by what fluctuates
         beside the fields, θ = ω with covariance (diag ω − ωωᵀ)/m and θ = c with diag c − ccᵀ/k.
@@ -284,7 +297,21 @@ class FreeEnergy:
             seen = a.counts_fields @ phi
             second = a.counts + seen @ kernel @ seen.T
             total += 0.5 * self.resampling.over_counts(f.counts, second)
+        if self.cumulants is not None:
+            total += self.cumulants.energy(self._local(y, at, a.felt))
         return complex(total)
+
+    def _local(self, y: Array, at: Parameters, felt: Array) -> Local:
+        f, s = self.features, self.nodes
+        w, gains, u, v = y[:s] + at.fresh * f.weights, y[s:], self._blocks[0].u, self._blocks[0].v
+        size = self._blocks[0].size
+        g, t = (v.T * w) @ v, (u.T * (gains / size)) @ u
+        h = np.linalg.inv(np.eye(len(t)) + t @ g)
+        return Local(
+            u @ h.T @ v.T, felt, gains**2 / f.counts, y[:s] ** 2 / (self.samples * f.weights),
+            np.einsum("ta,ab,tb->t", u, g @ h, u, optimize=True),
+            size * np.einsum("sa,ab,sb->s", v, h @ t, v, optimize=True), gains, w,
+        )  # fmt: skip
 
     def objective(self, x: Array, y: Array, at: Parameters) -> float:
         """E L = ∂F/∂ε² at ε = 0 and a stationary point: the mean of the minimal objective.

@@ -3,7 +3,8 @@
 Data are a Gaussian mixture whose component c has weight ρ_c, mean μ_c and covariance
 Σ_c = I + Σ_i θ_{c,i} γ_{c,i} γ_{c,i}ᵀ. With V an orthonormal basis of the span of all spikes,
 means and the teacher ξ, everything that is not standard Gaussian lives in κ = Vᵀx
-(docs/theory.md, section 1). Labels are y = σ*_c(ξᵀx) + noise with ‖ξ‖ = 1/√‖Σ̄‖,
+(docs/theory.md, section 1). Where the bulk is Λ instead of I, all of this is about Λ^{−½}x, whose
+bulk is the identity (docs/structure.md). Labels are y = σ*_c(ξᵀx) + noise with ‖ξ‖ = 1/√‖Σ̄‖,
 Σ̄ = Σ ρ_c Σ_c, or one constant per component.
 """
 
@@ -17,12 +18,38 @@ from functools import cached_property
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.data.label_power import link_laws, total_variance
+from onegrad.data.label_power import joint_link_laws, link_laws, total_variance
 from onegrad.data.population import Population
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
 
 RANK_TOLERANCE = 1e-9  # directions that add less than this to the span are not new
+
+
+@dataclass(frozen=True, eq=False)
+class BulkLevels:
+    """A bulk Λ that is not flat, for axes closed under it (closed.py).
+
+    axes : (r,) λ along each axis of the geometry: Λ maps the axis to λ times itself
+    values, counts : (J,) the rest of the inputs in blocks, p_j coordinates with the eigenvalue λ_j
+    less : the same geometry with one axis less for each direction, to compare with
+    """
+
+    axes: Array
+    values: Array
+    counts: Array
+    less: Geometry | None = None
+
+    @property
+    def trace(self) -> float:
+        """Σ p_jλ_j."""
+        return float(self.counts @ self.values)
+
+    @property
+    def effective_dim(self) -> float:
+        """(Σ p_jλ_j)²/Σ p_jλ_j²: a sum of squares along the blocks fluctuates like one of so many
+        equal terms."""
+        return self.trace**2 / float(self.counts @ self.values**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +60,15 @@ class Geometry:
     weights : (C,) ρ_c, summing to one
     means : (C, r) Vᵀμ_c
     covariances : (C, r, r) Vᵀ Σ_c V
-    teacher : (r,) Vᵀξ with its norm 1/√‖Σ̄‖; zero if the labels do not use it
+    teacher : (r,) Vᵀξ with its norm 1/√‖Σ̄‖; zero if the labels do not use it; (p, r) where
+        labels have several indices
     directions : named unit vectors (r,), for reports: "teacher", "spike 1.1", …
-    basis : (n, r) V itself where the geometry comes from explicit vectors, else None
+    basis : (n, r) V itself where the geometry comes from explicit vectors, else None; for
+        whitened inputs where the bulk is not the identity
     groups : numbers of directions that the last axes stand for, one axis each: directions that
         are alike and free of everything else (symmetry.py); their coordinates are lengths
     bins : into how many bins a component's unequal strengths were put (bins.py); 0: they are exact
+    levels : of a bulk that is not the identity, for whitened inputs (closed.py)
     """
 
     dim: int
@@ -50,6 +80,7 @@ class Geometry:
     basis: Array | None = None
     groups: tuple[int, ...] = ()
     bins: int = 0
+    levels: BulkLevels | None = None
 
     def __post_init__(self) -> None:
         if self.rank >= self.dim:
@@ -75,6 +106,11 @@ class Geometry:
         return self.rank + sum(self.groups) - len(self.groups)
 
     @property
+    def seeds(self) -> list[Array]:
+        """What labels and means see: the rows of `teacher` and of `means`, each (r,)."""
+        return [*np.atleast_2d(self.teacher), *self.means]
+
+    @property
     def mean_covariance(self) -> Array:
         """VᵀΣ̄V, Σ̄ = Σ ρ_c Σ_c; outside of V it is the identity."""
         return np.einsum("c,cij->ij", self.weights, self.covariances)
@@ -89,37 +125,74 @@ class Geometry:
 
 def variance_of_labels(problem: Problem, geometry: Geometry) -> float:
     """Var y where the directions lie like this: the test error of the best constant."""
-    if problem.links is None:
+    if problem.joint_link is not None:
+        xi = geometry.teacher
+        along = np.einsum("pi,cij,qj->cpq", xi, geometry.covariances, xi)
+        means, variances = joint_link_laws(problem.joint_link, geometry.means @ xi.T, along)
+    elif problem.links is None:
         means, variances = np.array(problem.component_values), np.zeros(problem.components)
     else:
         xi = geometry.teacher
         along = np.einsum("i,cij,j->c", xi, geometry.covariances, xi)
         means, variances = link_laws(problem.links, geometry.means @ xi, along)
-    return total_variance(geometry.weights, means, variances, problem.label_noise)
+    return total_variance(geometry.weights, means, variances, problem.label_noise_variance)
 
 
-def drawn_geometry(population: Population, teacher: Array | None) -> Geometry:
+def drawn_geometry(
+    population: Population, teacher: Array | None, own_length: bool = False
+) -> Geometry:
     """The geometry of explicit vectors, with the overlaps that they have.
 
-    teacher : (n,), any length; it is rescaled to 1/√‖Σ̄‖. None if labels do not use one.
+    teacher : (n,), or (n, p) for several indices, any length; it is rescaled to 1/√‖Σ̄‖, unless it
+        keeps its `own_length`. None if labels do not use one.
     """
+    if own_length and teacher is not None:
+        own = float(np.linalg.norm(teacher)) * math.sqrt(population.mean_covariance_norm)
+        return stretched(drawn_geometry(population, teacher), own)
+    largest = None if population.bulk is None else population.mean_covariance_norm
+    if teacher is not None and teacher.ndim == 2 and largest is not None:
+        raise AssumptionError(
+            "the theory of several indices needs a flat bulk: leave out data.spectrum, or use a "
+            "single-index link"
+        )
+    if teacher is not None and largest is not None:
+        teacher = population.seen(teacher / np.linalg.norm(teacher))
+    length = None if teacher is None or largest is None else np.linalg.norm(teacher)
+    population = population.whitened
     named = {
         f"spike {c + 1}.{i + 1}": spikes[:, i]
         for c, spikes in enumerate(population.spikes)
         for i in range(spikes.shape[1])
     }
     if teacher is not None:
-        named["teacher"] = teacher
+        named |= teacher_names(teacher)
     vectors = np.stack([*named.values(), *population.means], axis=1)
     lengths = np.linalg.norm(vectors, axis=0)
     kept = lengths > 0
     u, s, _ = np.linalg.svd(vectors[:, kept] / lengths[kept], full_matrices=False)
     basis = u[:, s > RANK_TOLERANCE] if s.size else np.zeros((population.dim, 0))
-    return assemble(
+    geometry = assemble(
         population.dim, population.weights, population.means @ basis,
         [basis.T @ spikes for spikes in population.spikes], population.strengths,
         {name: basis.T @ v for name, v in named.items()}, basis,
     )  # fmt: skip
+    if length is None or largest is None:
+        return geometry
+    # ‖Σ̄‖ is that of the inputs, not of the whitened ones
+    seen = geometry.directions["teacher"] * (float(length) / math.sqrt(largest))
+    return replace(geometry, teacher=seen)
+
+
+def stretched(geometry: Geometry, length: float) -> Geometry:
+    """The same directions with a teacher of that length, in units of 1/√‖Σ̄‖."""
+    return replace(geometry, teacher=length * geometry.teacher)
+
+
+def teacher_names(teacher: Array) -> dict[str, Array]:
+    """The label's directions by name: columns "teacher 1", "teacher 2", … where it has several."""
+    if teacher.ndim == 1:
+        return {"teacher": teacher}
+    return {f"teacher {j + 1}": column for j, column in enumerate(teacher.T)}
 
 
 def reduced(geometry: Geometry) -> Geometry:
@@ -155,5 +228,9 @@ def assemble(
     mean_covariance = np.einsum("c,cij->ij", weights, covariances)
     largest = max(1.0, float(np.linalg.eigvalsh(mean_covariance)[-1])) if rank else 1.0
     units = {name: v / np.linalg.norm(v) for name, v in named.items()}
-    teacher = units["teacher"] / math.sqrt(largest) if "teacher" in units else np.zeros(rank)
+    teachers = [v for name, v in units.items() if name.startswith("teacher ")]
+    if teachers:
+        teacher = np.stack(teachers) / math.sqrt(largest)
+    else:
+        teacher = units["teacher"] / math.sqrt(largest) if "teacher" in units else np.zeros(rank)
     return Geometry(dim, weights, means, covariances, teacher, units, basis)

@@ -16,11 +16,15 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, did_you_mean
+from onegrad.gaussian.joint_links import JointLink
+from onegrad.gaussian.joint_rules import joint_law
 from onegrad.gaussian.polynomials import orthonormal_hermite, sqrt_factorial
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.gaussian.smoothing import smoothed
 from onegrad.problem import Problem
+from onegrad.shown import brief
 from onegrad.theory.geometry import Geometry
+from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.resolution import Solution
 from onegrad.theory.symmetry import angles
 
@@ -35,6 +39,8 @@ class LearnedFunction:
     position : û·x at each t, that is mean + scale·t
     """
 
+    __repr__ = brief
+
     direction: str
     component: int
     t: Array
@@ -45,6 +51,23 @@ class LearnedFunction:
     target_coefficients: Array
 
 
+@dataclass(frozen=True)
+class Learner:
+    """A trained network, seen along the few directions: neurons (in the geometry's basis first) and
+    their readout (one entry for each), predicted or of an actual network."""
+
+    problem: Problem
+    geometry: Geometry
+    neurons: NeuronTypes
+    readout: Array
+
+    @classmethod
+    def of(cls, solution: Solution) -> Learner:
+        """As the theory predicts it."""
+        readout = solution.by_node.readout
+        return cls(solution.task.problem, solution.geometry, solution.neurons, readout)
+
+
 def learned_function(
     solution: Solution, direction: str = "teacher", component: int = 0, degree: int = 6
 ) -> LearnedFunction:
@@ -52,7 +75,14 @@ def learned_function(
 
     On 61 points −3 ≤ t ≤ 3; coefficients up to `degree`.
     """
-    geometry = solution.geometry
+    return learned_by(Learner.of(solution), direction, component, degree)
+
+
+def learned_by(
+    learner: Learner, direction: str = "teacher", component: int = 0, degree: int = 6
+) -> LearnedFunction:
+    """`learned_function` of any network, also of one that was trained."""
+    geometry = learner.geometry
     if direction not in geometry.directions:
         known = list(geometry.directions)
         raise AssumptionError(
@@ -69,8 +99,8 @@ def learned_function(
     unit = geometry.directions[direction]
     mean, covariance = geometry.means[component], geometry.covariances[component]
     scale = math.sqrt(float(unit @ covariance @ unit))
-    learned = _mean_prediction(solution, component, unit / scale, both)
-    target = _mean_label(solution.task.problem, geometry, component, unit / scale, both)
+    learned = _mean_prediction(learner, component, unit / scale, both)
+    target = _mean_label(learner.problem, geometry, component, unit / scale, both)
     polynomials = orthonormal_hermite(degree, nodes) / sqrt_factorial(degree)[:, None]
     size = grid.size
     return LearnedFunction(
@@ -80,14 +110,14 @@ def learned_function(
     )  # fmt: skip
 
 
-def _mean_prediction(solution: Solution, component: int, unit: Array, t: Array) -> Array:
+def _mean_prediction(learner: Learner, component: int, unit: Array, t: Array) -> Array:
     """E_c[f | t] = Σ_i readout_i E_z σ(v_i·μ_c + cov_i t + √(v_iᵀΣ_cv_i + b_i² − cov_i²) z): (26).
 
     cov_i = v_iᵀ Σ_c û with û scaled to ûᵀΣ_cû = 1.
     """
-    geometry, activation = solution.geometry, solution.task.problem.activation
+    geometry, activation = learner.geometry, learner.problem.activation
     mean, covariance = geometry.means[component], geometry.covariances[component]
-    neurons, r, groups = solution.neurons, geometry.rank, geometry.groups
+    neurons, r, groups = learner.neurons, geometry.rank, geometry.groups
     v, rest = neurons.vectors[:, :r], neurons.vectors[:, r:]
     variance = ((v @ covariance) * v).sum(axis=1) + (rest**2).sum(axis=1) + neurons.bulk**2
     # Coordinates along a group are lengths: the angle between neuron and û is averaged over.
@@ -103,7 +133,7 @@ def _mean_prediction(solution: Solution, component: int, unit: Array, t: Array) 
         left = np.sqrt(np.maximum(variance - cross**2, 1e-300))
         shift = (v @ mean)[:, None] + cross[:, None] * t
         scale = np.broadcast_to(left[:, None], shift.shape)
-        total += weight * (solution.by_node.readout @ smoothed(activation, shift, scale).value)
+        total += weight * (learner.readout @ smoothed(activation, shift, scale).value)
     return total
 
 
@@ -113,6 +143,8 @@ def _mean_label(
     """E_c[y | t] = E_z σ*_c(ξ·μ_c + cov t + √(ξᵀΣ_cξ − cov²) z), cov = ξᵀΣ_cû, or a label."""
     if problem.component_values is not None:
         return np.full(t.shape, problem.component_values[component])
+    if problem.joint_link is not None:
+        return _mean_joint_label(problem.joint_link, geometry, component, unit, t)
     assert problem.links is not None
     xi, covariance = geometry.teacher, geometry.covariances[component]
     cross = float(xi @ covariance @ unit)
@@ -120,3 +152,15 @@ def _mean_label(
     shift = float(xi @ geometry.means[component]) + cross * t
     link = problem.links[component]
     return link(shift) if left < 1e-9 else link.smoothed(shift, left).value
+
+
+def _mean_joint_label(
+    link: JointLink, geometry: Geometry, component: int, unit: Array, t: Array
+) -> Array:
+    """E_c[g | t]: of Ξκ given t, Gaussian with mean Ξμ + cov t and covariance ΞΣΞᵀ − cov covᵀ."""
+    xi, covariance = geometry.teacher, geometry.covariances[component]
+    cross = xi @ covariance @ unit
+    left = xi @ covariance @ xi.T - np.outer(cross, cross)
+    left += 1e-12 * np.trace(xi @ covariance @ xi.T) * np.eye(len(xi))
+    centre = xi @ geometry.means[component]
+    return np.array([joint_law(link, centre + cross * one, left).mean for one in t.tolist()])

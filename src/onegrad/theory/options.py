@@ -28,8 +28,9 @@ class Theory:
         arrays and files: first layers that are drawn, features given the data's own projections),
         "surrogate" (the theory of a Gaussian mixture fitted to such data), or "auto":
         semi-parametric for such data; for more than one step, or another optimiser, drawn layers;
-        else the conditional theory, for every known population; where the closed form applies too,
-        its difference is stated
+        else the conditional theory, for every known population, and drawn layers where it refuses
+        (4 to 32, until their mean is known to the accuracy asked for); where the closed form
+        applies too, its difference is stated
     accuracy : relative accuracy asked of the theory's numerics; from 0.03 on a draft for a
         first look: some milliseconds without an error estimate in the conditional theory, fewer
         nodes and draws in the semi-parametric one
@@ -37,8 +38,9 @@ class Theory:
         typical chance overlaps at this n; "auto": drawn where directions are fixed or orthogonal.
         The hybrid theory always takes those of its draw
     finite_size : of the conditional and the hybrid theory: correct the errors for terms of order
-        1/n, 1 to 3 % at n = 200 (docs/finite-size.md); False gives the limit of large sizes. Drafts
-        and the other methods have no such correction
+        1/n, 1 to 3 % at n = 200 (docs/finite-size.md), and for losses of labels ±1 take means over
+        training sets with more labels of one sign (docs/losses.md), drawn layers too; False gives
+        the limit of large sizes. Drafts and the other methods have no such correction
     """
 
     method: str = "auto"

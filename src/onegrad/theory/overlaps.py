@@ -16,24 +16,30 @@ from typing import Any, Literal
 import numpy as np
 
 from onegrad.compute.backend import Array
+from onegrad.data.multi_index import in_order, spike_order, tilted
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
 from onegrad.randomness import Streams
+from onegrad.theory.closed import Closure, closed_geometry, typical_closed
 from onegrad.theory.geometry import (
     RANK_TOLERANCE,
     Geometry,
     assemble,
     drawn_geometry,
     reduced,
+    teacher_names,
 )
 
 
-def geometry_of(problem: Problem, overlaps: str = "auto", seed: int = 0) -> Geometry:
+def geometry_of(
+    problem: Problem, overlaps: str = "auto", seed: int = 0, spectra: bool = False
+) -> Geometry:
     """The special directions of a problem: those of a draw, or typical ones.
 
     overlaps : "drawn": spikes, means and teacher of the simulation's first repetition with that
         seed; "typical": `typical_geometry`; "auto": drawn where directions are fixed or orthogonal.
         A drawn geometry knows its `basis`, and problems with the same typical one share the object
+    spectra : with leading eigenvectors of a bulk that is not flat among the axes (`Closure`)
     """
     data: Any = problem.data  # what is known is a mixture, or has no structure at all
     if not data.known:
@@ -41,11 +47,33 @@ def geometry_of(problem: Problem, overlaps: str = "auto", seed: int = 0) -> Geom
             f'the conditional theory needs a known population; data.model = "{data.model}" has '
             'the methods "semi-parametric" and "surrogate"'
         )
-    if overlaps == "drawn" or (overlaps == "auto" and problem.directions != "random"):
+    bulk, closure = data.bulk_eigenvalues is not None, Closure.of(problem.trained, spectra)
+    given = problem.directions == "fixed" or (problem.directions != "random" and not bulk)
+    if overlaps == "drawn" or (overlaps == "auto" and given):
         instance = problem.instance(Streams(seed, 0))
-        teacher = None if problem.links is None else instance.teacher.direction
-        return drawn_geometry(instance.population, teacher)
+        labelled = problem.links is not None or problem.joint_link is not None
+        teacher = instance.teacher.direction if labelled else None
+        own = problem.gaussian_teacher and drawn_length(problem, overlaps)
+        if bulk and not own:
+            return closed_geometry(instance.population, teacher, closure)
+        if not bulk:
+            return drawn_geometry(instance.population, teacher, own)
+    if bulk and data.model == "isotropic" and not (problem.joint_link or problem.gaussian_teacher):
+        return typical_closed(problem.instance(0).population, closure)
     return arrangement_of(problem).geometry()
+
+
+def drawn_length(problem: Problem, overlaps: str) -> bool:
+    """Whether a Gaussian teacher has the norm of one draw, not of their law."""
+    return overlaps == "drawn" or problem.directions == "fixed"
+
+
+def _check_flat(problem: Problem) -> None:
+    if problem.data.bulk_eigenvalues is not None:
+        raise AssumptionError(
+            "spikes, means or several indices have no typical places on a bulk that is not flat "
+            '(data.spectrum); use overlaps = "drawn" or method = "layer"'
+        )
 
 
 def geometry_with(problem: Problem, relative: Sequence[Array] | None) -> Geometry:
@@ -55,21 +83,25 @@ def geometry_with(problem: Problem, relative: Sequence[Array] | None) -> Geometr
 
 def arrangement_of(problem: Problem) -> Arrangement:
     """The law of the directions of a known population."""
+    _check_flat(problem)
     data: Any = problem.data
     return _arrangement_with(problem, None if data.isotropic else data.relative_strengths)
 
 
 def _arrangement_with(problem: Problem, relative: Sequence[Array] | None) -> Arrangement:
     data: Any = problem.data
-    along = getattr(problem.labels, "direction", None)
+    along: Any = getattr(problem.labels, "direction", None)
+    along = "random" if problem.gaussian_teacher else along
     cosine = getattr(problem.labels, "cosine", None)
     along = along if cosine is None else cosine
+    indices, cosines = getattr(problem.labels, "indices", 0), getattr(problem.labels, "cosines", ())
     if relative is None:
-        return Arrangement(problem.dim, (1.0,), ((),), teacher=along)
+        return Arrangement(problem.dim, (1.0,), ((),), teacher=along, indices=indices)
     strengths = tuple(tuple((problem.spread * s).tolist()) for s in relative)
     return Arrangement(
         problem.dim, data.weights, strengths, data.alignment,
-        data.mean, along, problem.directions != "orthogonal",
+        data.mean, along, problem.directions != "orthogonal", indices, cosines or (),
+        data.centres or (),
     )  # fmt: skip
 
 
@@ -81,8 +113,10 @@ class Arrangement:
     leading spikes have the cosine `alignment` before chance. Component means have norm `mean` and
     point to the corners of a regular simplex, ±μ for two components: `corners` directions span
     them. The teacher is random, along the sum of the leading spikes, or
-    at a given cosine to the first of them and otherwise random. `chance=False`: random
-    directions are orthogonal.
+    at a given cosine to the first of them and otherwise random. Labels of several `indices` have as
+    many orthogonal directions: random, along the first spikes, or at `cosines` to them.
+    `chance=False`: random directions are orthogonal. Means may be placed freely instead, at these
+    coordinates along as many orthonormal directions: a row of `places` for each component.
 
     Random directions overlap by about g/√n, g ~ N(0, 1) independent. An arrangement lists those
     g as blocks of a vector, in the order of `blocks`; `geometry` makes the mixture that has them.
@@ -95,6 +129,9 @@ class Arrangement:
     mean: float = 0.0
     teacher: Literal["random", "spikes"] | float | None = "random"
     chance: bool = True
+    indices: int = 0
+    cosines: tuple[float, ...] = ()
+    places: tuple[tuple[float, ...], ...] = ()
 
     @property
     def spikes(self) -> int:
@@ -102,7 +139,10 @@ class Arrangement:
 
     @property
     def corners(self) -> int:
-        """Directions that the means span: one for one component, else one fewer than there are."""
+        """Directions that the means span: one for one component, else one fewer than there are;
+        as many as there are coordinates where they are placed freely."""
+        if self.places:
+            return len(self.places[0])
         return max(1, len(self.weights) - 1) if self.mean else 0
 
     @property
@@ -126,6 +166,11 @@ class Arrangement:
         sizes = [len(t) for t in self.strengths]
         return [(c, d) for c in range(len(sizes)) for d in range(c) if sizes[c] and sizes[d]]
 
+    @property
+    def _rows(self) -> int:
+        """Directions of labels that are drawn."""
+        return max(1, self.indices) if self.drawn_teacher else 0
+
     @cached_property
     def blocks(self) -> dict[str, tuple[int, ...]]:
         """Shapes of g: a matrix for each pair of components, means × spikes, the teacher's row."""
@@ -134,7 +179,7 @@ class Arrangement:
             f"pair {c}.{d}": (sizes[c], sizes[d]) for c, d in self.pairs
         }
         found["means"] = (self.corners, self.spikes)
-        found["teacher"] = (self.spikes + self.corners if self.drawn_teacher else 0,)
+        found["teacher"] = (self._rows, self.spikes + self.corners)
         return found
 
     def split(self, g: Array) -> dict[str, Array]:
@@ -170,9 +215,39 @@ class Arrangement:
         patterns = [_patterns(len(t), self.corners + 1) for t in self.strengths if t]
         rows = np.concatenate(patterns, axis=1) if patterns else np.ones((self.corners + 1, 0))
         found.append(rows[1:].ravel())
-        if self.drawn_teacher:
+        if self.indices and self.drawn_teacher:
+            found.append(self._typical_rows.ravel())
+        elif self.drawn_teacher:
             found += [rows[0], np.ones(self.corners)]
         return np.concatenate(found)
+
+    @property
+    def _typical_rows(self) -> Array:
+        """Of several indices: ±1 with spikes and means, in patterns that are as good as orthogonal,
+        because labels depend on the overlaps' products, which have either sign."""
+        count = self.spikes + self.corners
+        rows = np.array([[(-1.0) ** (i & j).bit_count() for j in range(count)]
+                         for i in range(self.indices)])  # fmt: skip
+        if self.cosines:
+            rows[:, list(self._tied_spikes)] = 0.0
+        return rows.reshape(self.indices, count)
+
+    @property
+    def _tied_spikes(self) -> list[int]:
+        """Places of the spikes that the indices have to do with."""
+        sizes = [len(t) for t in self.strengths]
+        starts = np.cumsum([0, *sizes])
+        return [int(starts[c] + i) for c, i in spike_order(sizes)[: self.indices]]
+
+    def index_vectors(self, unit: Array) -> Array:
+        """The label's directions (indices, ·), from the unit vectors of all that was drawn."""
+        spikes = unit[self._tied_spikes].T
+        if self.teacher == "spikes":
+            return in_order(spikes).T
+        raw = unit[len(unit) - self.indices :].T
+        if self.cosines:
+            raw = tilted(raw, spikes, np.array(self.cosines))
+        return in_order(raw).T
 
     def geometry(self, g: Array | None = None) -> Geometry:
         """The mixture with these overlaps, typical ones by default."""
@@ -201,13 +276,17 @@ def _arranged(setting: Arrangement, g: tuple[float, ...]) -> Geometry:
     if corners > 1:
         gram[-corners:, -corners:] = np.eye(corners)
     if setting.drawn_teacher:
-        gram = _appended(gram, parts["teacher"][None, :], dim)
+        gram = _appended(gram, parts["teacher"], dim)
+        if setting.indices:
+            gram[-setting.indices :, -setting.indices :] = np.eye(setting.indices)
         if setting.tied is not None:  # what is drawn is orthogonal to it
             gram[-1, setting.tied] = gram[setting.tied, -1] = 0.0
     unit = _unit_vectors(gram, dim)
     owners = [(c, i) for c, t in enumerate(theta) for i in range(t.size)]
     named = {f"spike {c + 1}.{i + 1}": unit[p] for p, (c, i) in enumerate(owners)}
-    if setting.tied is not None and isinstance(setting.teacher, float):
+    if setting.indices:
+        named |= teacher_names(setting.index_vectors(unit).T)
+    elif setting.tied is not None and isinstance(setting.teacher, float):
         cosine = setting.teacher
         named["teacher"] = cosine * unit[setting.tied] + math.sqrt(1 - cosine**2) * unit[-1]
     elif setting.drawn_teacher:
@@ -215,7 +294,9 @@ def _arranged(setting: Arrangement, g: tuple[float, ...]) -> Geometry:
     elif setting.teacher == "spikes":
         named["teacher"] = np.sum([unit[p] for p, (_, i) in enumerate(owners) if i == 0], axis=0)
     mu = np.zeros((rho.size, unit.shape[1]))
-    if corners:
+    if setting.places:
+        mu = np.array(setting.places) @ unit[len(owners) : len(owners) + corners]
+    elif corners:
         mu = _simplex(rho.size) @ unit[len(owners) : len(owners) + corners]
         mu *= setting.mean / np.linalg.norm(mu, axis=1, keepdims=True)
     gammas = [unit[mine].T for mine in own]

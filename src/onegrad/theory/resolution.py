@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtr
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
@@ -22,13 +21,17 @@ from onegrad.theory.layers.features import NodeFeatures, features_at
 from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.layers.step import StepChance, spike_strength
 from onegrad.theory.layers.types import NeuronTypes
-from onegrad.theory.nodes.population import Nodes, data_nodes, quasi_nodes
+from onegrad.theory.losses.calibration import calibration_error, misclassified
+from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
+from onegrad.theory.nodes.population import Nodes, data_nodes, label_means, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.overlaps import geometry_of
 
 _SIGN_NODES = 256  # nodes of a draft's classification error
 MANY_DIRECTIONS = 10  # special directions with an axis each that cost more than rules can say
+_BENDS = 3  # more nodes along labels, and as many more at each level, where a loss bends
 _STACK = 400_000  # types × nodes that are solved together
+_OUTER = 10.0  # tolerance of the iteration over a loss, in units of the fixed point's
 
 
 @dataclass(frozen=True)
@@ -36,12 +39,15 @@ class Task:
     """A problem with its special directions; its neurons are the pure ones unless given.
 
     chance : of the step along strong directions, where it is known or averaged over (chance.py)
+    surplus : of positive labels among the samples of the readout, in standard deviations; losses
+        other than the squared one alone know it (`losses.reweighted.LossProblem`)
     """
 
     problem: Problem
     geometry: Geometry
     neurons: NeuronTypes | None = None
     chance: StepChance | None = None
+    surplus: float = 0.0
 
     @classmethod
     def of(cls, problem: Problem, overlaps: str = "auto", seed: int = 0) -> Task:
@@ -56,6 +62,8 @@ class Solution:
     test_error, train_error : mean squared errors; train_objective adds λ_eff‖a‖²
     component_test, component_train : (C,) the same within each component (NaN for weight 0)
     misclassification : of sign(f) for labels ±1, else None
+    test_loss, train_loss : of the readout's own loss, without penalty
+    calibration : of the logistic loss, else None
     degrees_left : m − df₂, the samples beyond those that the readout uses up. The theory is an
         expansion in its inverse: at k ≈ m with next to no ridge it is of order one, and one
         training set differs from the next by a large factor
@@ -92,6 +100,14 @@ class Solution:
     error_estimate: float = np.nan
     correction: Correction | None = None
     label_variance: float = np.nan
+    test_loss: float = np.nan
+    train_loss: float = np.nan
+    calibration: float | None = None
+
+    @property
+    def squared(self) -> bool:
+        """Whether the readout is that of ridge regression."""
+        return self.task.problem.loss.name == "squared"
 
     @property
     def geometry(self) -> Geometry:
@@ -129,12 +145,16 @@ class _Resolved:
 def level_for(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> QuadratureLevel:
     """The level as this problem needs it.
 
-    What separates components is learned to a higher degree than a smooth teacher. With groups
+    What separates components is learned to a higher degree than a smooth teacher. A loss that bends
+    at some residual needs more than the first moments of labels. With groups
     there are few axes, and no reason to save on them.
     """
     separate = problem.labels_separate
     if separate:
         level = replace(level, tolerance=1e-2 * level.tolerance)
+    if problem.loss.name != "squared" and not problem.labels_binary:
+        more = _BENDS * (1 + level.number)
+        level = replace(level, label_nodes=level.label_nodes + more)
     if geometry.groups:
         level = replace(level, tolerance=(0.05 if separate else 0.5) * level.tolerance)
         if level.points == 0:  # two nodes along the strongest axes would not do for ReLU
@@ -166,7 +186,8 @@ def _before_readout(problem: Problem) -> tuple[object, ...]:
         problem.activation, problem.width, problem.step_samples, problem.rates,
         spike_strength(problem),
         problem.weight_variance, problem.readout_mean, problem.readout_std,
-        problem.training.gradient, problem.links, problem.component_values, problem.label_noise,
+        problem.training.gradient, problem.links, problem.joint_link, problem.component_values,
+        problem.label_noise, problem.label_flip,
     )  # fmt: skip
 
 
@@ -196,7 +217,8 @@ def solve_tasks(
             found[index] = Failure(error)
             continue
         features = last.features
-        batch = waiting.setdefault((features.mean.shape, features.tilt is None), [])
+        kind = (features.mean.shape, features.tilt is None, task.problem.loss)
+        batch = waiting.setdefault((*kind, task.problem.labels_binary), [])
         batch.append((index, last))
         if features.harmonics or (len(batch) + 1) * features.mean.size > _STACK:
             solve(batch)
@@ -212,11 +234,11 @@ def _solve(batch: Sequence[_Resolved], tolerance: float) -> list[Solution | Fail
     alone = len(batch) == 1
     features = batch[0].features if alone else NodeFeatures.stack([r.features for r in batch])
     problems = [resolved.task.problem for resolved in batch]
-    numbers = np.array([(p.samples, p.effective_ridge) for p in problems], float)
-    samples, ridges = numbers[0] if alone else numbers.T
+    surplus = [resolved.task.surplus for resolved in batch]
+    rows = [(p.samples, p.effective_ridge, s) for p, s in zip(problems, surplus, strict=True)]
+    numbers = np.array(rows[0] if alone else rows, float).T
     try:
-        point = solve_fixed_point(features, samples, ridges, tolerance=tolerance)
-        result = errors_of(point)
+        point, result = _solved(problems[0], features, numbers, tolerance)
         if alone:
             return [_solution(batch[0], point, result)]
         return [_solution(r, point.take(i), result.take(i)) for i, r in enumerate(batch)]
@@ -224,6 +246,21 @@ def _solve(batch: Sequence[_Resolved], tolerance: float) -> list[Solution | Fail
         if alone:
             return [Failure(error)]
     return [_solve([one], tolerance)[0] for one in batch]
+
+
+def _solved(
+    problem: Problem, features: NodeFeatures, numbers: Array, tolerance: float
+) -> tuple[FixedPoint, NodeErrors]:
+    """Of one problem, or of a stack with the loss of the first; its samples, ridge and surplus."""
+    samples, ridges, surplus = numbers
+    if problem.loss.name == "squared":
+        point = solve_fixed_point(features, samples, ridges, tolerance=tolerance)
+        return point, errors_of(point)
+    asked = LossProblem(
+        features, np.asarray(samples), np.asarray(ridges), problem.loss, problem.labels_binary,
+        np.asarray(surplus),
+    )  # fmt: skip
+    return solve_with_loss(asked, _OUTER * tolerance)
 
 
 def _solution(resolved: _Resolved, point: FixedPoint, result: NodeErrors) -> Solution:
@@ -240,12 +277,14 @@ def _solution(resolved: _Resolved, point: FixedPoint, result: NodeErrors) -> Sol
         test, train, None, float(problem.samples / result.response.amplification),
         int(point.iterations), float(point.residual), result, where, resolved.neurons,
         resolved.task, label_variance=variance_of_labels(problem, resolved.task.geometry),
+        test_loss=float(result.test_error if result.test_loss is None else result.test_loss),
+        train_loss=float(result.train_error if result.train_loss is None else result.train_loss),
     )  # fmt: skip
     if solution.geometry.single >= MANY_DIRECTIONS:
         solution = replace(solution, mean_degrees=_mean_degrees(point))
     if not problem.labels_binary:
         return solution
-    return replace(solution, misclassification=_wrong_sign(solution, resolved.level))
+    return _with_signs(solution, resolved.level)
 
 
 def _mean_degrees(point: FixedPoint) -> float:
@@ -256,24 +295,49 @@ def _mean_degrees(point: FixedPoint) -> float:
     return float(np.trace(np.linalg.solve(mean + free, mean)))
 
 
-def errors_at(solution: Solution, where: Nodes) -> tuple[Array, Array]:
+def errors_at(solution: Solution, where: Nodes, finite: bool = False) -> tuple[Array, Array]:
     """E[f|κ] and Var[f|κ] at nodes of one's own choice, in the coordinates of the solution.
 
-    Weights of the nodes play no part.
+    Weights of the nodes play no part. finite : with the fluctuation of the mean part, eq. (36)
     """
     task, result = solution.task, solution.by_node
     features = features_at(task.problem, task.geometry, solution.neurons, where)
-    return result.readout @ features.mean, result.response.variance_at(features)
+    variance = result.response.variance_at(features)
+    if finite:
+        variance = variance + result.mean_fluctuation(
+            features, strata(task.problem, solution.where)
+        )
+    return result.readout @ features.mean, variance
 
 
-def _wrong_sign(solution: Solution, level: QuadratureLevel) -> float:
-    """P(sign f ≠ y) = Σ_s ω_s Φ(−y_s f_s/√q_s): f given κ is N(f_s, q_s).
+def with_signs_at_this_size(solution: Solution) -> Solution:
+    """Misclassification with the fluctuation of the mean part, eq. (36); other losses than the
+    squared one are means over training sets of other labels (losses/label_surplus.py)."""
+    level = solution.where.level
+    if solution.misclassification is None or level is None or not solution.squared:
+        return solution
+    return _with_signs(solution, level, finite=True)
 
-    It varies faster with κ than its moments do, so it has nodes of its own, quasi-Monte Carlo.
+
+def strata(problem: Problem, where: Nodes) -> np.ndarray:
+    """Of which every training set has the same share: components, or all samples together."""
+    return where.component if problem.data.fixed_counts else np.zeros(len(where.weights), int)
+
+
+def _with_signs(solution: Solution, level: QuadratureLevel, finite: bool = False) -> Solution:
+    """Misclassification, and calibration of the logistic loss: f given κ is N(f_s, q_s).
+
+    They vary faster with κ than moments do, so they have nodes of their own, quasi-Monte Carlo.
     """
     geometry, axes = solution.geometry, solution.neurons.vectors.shape[1]
     points = _SIGN_NODES if geometry.groups else level.points or _SIGN_NODES
     where = quasi_nodes(geometry, points, axes, level)
-    prediction, variance = errors_at(solution, where)
-    margin = np.array(solution.task.problem.component_values)[where.component] * prediction
-    return float(where.weights @ ndtr(-margin / np.sqrt(np.maximum(variance, 1e-300))))
+    problem = solution.task.problem
+    labels = np.empty(len(where.weights))
+    for c in range(problem.components):
+        mine = where.component == c
+        labels[mine] = label_means(problem, geometry, c, where.kappa[mine])
+    mean, variance = errors_at(solution, where, finite)
+    found = (where.weights, labels, mean, variance)
+    calibration = calibration_error(*found) if problem.loss.name == "logistic" else None
+    return replace(solution, misclassification=misclassified(*found), calibration=calibration)

@@ -11,6 +11,7 @@ from onegrad.theory.resolution import Solution
 # Found by comparing with simulations of random problems at n = 200–400 (docs/theory.md, section 7).
 _AT_REST, _BY_STEP, _TRAINING = 0.8, 2.5, 0.5
 _VISIBLE_STEP, _MOST_USED = 0.05, 4.0
+_OTHER_LOSS = 2.0  # losses other than the squared one (docs/losses.md, section 4)
 
 
 def finite_size_bound(solution: Solution) -> float:
@@ -29,9 +30,14 @@ def finite_size_bound(solution: Solution) -> float:
     seen = (features.mean * weights) @ features.mean.T
     whole = seen + np.diag(1.0 / (features.counts * point.gain))
     used = float(np.trace(np.linalg.solve(whole, seen)))
-    moved = solution.neurons.moved
+    unfitted = problem.samples / (1.0 + float(features.weights @ (point.chi / point.softness)))
+    size = min(solution.degrees_left, problem.dim, problem.width)
+    bound = bound_of(used, size, unfitted, solution.neurons.moved)
+    return bound if solution.squared else _OTHER_LOSS * bound
+
+
+def bound_of(used: float, size: float, unfitted: float, moved: float = math.nan) -> float:
+    """The same from p = `used`, min(n, k, m − df₂) = `size` and m − df₁ = `unfitted`."""
     share = 1.0 if math.isnan(moved) else moved / (moved + _VISIBLE_STEP)
     factor = (_AT_REST + _BY_STEP * share) * (1.0 + min(used, _MOST_USED))
-    unfitted = problem.samples / (1.0 + float(features.weights @ point.chi))
-    size = min(solution.degrees_left, problem.dim, problem.width)
     return factor / size + _TRAINING / unfitted

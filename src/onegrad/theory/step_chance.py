@@ -75,10 +75,14 @@ def strong_directions(
 def _restricted(geometry: Geometry, names: Sequence[str]) -> Geometry:
     """The mixture seen in the span of these directions, teacher and means alone."""
     columns = [geometry.directions[name] for name in names]
-    columns += [v / np.linalg.norm(v) for v in (geometry.teacher, *geometry.means) if v.any()]
+    columns += [v / np.linalg.norm(v) for v in geometry.seeds if v.any()]
     u, s, _ = np.linalg.svd(np.stack(columns, axis=1), full_matrices=False)
     basis = u[:, s > RANK_TOLERANCE]
-    kept = {n: v @ basis for n, v in geometry.directions.items() if n in names or n == "teacher"}
+    kept = {
+        n: v @ basis
+        for n, v in geometry.directions.items()
+        if n in names or n.startswith("teacher")
+    }
     return replace(
         geometry,
         means=geometry.means @ basis,

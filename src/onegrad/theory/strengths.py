@@ -11,9 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
-from scipy.stats import qmc
 
 from onegrad.compute.backend import Array
 from onegrad.theory.resolution import Solution
@@ -36,7 +36,8 @@ class StrengthNodes:
     control_mean: float
 
     def mean(self, solutions: Sequence[Solution]) -> Solution:
-        """The average solution; what it says node by node is that of the first point.
+        """The average solution; what it says node by node is that of a typical point, and so will
+        its 1/n correction be.
 
         The error estimate covers the average too: twice the standard error that the residuals of
         the control variate's regression would have if the points were independent.
@@ -56,16 +57,17 @@ class StrengthNodes:
             left = values - design @ np.linalg.lstsq(design, values, rcond=None)[0]
             error = math.sqrt(float(left @ left)) / (len(values) - 2)
             spread = max(spread, 2 * error / float(average(name)))
-        first = solutions[0]
-        wrong = first.misclassification
+        first = solutions[int(np.argmin(np.abs(self.control - self.control_mean)))]
+        names = ("test_error", "train_error", "train_objective", "misclassification", "test_loss",
+                 "train_loss", "calibration")  # fmt: skip
+        means: dict[str, Any] = {
+            n: float(average(n)) for n in names if getattr(first, n) is not None
+        }
         return replace(
             first,
-            test_error=float(average("test_error")),
-            train_error=float(average("train_error")),
-            train_objective=float(average("train_objective")),
+            **means,
             component_test=average("component_test"),
             component_train=average("component_train"),
-            misclassification=None if wrong is None else float(average("misclassification")),
             degrees_left=min(s.degrees_left for s in solutions),
             iterations=max(s.iterations for s in solutions),
             residual=max(s.residual for s in solutions),
@@ -93,6 +95,8 @@ def _relative(ranks: tuple[int, ...], count: int) -> list[Array]:
     The largest of r uniform numbers is U^{1/r}, the next one that times U'^{1/(r−1)}, and so on:
     the first coordinates of the sequence, which are its best, decide about the strongest spikes.
     """
+    from scipy.stats import qmc  # half a second to import, and needed here alone
+
     size = sum(ranks)
     drawn = qmc.Sobol(size, scramble=True, rng=np.random.default_rng(_SEED)).random(count)
     order = sorted((i, c) for c, r in enumerate(ranks) for i in range(r))

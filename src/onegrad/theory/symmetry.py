@@ -75,7 +75,7 @@ def _without_chance(geometry: Geometry) -> Geometry:
     little beside its θ in its own.
     """
     spikes = _spike_blocks(geometry)
-    seeds = np.stack([geometry.teacher, *geometry.means], axis=1)
+    seeds = np.stack(geometry.seeds, axis=1)
     for (c, _, one), (d, _, other) in itertools.combinations(spikes, 2):
         left, cosines, right = np.linalg.svd(one.T @ other, full_matrices=False)
         largest = (math.sqrt(one.shape[1]) + math.sqrt(other.shape[1])) / math.sqrt(geometry.dim)
@@ -121,7 +121,7 @@ def _spike_blocks(geometry: Geometry) -> list[tuple[int, float, Array]]:
 
 def _invariant_complement(geometry: Geometry) -> Array:
     """Orthonormal columns of the largest space free of teacher and means, kept by every Σ_c."""
-    seeds = np.stack([geometry.teacher, *geometry.means], axis=1)
+    seeds = np.stack(geometry.seeds, axis=1)
     lengths = np.linalg.norm(seeds, axis=0)
     reached = np.zeros((geometry.rank, 0))
     new = seeds[:, lengths > 0] / lengths[lengths > 0]
@@ -162,7 +162,7 @@ def _with_groups(geometry: Geometry, groups: list[Array]) -> Geometry:
         geometry,
         means=np.stack([coordinates(mean) for mean in geometry.means]),
         covariances=covariances,
-        teacher=coordinates(geometry.teacher),
+        teacher=np.apply_along_axis(coordinates, -1, geometry.teacher),
         directions={name: coordinates(v) for name, v in geometry.directions.items()},
         basis=None,
         groups=tuple(g.shape[1] for g in groups),

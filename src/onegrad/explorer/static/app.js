@@ -4,19 +4,24 @@ import * as curve from "./curve.js";
 import * as features from "./features.js";
 import * as map from "./map.js";
 import * as spectrum from "./spectrum.js";
+import * as steps from "./steps.js";
 import { buildControls, buildRun, refreshControls } from "./controls.js";
+import { clearErrors, sayAtBox } from "./box_errors.js";
 import { $, el, show } from "./dom.js";
 import { copyText, saveCsv, savePng, showText } from "./download.js";
 import { FORMULAS } from "./formulas.js";
 import { Link } from "./link.js";
-import { aboutStored, isDrawn } from "./stored.js";
-import { fillTour } from "./tour.js";
-import { VIEWS, changeTask, copy, fromHash, fromTables, sliderOf, startState, taskOf, toHash } from "./state.js";
+import { fillPresets } from "./presets.js";
+import { isDrawn } from "./stored.js";
+import { useTheme } from "./theme.js";
+import { curveSpec } from "./dots.js";
+import { VIEWS, changeTask, learnNames, copy, fromHash, fromTables, sliderOf, startState, taskOf, toHash } from "./state.js";
 
-const KINDS = { curve: [curve, curve.Curve], map: [map, map.Map2D], spectrum: [spectrum, spectrum.Spectrum], features: [features, features.Features] };
+const KINDS = { curve: [curve, curve.Curve], map: [map, map.Map2D], spectrum: [spectrum, spectrum.View], features: [features, features.Features], steps: [steps, steps.Steps] };
 const UNREADABLE = "This link cannot be read; perhaps a part of it is missing.";
 const DOWNLOADS = ["download-png", "download-csv"];
 const REST = 180; // ms without a move before the accurate numbers are asked for
+const ADDRESS = 400; // ms between two changes of the address: each costs the browser more than the move of a slider
 
 const page = {
   runs: { dots: new Map(), setting: null }, // what was simulated, whichever view is looked at
@@ -24,13 +29,22 @@ const page = {
   slider: (key) => sliderOf(page.about, key, taskOf(page.state.tables)),
   sliders: () => page.about.sliders.filter((slider) => slider.tasks.includes(taskOf(page.state.tables))),
   isDrawn: () => isDrawn(page.about, page.state.tables),
+  /** The headline's question, answered for this setting: what one step does to the error. */
+  answer(said, numbers = "", gain = "") {
+    $("answer").hidden = !said;
+    $("answer").replaceChildren(el("b", {}, said), ` ${numbers}`);
+    document.body.dataset.gain = gain;
+  },
   say: (text) => ($("readout").textContent = text),
 
-  /** The state has changed: show it, ask for it, put it into the URL. */
-  changed(kind) {
+  /** The state has changed, perhaps by a slider that is moving: show it, ask for it, put it into the URL. */
+  changed(kind, moving = false) {
     const started = performance.now();
     $("alert").hidden = true;
-    page.writeUrl();
+    clearErrors();
+    if (kind !== "models" && kind !== "view") page.state.published = null; // it belongs to other settings
+    if (moving) page.writeUrlSoon();
+    else page.writeUrl();
     if (kind === "models") return; // asks for nothing before "simulate"
     page.pressed(null);
     if (kind === "curves" || kind === "task") return page.rebuild(started);
@@ -42,8 +56,11 @@ const page = {
   /** Build the view anew: another view, axis or set of curves. */
   rebuild(started = performance.now()) {
     clearTimeout(page.resting);
+    page.link.drop("theory");
+    page.link.drop("picture");
     page.view?.destroy();
     page.panels.replaceChildren();
+    page.answer("");
     const drawn = page.isDrawn();
     if (!drawn) page.state.view = "curve"; // the others compute
     const [module, View] = KINDS[page.state.view];
@@ -104,7 +121,7 @@ const page = {
     methods = [...new Set(methods.map((name) => name.replace(/, regime.*/, "")))];
     page.methods = methods.join(" and ");
     const took = page.took ? `, ${Math.round(page.took)} ms` : "";
-    const how = quality === "coarse" ? "coarse nodes, refining…" : worst ? `numerics to ${show(100 * worst, 1)} %` : "";
+    const how = quality === "coarse" ? "coarse nodes, refining…" : worst ? `to about ${show(100 * worst, 1)} %` : "";
     $("status").textContent = [methods.join(" and "), how].filter(Boolean).join(": ") + (quality ? took : "");
     document.body.dataset.quality = quality;
     for (const id of DOWNLOADS) $(id).disabled = quality === "";
@@ -116,8 +133,9 @@ const page = {
     $("alert").hidden = false;
   },
 
+  /** Why there are no numbers: at the box that caused it, or below the plot. */
   refuse(text) {
-    page.warn(text);
+    if (!sayAtBox(text)) page.warn(text);
     document.body.dataset.quality = "refused";
   },
 
@@ -131,7 +149,19 @@ const page = {
     if (come !== null) { bar.value = come; bar.max = total; bar.title = `${come} of ${total}`; }
   },
 
-  writeUrl() { history.replaceState(null, "", toHash(page.state)); },
+  writeUrl() {
+    clearTimeout(page.writing);
+    page.written = performance.now();
+    history.replaceState(null, "", location.pathname + toHash(page.state)); // the token is in a cookie now
+  },
+
+  /** While a slider moves: at once, or soon if it was written a moment ago. */
+  writeUrlSoon() {
+    clearTimeout(page.writing);
+    const wait = page.written + ADDRESS - performance.now();
+    if (wait > 0) page.writing = setTimeout(page.writeUrl, wait);
+    else page.writeUrl();
+  },
 
   open(state, name = null) {
     page.state = state;
@@ -144,7 +174,8 @@ const page = {
 
   /** Mark the preset that is shown, if it still is, and say what it is. */
   pressed(name) {
-    $("figure").hidden = name === null;
+    if (!name && !$("figure").textContent) return;
+    $("figure").textContent = "";
     for (const button of $("presets").querySelectorAll("button")) {
       const mine = button.dataset.name === name;
       button.setAttribute("aria-pressed", mine);
@@ -157,21 +188,6 @@ function showFormula(view) {
   const { html, more, cite } = FORMULAS[view];
   $("formula-body").innerHTML = html; // our own MathML, no text from outside
   $("formula-body").append(el("p", {}, more), ...cite.map((key) => el("p", { class: "cite" }, page.about.citations[key])));
-}
-
-function fillPresets() {
-  const nodes = [];
-  if (page.about.stored) {
-    nodes.push(el("button", { "data-name": "stored", title: aboutStored(page.about, page.storedState), onclick: () => page.open(copy(page.storedState), "stored") }, `stored run: ${page.about.stored.name}`));
-  }
-  for (const group of page.about.presets) {
-    nodes.push(el("span", { class: "source" }, group.source.replace(/^.*\((.*)\)$/, "$1")));
-    for (const preset of group.presets) {
-      const more = preset.tables.figure?.kind === "difference-map" ? `. The page shows the error itself; the difference to simulated models comes with onegrad run ${preset.name}` : "";
-      nodes.push(el("button", { "data-name": preset.name, title: `${preset.title}, ${group.source}${more}`, onclick: () => page.open(fromTables(page.about, preset.tables), preset.name) }, preset.name.split("/").pop()));
-    }
-  }
-  $("presets").replaceChildren(...nodes);
 }
 
 function fillTabs() {
@@ -188,51 +204,27 @@ function fillTabs() {
   }, KINDS[name][0].title)));
 }
 
-// --- light and dark -------------------------------------------------------------------------
-
-const THEMES = ["auto", "light", "dark"];
-const system = matchMedia("(prefers-color-scheme: dark)");
-let theme = THEMES.find((name) => name === remembered()) ?? "auto";
-/** The theme chosen last, here or on an earlier visit, if the browser keeps such things. */
-function remembered(name) {
-  try {
-    if (name) localStorage.setItem("theme", name);
-    return localStorage.getItem("theme");
-  } catch {
-    return null;
-  }
-}
-function applyTheme() {
-  document.documentElement.dataset.theme = theme === "auto" ? (system.matches ? "dark" : "light") : theme;
-  $("theme").textContent = `Theme: ${theme}`;
-  if (page.view) page.rebuild();
-}
-system.addEventListener("change", applyTheme);
-$("theme").onclick = () => {
-  theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
-  remembered(theme);
-  applyTheme();
-};
-
 // --- what one takes home --------------------------------------------------------------------
 
 $("share").onclick = async () => {
+  page.writeUrl();
   const done = await copyText(location.href);
   if (!done) return showText("Share link", "Copy this address.", location.href);
   $("share").textContent = "Link copied";
   setTimeout(() => ($("share").textContent = "Share link"), 1500);
 };
 $("copy-spec").onclick = () => {
-  const spec = page.view.spec?.() ?? curve.curveSpec(page).spec;
+  const spec = page.view.spec?.() ?? curveSpec(page).spec;
   page.link.ask("spec", { type: "spec", spec }, {
-    done: (text) => showText("This as a spec", "Save it as experiment.toml; onegrad run experiment.toml computes, stores and draws it.", text),
+    done: (text) => copyText(text).then((done) =>
+      showText(done ? "Copied: this as a spec" : "This as a spec", "Save it as experiment.toml; onegrad run experiment.toml computes, stores and draws it.", text)),
     error: (text) => page.refuse(text),
   });
 };
 const fileName = () => `onegrad-${page.state.view}`;
 $("download-csv").onclick = () => saveCsv(`${fileName()}.csv`, page.view.table());
 $("download-png").onclick = () => savePng(`${fileName()}.png`, {
-  title: page.state.view === "curve" ? curve.curveSpec(page).spec.name : KINDS[page.state.view][0].title, caption: caption(), panels: page.panels, legend: page.legend,
+  title: page.state.view === "curve" ? curveSpec(page).spec.name : KINDS[page.state.view][0].title, caption: caption(), panels: page.panels, legend: page.legend,
 });
 
 /** The settings in one line, for pictures. */
@@ -247,17 +239,17 @@ function caption() {
 
 // --- start ------------------------------------------------------------------------------------
 
-applyTheme();
+useTheme($("theme"), () => { if (page.view) page.rebuild(); });
 page.link = new Link({
   hello(about) {
     const first = !page.about;
     page.about = about;
+    learnNames(about);
     $("offline").hidden = true;
     if (!first) return page.ask();
     if (about.stored) page.storedState = fromTables(about, about.stored.tables);
     fillTabs();
-    fillPresets();
-    fillTour(page);
+    fillPresets(page);
     const asked = location.hash.length > 1;
     const linked = fromHash(about, location.hash);
     if (linked) return page.open(linked);

@@ -21,6 +21,14 @@ export function colours(layer, seen) {
   return { of: (v) => blend(CIVIDIS, (f(v) - f(low)) / span), at: (u) => g(f(low) + u * span) };
 }
 
+/** A text that is read on light cells, or on dark ones. */
+export function outlined(ctx, light, text, x, y) {
+  ctx.lineWidth = 3;
+  ctx.strokeStyle = light ? "rgb(255 255 255 / 80%)" : "rgb(0 0 0 / 60%)";
+  ctx.fillStyle = light ? "#333" : "#fff";
+  for (const paint of ["strokeText", "fillText"]) ctx[paint](text, x, y);
+}
+
 function blend(stops, u) {
   const t = Math.min(1, Math.max(0, u)) * (stops.length - 1);
   const i = Math.min(stops.length - 2, Math.floor(t));

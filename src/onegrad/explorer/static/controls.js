@@ -1,8 +1,10 @@
 // The settings beside the plot, built from what the server says about each key.
 
+import { clearWrong, markWrong } from "./box_errors.js";
 import { el, show } from "./dom.js";
+import { isTheory } from "./limits.js";
 import { isDrawn } from "./stored.js";
-import { setInputs, setKey, sliderOf, taskOf, valueOf, written } from "./state.js";
+import { pick, setInputs, setKey, sliderOf, taskOf, valueOf, written } from "./state.js";
 
 const GROUPS = [
   ["the step", ["scaling."]],
@@ -12,10 +14,12 @@ const GROUPS = [
 const MODELS = {
   regression: ["network", "hermite", "conditional-gaussian", "random-features", "linear"],
   classification: ["network", "hermite", "conditional-gaussian", "random-features", "linear"],
+  "multi-index": ["network", "hermite", "random-features", "linear"],
   isotropic: ["network", "spiked", "hermite", "random-features", "linear"],
 };
 
 const STORED = "The page computes only with data that it draws itself. These come from a file, so it shows what the run has stored.";
+const SEEDS = 100;
 const HINT = "Point at a setting, or go there by Tab, to read what it means.";
 
 /**
@@ -55,14 +59,15 @@ function pickerRow(about, state, picker, changed) {
   if (picker.key === "network.activation") return activationRow(state, picker, changed);
   const id = `pick-${picker.key.replace(".", "-")}`;
   const [table, name] = picker.key.split(".");
-  const value = state.tables[table]?.[name] ?? picker.default;
+  const value = state.tables[table]?.[name] ?? picker.default ?? "";
   const options = picker.options.includes(value) || Array.isArray(value) ? picker.options : [value, ...picker.options];
   const select = el("select", { id, onchange: (event) => {
-    setKey(state.tables, picker.key, event.target.value);
-    changed("value");
+    pick(state.tables, picker, event.target.value);
+    changed(state.view === "curve" ? "curves" : "value"); // other quantities, perhaps
   } });
-  for (const option of options) select.append(el("option", { value: option, selected: option === value }, option));
-  return el("div", { class: "control wide", "data-help": picker.help }, el("label", { htmlFor: id }, picker.title), select);
+  if (picker.default === null && value !== "") options.unshift("");
+  for (const option of options) select.append(el("option", { value: option, selected: option === value }, option || "flat"));
+  return el("div", { class: "control wide", "data-pick": picker.key, "data-help": picker.help }, el("label", { htmlFor: id }, picker.title), select);
 }
 
 /** Activations are boxes: each one ticked is a curve. */
@@ -112,29 +117,33 @@ function sliderRow(about, state, slider, changed) {
     min: whole ? slider.low : 0, max: whole ? slider.high : 1000, step: whole ? 1 : 5,
   });
   range.value = now === null ? range.min : whole ? now : place(slider, now);
-  const set = (x) => {
+  const set = (x, moving = false) => {
     const next = written(slider, x, state.tables);
     if (slider.key === "data.dim") setInputs(state.tables, next);
     else setKey(state.tables, slider.key, next);
     if (state.curves.key === slider.key) state.curves = { key: "network.activation", values: [state.tables.network.activation] };
     if (slider.key in (state.zip ?? {})) state.zip = state.dots = state.range = null;
     range.setAttribute("aria-valuetext", show(valueOf(slider, state.tables)));
-    changed("value", slider.key);
+    changed("value", moving);
   };
   range.addEventListener("input", () => {
     const x = whole ? Number(range.value) : value(slider, Number(range.value));
     const clean = whole ? x : Number(x.toPrecision(slider.kind === "log" ? 2 : 3));
     number.value = show(clean);
-    set(clean);
+    set(clean, true);
   });
+  const row = el("div", { class: "control", "data-key": slider.key, "data-help": help },
+    el("label", { htmlFor: id }, el("i", {}, slider.symbol), slider.title), number, range);
   number.addEventListener("change", () => {
     const x = Number(number.value);
-    if (number.value === "" || !Number.isFinite(x)) return;
+    if (number.value === "" || !Number.isFinite(x)) return markWrong(number, row, `${slider.title}: must be a number`);
+    if (whole && !Number.isInteger(x)) return markWrong(number, row, `${slider.title}: must be a whole number`);
+    if (slider.over && x <= 0) return markWrong(number, row, `${slider.title}: must be a number above 0`);
+    clearWrong(number, row);
     range.value = whole ? x : place(slider, x);
     set(x);
   });
-  return el("div", { class: "control", "data-key": slider.key, "data-help": help },
-    el("label", { htmlFor: id }, el("i", {}, slider.symbol), slider.title), number, range);
+  return row;
 }
 
 /** Show what the state says again, without building the panel anew (the size of m follows n). */
@@ -152,20 +161,27 @@ export function refreshControls(panel, about, state) {
 
 /** The bar above the plot: simulate, stop, how often, which models. */
 export function buildRun(bar, state, { changed, simulate, stop }) {
-  if (state.view === "map" || state.view === "features") return bar.replaceChildren();
+  if (["map", "features", "steps"].includes(state.view)) return bar.replaceChildren();
   const once = state.view === "spectrum";
   const { compare } = state.tables;
   const task = taskOf(state.tables);
   const chips = el("div", { class: "chips", role: "group", "aria-label": "models to simulate" });
-  for (const model of new Set([...MODELS[task], ...compare.models.filter((name) => !name.startsWith("theory"))])) {
+  for (const model of new Set([...MODELS[task], ...compare.models.filter((name) => !isTheory(name))])) {
     chips.append(el("label", {}, el("input", { type: "checkbox", value: model, checked: compare.models.includes(model), onchange: () => {
       const ticked = [...chips.querySelectorAll("input:checked")].map((input) => input.value);
-      compare.models = [...ticked, ...compare.models.filter((name) => name.startsWith("theory"))];
+      compare.models = [...ticked, ...compare.models.filter(isTheory)];
       changed("models");
     } }), model));
   }
-  const seeds = el("input", { type: "number", id: "seeds", min: 1, max: 100, value: compare.seeds, onchange: () => {
-    compare.seeds = Math.max(1, Math.round(Number(seeds.value) || 1));
+  const seeds = el("input", { type: "number", id: "seeds", min: 1, max: SEEDS, value: compare.seeds, onchange: () => {
+    const wanted = Number(seeds.value);
+    const right = seeds.value !== "" && Number.isInteger(wanted) && wanted >= 1 && wanted <= SEEDS;
+    const simulate = bar.querySelector("#simulate");
+    if (right) clearWrong(seeds, bar);
+    else markWrong(seeds, bar, `seeds: must be a whole number from 1 to ${SEEDS}`);
+    simulate.disabled = !right;
+    if (!right) return;
+    compare.seeds = wanted;
     changed("models");
   } });
   bar.replaceChildren(...[

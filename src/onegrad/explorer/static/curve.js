@@ -1,30 +1,34 @@
 // View "curve": errors against one setting; lines are theory, dots are trained networks.
 
+import { Beside } from "./beside.js";
 import { colour, css, el, show } from "./dom.js";
+import { checkDots, curveSpec, dotText, drawDots, drawPublished, publishedDots, simulate, visibleDots } from "./dots.js";
+import { LIMIT, drawLimit } from "./limits.js";
 import { report } from "./link.js";
 import { Panel, legendLine, legendMark, niceRange } from "./plot.js";
 import { QUANTITIES, axisValues, shown, sweepSpec, taskOf, valueOf, written } from "./state.js";
-import { storedDots, storedLines } from "./stored.js";
+import { storedLines } from "./stored.js";
 
 export const title = "Curve";
 export const sentence = (page) => {
   const axis = page.slider(page.state.axis);
-  return `How the error changes with the ${axis.title}: the line is the theory, which trains nothing; ` +
-    "every dot is the average of networks that were trained by one gradient step.";
+  return `How the error changes with the ${axis.title}: lines are the theory, which trains nothing, with one gradient step and ` +
+    "(dashed) without it. Press Simulate, and every dot is the average of trained networks.";
 };
 
-const NAMES = { test_error: "test error (MSE)", train_error: "training error (MSE)", train_objective: "training objective" };
+const DRAFT = { time: 200, fewest: 5 }; // ms that a draft should take while a slider moves, points of it
 
 export class Curve {
   constructor(page) {
     this.page = page;
-    this.lines = []; // one entry per curve: {xs, parts, accurate}
+    this.lines = []; // one entry per curve: {value, values, parts, without, accurate}
     this.build();
   }
 
   build() {
     const { page } = this;
     const axis = page.slider(page.state.axis);
+    const names = page.about.quantities;
     this.axis = page.state.axis;
     const pick = el("select", { id: "axis", onchange: (event) => {
       page.state.axis = event.target.value;
@@ -35,8 +39,9 @@ export class Curve {
     const axes = page.sliders();
     for (const slider of axes.includes(axis) ? axes : [axis, ...axes]) pick.append(el("option", { value: slider.key, selected: slider.key === axis.key }, `${slider.title}  ${slider.symbol}`));
     page.options.replaceChildren(el("label", {}, "against", pick));
-    for (const [name, text] of Object.entries(NAMES)) {
-      const box = el("input", { type: "checkbox", checked: page.state.quantities.includes(name), onchange: () => {
+    for (const [name, text] of Object.entries(names)) {
+      if (!applies(name, page.state) && !page.state.quantities.includes(name)) continue;
+      const box = el("input", { type: "checkbox", value: name, checked: page.state.quantities.includes(name), onchange: () => {
         const chosen = QUANTITIES.filter((q) => (q === name ? box.checked : page.state.quantities.includes(q)));
         if (!chosen.length) { box.checked = true; return; }
         page.state.quantities = chosen;
@@ -44,11 +49,23 @@ export class Curve {
       } });
       page.options.append(el("label", {}, box, text.replace(" (MSE)", "")));
     }
+    if (page.isDrawn() && taskOf(page.state.tables) === "isotropic") page.options.append(this.limitBox());
     this.panels = page.state.quantities.map((quantity) => [quantity, new Panel(page.panels, {
-      title: NAMES[quantity], yLabel: NAMES[quantity], xLabel: `${axis.title} ${axis.symbol}`, xLog: this.isLog(axis), xAxis: axis.kind === "whole" ? { incrs: [1, 2, 5, 10] } : {},
-      draw: (u, pen) => this.drawDots(pen, quantity),
+      title: names[quantity], yLabel: names[quantity], xLabel: `${axis.title} ${axis.symbol}`, xLog: this.isLog(axis), xAxis: axis.kind === "whole" ? { incrs: [1, 2, 5, 10] } : {},
+      draw: (u, pen) => { this.drawUnder(pen, quantity); drawDots(page, pen, visibleDots(page), quantity); },
       tip: (index) => this.tip(index, quantity), say: page.say,
     })]);
+    page.panels.classList.toggle("solo", this.panels.length === 1);
+    if (page.isDrawn()) this.beside = new Beside(page);
+  }
+
+  limitBox() {
+    const { compare } = this.page.state.tables;
+    const box = el("input", { type: "checkbox", id: "limit", checked: compare.models.includes(LIMIT), onchange: () => {
+      compare.models = [...compare.models.filter((name) => name !== LIMIT), ...(box.checked ? [LIMIT] : [])];
+      this.page.rebuild();
+    } });
+    return el("label", {}, box, "limit of large n");
   }
 
   isLog(axis) {
@@ -56,34 +73,55 @@ export class Curve {
     return axis.kind === "log" && low > 0 && high / low > 4;
   }
 
-  /** Ask for the lines: coarse at once, accurate when the sliders rest. */
+  /** Ask for the lines: a draft at once, all points when the sliders rest, then accurate ones. */
   refresh(started) {
     const { page } = this;
     const { state } = page;
     if (!page.isDrawn()) return this.showStored();
     const axis = page.slider(state.axis);
-    const xs = axisValues(axis, state.range, "curve", state.tables, state.zip);
-    const spec = sweepSpec(state, axis, xs, { compare: { models: ["theory"], seed: state.tables.compare.seed ?? 0 } });
-    const size = xs.length;
-    this.xs = xs;
-    this.values = state.zip ? xs : xs.map((x) => shown(axis, written(axis, x, state.tables), state.tables));
-    this.checkDots();
-    const ask = (coarse) => {
-      const lines = state.curves.values.map((value) => ({ value, parts: new Array(size), left: size, accurate: !coarse }));
-      page.link.ask("theory", { type: "curve", spec, coarse }, {
+    const all = axisValues(axis, state.range, "curve", state.tables, state.zip);
+    checkDots(page);
+    const message = (xs, coarse) => {
+      const spec = sweepSpec(state, axis, xs, { compare: { models: ["theory"], seed: state.tables.compare.seed ?? 0 } });
+      return { type: "curve", spec, coarse, gain: true, limit: state.tables.compare.models.includes(LIMIT) };
+    };
+    const ask = (xs, coarse) => {
+      const values = state.zip ? xs : xs.map((x) => shown(axis, written(axis, x, state.tables), state.tables));
+      const size = xs.length;
+      const lines = state.curves.values.map((value) => ({ value, values, parts: [], without: [], limits: [], left: size, accurate: !coarse, thin: size < all.length }));
+      const count = size * lines.length;
+      const sent = performance.now();
+      page.link.ask("theory", message(xs, coarse), {
         part: (index, value) => {
-          const line = lines[Math.floor(index / size)];
-          line.parts[index % size] = value;
-          if (--line.left === 0) this.take(lines, line, started, coarse);
+          const line = lines[Math.floor(index / size) % lines.length];
+          const kind = ["parts", "without", "limits"][Math.floor(index / count)];
+          line[kind][index % size] = value;
+          if (kind !== "parts" || --line.left) return;
+          if (coarse && line === lines[0]) page.pace = (performance.now() - sent) / size;
+          this.take(lines, line, started, coarse);
         },
+        draft: () => { this.finish(lines); if (!slow) this.beside.refresh(true); },
         done: (parts) => {
-          page.settled(coarse ? "coarse" : "accurate", report(parts));
-          if (coarse) page.later(() => ask(false));
+          this.finish(lines);
+          page.settled(coarse ? "coarse" : "accurate", report(parts.slice(0, 2 * count)));
+          if (!coarse) return this.beside.refresh(false, page.finished);
+          const next = () => page.later(() => (size < all.length ? ask(all, true) : ask(all, false)));
+          if (page.finished) return this.beside.refresh(true, next); // one scene of the story after the other
+          this.beside.refresh(true);
+          next();
         },
         error: (text) => page.refuse(text),
       });
     };
-    ask(true);
+    const most = state.zip || axis.kind === "whole" ? all.length : Math.max(DRAFT.fewest, Math.round(DRAFT.time / (page.pace || 1)));
+    const slow = most < all.length && !page.link.knows(message(all, true));
+    ask(slow ? thinned(all, most) : all, true);
+  }
+
+  /** All of a request has come, also what is without the step. */
+  finish(lines) {
+    this.lines = [...lines];
+    this.paint();
   }
 
   /** A run on data that the page cannot draw: everything is as it was stored. */
@@ -93,10 +131,13 @@ export class Curve {
     this.page.settled("accurate", { methods: ["theory as stored"] });
   }
 
-  /** A whole line has come: draw it. */
+  /** A whole line has come: draw it; the one without the step stays as it was until it comes. */
   take(lines, line, started, coarse) {
-    if (this.lines.length !== lines.length) this.lines = lines.map((l) => ({ value: l.value, parts: [], accurate: false }));
-    this.lines[lines.indexOf(line)] = { ...line, values: this.values };
+    if (this.lines.length !== lines.length) this.lines = lines.map((l) => ({ value: l.value, parts: [], without: [], accurate: false }));
+    const index = lines.indexOf(line);
+    const old = this.lines[index];
+    const same = JSON.stringify(old.values) === JSON.stringify(line.values);
+    this.lines[index] = { ...line, without: line.without.length ? line.without : same ? old.without : [] };
     this.paint();
     if (line === lines[0]) this.page.measure(coarse ? "first curve" : "accurate curve", started);
   }
@@ -104,86 +145,68 @@ export class Curve {
   paint() {
     const lines = this.lines.filter((line) => line.parts.length);
     if (!lines.length) return;
+    const { about } = this.page;
     const xs = lines[0].values;
-    const dots = this.visible();
+    const dots = visibleDots(this.page);
     for (const [quantity, panel] of this.panels) {
-      const ys = lines.map((line) => line.parts.map((part) => part?.[quantity] ?? null));
+      const of = (parts) => xs.map((_, i) => parts?.[i]?.[quantity] ?? null);
+      const ys = lines.map((line) => of(line.parts));
+      const series = lines.map((line) => ({ label: String(line.value), stroke: colour(about, this.lines.indexOf(line)), width: line.accurate ? 2.2 : 1.6, smooth: line.thin }));
+      for (const line of distinct(lines, quantity)) {
+        ys.push(of(line.without));
+        series.push({ label: "without", stroke: colour(about, this.lines.indexOf(line)), width: 1.6, dash: [7, 5], smooth: line.thin });
+      }
       const high = Math.max(...ys.flat()) || Infinity;
-      const seen = [...ys.flat(), ...dots.flatMap((dot) => {
+      const constant = this.constant(lines[0], quantity);
+      const fits = constant.some((v) => v !== null && v < 2.5 * high);
+      if (fits) {
+        ys.push(constant);
+        series.push({ label: "best constant", stroke: css("--soft"), width: 1, dash: [1.5, 2.5] });
+      }
+      const more = [...lines.flatMap((line) => (line.limits ?? []).map((part) => part?.[quantity] ?? null)), ...publishedDots(this.page, quantity).map((dot) => dot.value)];
+      const seen = [...ys.flat(), ...more, ...dots.flatMap((dot) => {
         const { mean, error } = dot[quantity];
         // a polynomial of too high a degree can be off by powers of ten: it must not rule the axis
         if (dot.model !== "network" && mean > 5 * high) return [];
         return [mean + (error || 0), mean - (error || 0) > 0 ? mean - (error || 0) : mean];
       })];
-      const series = this.lines.map((line, i) => ({ label: String(line.value), stroke: colour(this.page.about, i), width: 2, dash: line.accurate ? undefined : [7, 4] }));
       const reach = [Math.min(xs[0], ...dots.map((d) => d.x)), Math.max(xs[xs.length - 1], ...dots.map((d) => d.x))];
-      panel.show([xs, ...ys], { series: series.filter((_, i) => this.lines[i].parts.length), x: padded(reach, panel.options.xLog), ...niceRange(seen.filter((v) => v !== null)) });
+      panel.show([xs, ...ys], { series, x: padded(reach, panel.options.xLog), ...niceRange(seen.filter((v) => v !== null)) });
     }
     this.legend();
+  }
+
+  /** What the best constant costs along the axis, where it is comparable. */
+  constant(line, quantity) {
+    const value = { test_error: (part) => part.label_variance, relative_error: (part) => (part.label_variance ? 1 : null) }[quantity];
+    return line.values.map((_, i) => (value && line.parts[i] ? value(line.parts[i]) ?? null : null));
   }
 
   legend() {
     const { page } = this;
     const { key, values } = page.state.curves;
     const label = (value) => (typeof value === "string" ? value : `${key.split(".")[1]} = ${typeof value === "number" ? show(value) : value}`);
-    const models = [...new Set(this.visible().map((dot) => dot.model))];
+    const models = [...new Set(visibleDots(page).map((dot) => dot.model))];
     const grey = css("--soft");
+    const compared = this.lines.some((line) => line.without?.length);
     page.legend.replaceChildren(
       ...values.map((value, i) => legendLine(`theory, ${label(value)}`, colour(page.about, i))),
+      ...(compared ? [legendLine("theory without the step", values.length > 1 ? grey : colour(page.about, 0), [5, 4])] : []),
+      ...(this.lines.some((line) => line.parts[0]?.label_variance) ? [legendLine("best constant, Var y", grey, [1.5, 2.5])] : []),
+      ...(this.lines.some((line) => line.limits?.length) ? [legendLine("limit of large n", values.length > 1 ? grey : colour(page.about, 0), [7, 2, 2, 2])] : []),
+      ...(page.state.quantities.some((q) => publishedDots(page, q).length) ? [legendMark("published figure", "x", grey)] : []),
       ...models.map((model) => legendMark(model, page.about.marks[model] ?? "o", grey, model === "network")));
   }
 
-  // --- dots ---------------------------------------------------------------------------------
-
-  /** Dots belong to the settings they were simulated at; others are put away. */
-  checkDots() {
-    const now = this.setting();
-    const { runs } = this.page;
-    if (runs.setting && runs.setting !== now) { runs.dots.clear(); runs.setting = null; this.page.stop(); }
-  }
-
-  setting() {
-    const { state } = this.page;
-    const { tables, axis, curves, zip } = state;
-    return JSON.stringify([fixed(state, tables), axis, curves, zip, tables.compare.seed]);
-  }
-
   simulate() {
-    const { page } = this;
-    const { spec, xs } = curveSpec(page);
-    const axis = page.slider(page.state.axis);
-    const values = page.state.zip ? xs : xs.map((x) => shown(axis, written(axis, x, page.state.tables), page.state.tables));
-    const perSeed = page.state.curves.values.length * xs.length;
-    const total = perSeed * spec.compare.seeds;
-    const { runs } = page;
-    runs.dots.clear();
-    runs.setting = this.setting();
-    this.paint();
-    let come = 0;
-    page.progress(0, total);
-    page.link.ask("simulation", { type: "simulate", spec }, {
-      part: (index, rows) => {
-        const where = index % perSeed;
-        page.progress(++come, total);
-        if (rows.error) return page.refuse(rows.error);
-        for (const row of rows) {
-          if (row.status !== "ok") { page.refuse(`${row.model}: ${row.error}`); continue; }
-          add(runs.dots, Math.floor(where / xs.length), values[where % xs.length], row);
-        }
-        page.soon ??= requestAnimationFrame(() => { page.soon = null; if (page.view instanceof Curve) page.view.paint(); });
-      },
-      done: () => page.progress(null),
-      error: (text) => { page.progress(null); page.refuse(text); },
-    });
+    simulate(this.page, () => { if (this.page.view instanceof Curve) this.page.view.paint(); });
   }
 
-  /** Means and standard errors of what has come so far, and the dots of a stored run. */
-  visible() {
-    const dots = [...this.page.runs.dots.values()].map((dot) => ({ ...dot, ...Object.fromEntries(QUANTITIES.map((q) => [q, estimate(dot[q])])) }));
-    const { about, state, storedState } = this.page;
-    if (!about.stored) return dots;
-    const faded = fixed(state, state.tables) !== fixed(state, storedState.tables);
-    return [...dots, ...storedDots(about, state).map((dot) => ({ ...dot, faded }))];
+  /** What lies below the dots: the slider's place, limits, points of the published figure. */
+  drawUnder(pen, quantity) {
+    this.drawHere(pen);
+    this.lines.forEach((line, i) => { if (line.limits?.length) drawLimit(pen, this.axis, line.values, line.limits, quantity, colour(this.page.about, i)); });
+    drawPublished(this.page, pen, quantity);
   }
 
   /** A thin line where the axis' own slider stands. */
@@ -202,31 +225,21 @@ export class Curve {
     ctx.setLineDash([]);
   }
 
-  drawDots(pen, quantity) {
-    this.drawHere(pen);
-    for (const dot of this.visible()) {
-      const { mean, error } = dot[quantity];
-      if (!Number.isFinite(mean)) continue;
-      const ink = colour(this.page.about, dot.curve);
-      pen.ctx.globalAlpha = dot.faded ? 0.35 : 1;
-      // the other models share the network's draws: their own bars would mislead
-      if (dot.model === "network" && error > 0) pen.bar(pen.x(dot.x), pen.y(Math.max(mean - error, mean * 1e-3)), pen.y(mean + error), ink);
-      pen.mark(this.page.about.marks[dot.model] ?? "o", pen.x(dot.x), pen.y(mean), ink, dot.model === "network");
-      pen.ctx.globalAlpha = 1;
-    }
-  }
-
   tip(index, quantity) {
     const lines = this.lines.filter((line) => line.parts.length);
     if (!lines.length) return [];
     const axis = this.page.slider(this.axis);
     const x = lines[0].values[index];
     const gap = Math.min(...lines[0].values.map((v) => (v === x ? Infinity : Math.abs(v - x))));
-    const near = this.visible().filter((dot) => Math.abs(dot.x - x) < 0.75 * gap);
+    const near = visibleDots(this.page).filter((dot) => Math.abs(dot.x - x) < 0.75 * gap);
+    const text = (line) => {
+      const before = line.without?.[index]?.[quantity];
+      return `${line.value}: ${show(line.parts[index]?.[quantity])}${before === undefined ? "" : `, without the step ${show(before)}`}${line.accurate ? "" : " (coarse)"}`;
+    };
     return [
       { text: `${axis.symbol} = ${show(x)}`, bold: true },
-      ...this.lines.map((line, i) => ({ colour: colour(this.page.about, i), text: `${line.value}: ${show(line.parts[index]?.[quantity])}${line.accurate ? "" : " (coarse)"}` })),
-      ...near.map((dot) => ({ colour: colour(this.page.about, dot.curve), text: `${dot.model} at ${show(dot.x)}: ${show(dot[quantity].mean)} ± ${show(dot[quantity].error, 2)}  (${dot.seeds ?? dot.rows} seeds)` })),
+      ...lines.map((line) => ({ colour: colour(this.page.about, this.lines.indexOf(line)), text: text(line) })),
+      ...near.map((dot) => ({ colour: colour(this.page.about, dot.curve), text: dotText(dot, quantity) })),
     ];
   }
 
@@ -234,46 +247,46 @@ export class Curve {
     const axis = this.page.slider(this.axis);
     const column = axis.over ? `${axis.key}/${axis.over}` : axis.first ? `${axis.key}[0]` : axis.key;
     const rows = [[column, this.page.state.curves.key, "model", "seeds", ...QUANTITIES.flatMap((q) => [q, `${q}_se`])]];
+    const number = (v) => (Number.isFinite(v) ? v : "");
     for (const line of this.lines) {
-      line.parts.forEach((part, i) => rows.push([line.values[i], line.value, line.accurate ? "theory" : "theory (coarse)", 0, ...QUANTITIES.flatMap((q) => [part[q] ?? "", 0])]));
+      const kind = line.accurate ? "" : " (coarse)";
+      const put = (model, parts) => parts.forEach((part, i) => rows.push([line.values[i], line.value, model + kind, 0, ...QUANTITIES.flatMap((q) => [number(part[q]), number(part[q]) === "" ? "" : 0])]));
+      put("theory", line.parts);
+      put("theory without the step", line.without ?? []);
     }
-    for (const dot of this.visible()) {
-      rows.push([dot.x, this.page.state.curves.values[dot.curve], dot.model, dot.seeds ?? dot.rows, ...QUANTITIES.flatMap((q) => [dot[q].mean, dot[q].error].map((v) => (Number.isFinite(v) ? v : "")))]);
+    for (const dot of visibleDots(this.page)) {
+      rows.push([dot.x, this.page.state.curves.values[dot.curve], dot.model, dot.seeds ?? dot.rows, ...QUANTITIES.flatMap((q) => [number(dot[q].mean), number(dot[q].error)])]);
     }
     return rows;
   }
 
-  destroy() { for (const [, panel] of this.panels) panel.destroy(); }
+  spec() { return curveSpec(this.page).spec; }
+
+  destroy() {
+    for (const [, panel] of this.panels) panel.destroy();
+    this.beside?.destroy();
+    this.page.panels.classList.remove("solo", "alone");
+  }
 }
 
-/** The experiment of this view: what is simulated, and what "copy as spec" gives. */
-export function curveSpec(page) {
-  const { state } = page;
-  const axis = page.slider(state.axis);
-  const xs = state.dots ?? axisValues(axis, state.range, "dots", state.tables, state.zip);
-  const name = `${axis.title}, ${page.about.tasks[taskOf(state.tables)].title}`;
-  const spec = { name, ...sweepSpec(state, axis, xs), figure: { quantities: state.quantities } };
-  return { xs, spec };
+/** Whether a quantity says something here: errors of classes for labels ±1, losses that are not squared. */
+function applies(name, { tables }) {
+  if (name === "misclassification") return tables.labels?.model === "component" || ["sign", "xor"].includes(tables.labels?.link);
+  return !name.endsWith("_loss") || (tables.training.loss ?? "squared") !== "squared";
 }
 
-/** The settings of `tables` that are the same all over the plot of `state`, as text. */
-function fixed({ axis, curves }, { compare, ...problem }) {
-  const rest = Object.entries(problem).flatMap(([table, keys]) => Object.entries(keys).map(([name, value]) => [`${table}.${name}`, value]));
-  return JSON.stringify(rest.filter(([key]) => key !== axis && key !== curves.key).sort());
+/** Lines whose course without the step differs from those before: curves by step size share one. */
+function distinct(lines, quantity) {
+  const seen = new Set();
+  return lines.filter((line) => {
+    const text = JSON.stringify(line.without?.map((part) => part?.[quantity]));
+    const known = seen.has(text) || !line.without?.some((part) => Number.isFinite(part?.[quantity]));
+    seen.add(text);
+    return !known;
+  });
 }
 
-function add(dots, curve, x, row) {
-  const key = `${row.model} ${curve} ${x}`;
-  const dot = dots.get(key) ?? { model: row.model, curve, x, rows: 0, test_error: [], train_error: [], train_objective: [] };
-  dot.rows += 1;
-  for (const quantity of QUANTITIES) dot[quantity].push(row[quantity]);
-  dots.set(key, dot);
-}
+/** Some of the values, the first and the last among them. */
+const thinned = (values, count) => (values.length <= count ? values : Array.from({ length: count }, (_, i) => values[Math.round((i * (values.length - 1)) / (count - 1))]));
 
 const padded = ([low, high], log) => (log ? [low / 1.04, high * 1.04] : [low - 0.015 * (high - low), high + 0.015 * (high - low)]);
-
-export function estimate(values) {
-  const mean = values.reduce((sum, v) => sum + v, 0) / values.length;
-  const square = values.reduce((sum, v) => sum + (v - mean) ** 2, 0);
-  return { mean, error: values.length > 1 ? Math.sqrt(square / (values.length - 1) / values.length) : NaN };
-}

@@ -40,6 +40,14 @@ export const FORMULAS = {
     more: "docs/isotropic.md, “Spectra”. The labels ≈ Hₖ give the cosine of a spike's left singular vector with Hₖ(Xβ).",
     cite: ["moniri2024", "ba2022", "pennington2017"],
   },
+  steps: {
+    html: `<p>Every step takes the gradient at the weights before it, on fresh samples or on those of the first one; the readout stays at its initial value until the last step is made:</p>` +
+      block(sub("W", "t + 1"), "=", sub("W", "t"), "+ η U ( ", sub("G", "t"), ") ,", "<mspace width='1em'/>", sub("G", "t"), "= −", sub("∇", "W"), frac("1", "2 m̃"), sup(row("‖ y − σ ( X̃ ", both("W", "t", "⊤"), ") a ‖"), "2")) +
+      `<p>with U(G) = G for gradient descent, sign(G), UVᵀ of its singular vectors (Muon), and so on. Whatever the first layer is, the errors of the readout follow from it and the law of the data:</p>` +
+      block("M = ", sup(row("( λ + ", sum("s"), frac(row(omega, sub("Q", "s")), row("1 + ", chi)), ")"), "−1"), ",", "<mspace width='1em'/>", chi, "=", frac("1", "m"), "<mi>tr</mi>", sub("Q", "s"), "M ,", "<mspace width='1em'/>", sub("Q", "s"), "= E [ φ ", sup("φ", "⊤"), "| s ]"),
+    more: "docs/layers.md: equations (1)–(5) for drawn layers, (6)–(10) for a few fresh steps without a draw, used here where they hold.",
+    cite: ["demir2025", "cui2024"],
+  },
   features: {
     html: `<p>Along a unit direction û let t be û·x, made standard Gaussian. Given t the preactivations are Gaussian, so that the mean output needs no further average:</p>` +
       block("g ( t ) = E [ f ( x ) | t ] = ", sum("i"), sub("â", "i"), "<msub><mi>E</mi><mi>z</mi></msub>", "σ (", sub("μ", "i"), "+", sub("κ", "i"), "t + ", sub("r", "i"), "z )") +

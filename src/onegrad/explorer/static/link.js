@@ -1,8 +1,8 @@
 // The WebSocket to the server: numbered requests, answers part by part, and what was seen before.
 
-// ms that a new coarse request waits for the one before, so that lines keep moving: twice as long as
-// the last one took, within these bounds
-const HOLD = [400, 3000];
+// ms after which a draft on its way is given up for a newer one; until then the newer one waits, so
+// that a slider that never rests still has its curve drawn
+const HOLD = 8000;
 const SEEN = 400; // remembered requests
 
 export class Link {
@@ -16,7 +16,10 @@ export class Link {
   }
 
   connect() {
-    this.socket = new WebSocket(`ws://${location.host}/socket`);
+    const address = new URL("socket", location.href); // below the base of a proxy, and without our own hash
+    address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
+    address.hash = address.search = "";
+    this.socket = new WebSocket(address);
     this.socket.onmessage = (event) => this.receive(JSON.parse(event.data));
     this.socket.onclose = () => {
       this.open.clear();
@@ -29,13 +32,20 @@ export class Link {
 
   /**
    * Ask for something. `part(index, value)` is called for each piece, `done(parts)` at the end,
-   * `error(text)` if the server refuses. A new request of a channel replaces the one before.
+   * `error(text)` if the server refuses. A new request of a channel replaces the one before; but a
+   * draft that is on its way still gives its parts, and `draft(parts)` instead of `done`, and only
+   * then the newest goes.
    */
   ask(channel, message, handlers) {
     const key = JSON.stringify(message);
+    const known = channel === "picture" && this.seen.get(key);
+    if (known) {
+      this.drop(channel);
+      return handlers.done?.(known);
+    }
     if (channel === "theory") {
       clearTimeout(this.later);
-      this.drop(channel);
+      this.supersede();
       if (this.seen.has(key)) {
         const parts = this.seen.get(key);
         this.seen.delete(key);
@@ -44,34 +54,41 @@ export class Link {
         handlers.done?.(parts);
         return;
       }
-      const hold = Math.min(HOLD[1], Math.max(HOLD[0], 2 * (this.took ?? 0)));
-      const wait = this.busy ? this.busy + hold - performance.now() : 0;
+      const wait = this.busy ? this.busy + HOLD - performance.now() : 0;
       if (message.coarse && wait > 0) {
         this.held = () => this.send(channel, key, message, handlers);
         this.later = setTimeout(() => this.release(), wait);
         return;
       }
-    } else if (channel === "simulation") {
+    } else if (channel !== "spec") {
       this.drop(channel);
     }
     this.send(channel, key, message, handlers);
   }
 
+  /** Whether the answer to a message is remembered. */
+  knows(message) { return this.seen.has(JSON.stringify(message)); }
+
   /** Send what waited for the request before it. */
   release() {
     clearTimeout(this.later);
     const { held } = this;
-    if (this.busy) this.took = performance.now() - this.busy;
     this.held = null;
     this.busy = null;
     held?.();
   }
 
+  /** What is on its way answers to nobody any more; the end of a draft lets the next one go. */
   drop(channel) {
     if (channel === "theory") this.held = null;
-    for (const [number, request] of this.open) {
-      // a coarse request that still runs answers to nobody, but its end lets the next one go
-      if (request.channel === channel) this.open.set(number, { ...request, handlers: {} });
+    for (const request of this.open.values()) if (request.channel === channel) request.handlers = {};
+  }
+
+  /** A newer value is there: an older draft may still be drawn, but it is not the end. */
+  supersede() {
+    this.held = null;
+    for (const request of this.open.values()) {
+      if (request.channel === "theory") request.handlers = request.coarse ? { part: request.handlers.part, draft: request.handlers.draft } : {};
     }
   }
 
@@ -109,8 +126,8 @@ export class Link {
       }
       if (message.done) {
         this.open.delete(message.id);
-        if (request.channel === "theory") this.remember(request);
-        request.handlers.done?.(request.parts);
+        if (request.channel !== "simulation") this.remember(request);
+        (request.handlers.done ?? request.handlers.draft)?.(request.parts);
       }
     }
     if (request.coarse && !this.open.has(message.id)) this.release();

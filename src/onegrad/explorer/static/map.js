@@ -1,13 +1,13 @@
 // View "map": one number over a plane of two settings, usually weighting α and strength β.
 
-import { colours } from "./colours.js";
+import { colours, outlined } from "./colours.js";
 import { css, el, rem, show } from "./dom.js";
 import { report } from "./link.js";
-import { LAYERS, axisValues, copy, setKey, taskOf, valueOf, withSweep, written } from "./state.js";
+import { LAYERS, axisValues, copy, isIsotropic, setKey, valueOf, withSweep, written } from "./state.js";
 
 export const title = "Map";
 export const sentence = (page) => {
-  const isotropic = taskOf(page.state.tables) === "isotropic";
+  const isotropic = isIsotropic(page.state.tables);
   const cell = `Every cell is a network ${isotropic ? "of another width, after another step" : "at another balance of data spread and learning rate"}`;
   return {
     test_error: `${cell}: dark cells err less.`,
@@ -17,6 +17,7 @@ export const sentence = (page) => {
   }[page.state.layer];
 };
 
+const named = (slider) => `${slider.title} ${slider.symbol}${slider.key === "scaling.weighting" ? "  (0: data spread, 1: learning rate)" : ""}`;
 const SIZES = [9, 17]; // the finer grid contains the coarser
 
 export class Map2D {
@@ -28,7 +29,7 @@ export class Map2D {
 
   axes() {
     const { page } = this;
-    const keys = taskOf(page.state.tables) === "isotropic" ? ["scaling.exponent", "network.width_ratio"] : ["scaling.weighting", "scaling.strength"];
+    const keys = isIsotropic(page.state.tables) ? ["scaling.exponent", "network.width_ratio"] : ["scaling.weighting", "scaling.strength"];
     return keys.map((key) => page.slider(key));
   }
 
@@ -137,6 +138,7 @@ export class Map2D {
   steps(ctx, plot, unit) {
     const [ax, ay] = this.axes();
     const isotropic = ax.key === "scaling.exponent";
+    const light = this.page.state.layer === "gain";
     if (!isotropic && (this.page.state.tables.data.rank ?? 1) === 0) return;
     ctx.font = `600 ${unit * 0.74}px ${getComputedStyle(document.body).fontFamily}`;
     const line = (...ends) => {
@@ -154,19 +156,17 @@ export class Map2D {
     for (let degree = 1; degree <= 4; degree++) {
       const [from, to] = [(degree - 1) / degree, degree < 4 ? degree / (degree + 1) : 1];
       if (isotropic) {
-        if (degree === 4) break;
-        const x = plot.left + plot.width * this.along(ax, this.xs, to / 2);
-        line(x, plot.top, x, plot.top + plot.height);
+        const x = (exponent) => plot.left + plot.width * Math.min(1, Math.max(0, this.along(ax, this.xs, exponent)));
+        if (degree < 4) line(x(to / 2), plot.top, x(to / 2), plot.top + plot.height);
+        const room = x(to / 2) - x(from / 2);
+        const name = room > 5 * unit ? `degree ${degree}` : `${degree}`;
+        if (room > unit) outlined(ctx, light, name, degree === 1 ? x(to / 2) - 5 * unit : (x(from / 2) + x(to / 2)) / 2 - unit * (name.length > 1 ? 1.6 : 0.2), plot.top + unit);
         continue;
       }
       const y = (beta) => plot.top + plot.height * (1 - this.along(ay, this.ys, beta));
       if (degree < 4) line(plot.left, y(to), plot.left + plot.width, y(to));
       if (y(from) - y(to) < unit * 0.8) continue; // no room for its name
-      const light = this.page.state.layer === "gain";
-      ctx.lineWidth = 3;
-      ctx.strokeStyle = light ? "rgb(255 255 255 / 80%)" : "rgb(0 0 0 / 60%)";
-      ctx.fillStyle = light ? "#333" : "#fff";
-      for (const paint of ["strokeText", "fillText"]) ctx[paint](`degree ${degree}`, plot.left + 6, (y(from) + y(to)) / 2 + unit * 0.27);
+      outlined(ctx, light, `degree ${degree}`, plot.left + 6, (y(from) + y(to)) / 2 + unit * 0.27);
     }
   }
 
@@ -193,14 +193,14 @@ export class Map2D {
     ctx.textAlign = "center";
     const ticks = (slider) => (slider.kind === "log" ? [0.1, 0.3, 1, 3, 10] : slider.high === 1 ? [0, 0.2, 0.4, 0.6, 0.8, 1] : [-0.2, 0, 0.2, 0.4]);
     for (const v of ticks(ax)) ctx.fillText(show(v), plot.left + plot.width * this.along(ax, this.xs, v), plot.top + plot.height + unit * 1.2);
-    ctx.fillText(this.page.about.labels[ax.key] ?? ax.title, plot.left + plot.width / 2, plot.top + plot.height + unit * 2.8);
+    ctx.fillText(named(ax), plot.left + plot.width / 2, plot.top + plot.height + unit * 2.8);
     ctx.textAlign = "right";
     for (const v of ticks(ay)) ctx.fillText(show(v), plot.left - unit * 0.4, plot.top + plot.height * (1 - this.along(ay, this.ys, v)) + unit * 0.3);
     ctx.save();
     ctx.translate(unit, plot.top + plot.height / 2);
     ctx.rotate(-Math.PI / 2);
     ctx.textAlign = "center";
-    ctx.fillText(this.page.about.labels[ay.key] ?? ay.title, 0, 0);
+    ctx.fillText(named(ay), 0, 0);
     ctx.restore();
   }
 

@@ -6,13 +6,13 @@ import { css, el, rem, show } from "./dom.js";
 export class Panel {
   /**
    * options: title, xLabel, yLabel, xLog, yLog, xRange, draw(u, pen), tip(x, index) -> lines of
-   * HTML-free text [{colour, text}], series: [{label, colour, dash, width}]
+   * HTML-free text [{colour, text}], series: [{label, colour, dash, width, smooth}]
    */
   constructor(parent, options) {
     this.options = options;
     this.plotBox = el("div", { class: "plot", tabIndex: 0, role: "img", "aria-label": options.title });
     this.tip = el("div", { class: "tip", hidden: true });
-    this.node = el("div", { class: "panel" + (options.wide ? " wide" : "") + (options.low ? " low" : "") }, el("h3", {}, options.title), this.plotBox, this.tip);
+    this.node = el("div", { class: "panel" + (options.wide ? " wide" : "") + (options.low ? " low" : "") + (options.small ? " small" : "") }, el("h3", {}, options.title), this.plotBox, this.tip);
     parent.append(this.node);
     this.plotBox.addEventListener("keydown", (event) => this.key(event));
     this.plotBox.addEventListener("blur", () => (this.tip.hidden = true));
@@ -37,13 +37,20 @@ export class Panel {
 
   uOptions(series, yLog) {
     const size = rem();
-    const font = `${Math.round(size * 0.82)}px ${getComputedStyle(document.body).fontFamily}`;
+    const family = getComputedStyle(document.body).fontFamily;
+    const font = `${Math.round(size * 0.82)}px ${family}`;
     const axis = {
-      stroke: css("--soft"), font, labelFont: font, labelSize: size * 1.6,
+      stroke: css("--soft"), font, labelSize: size * 1.6,
       grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--line"), width: 1, size: 5 },
     };
     const ticks = (u, splits) => splits.map((v) => (v === null ? null : show(v, 3)));
     const { xLog, xAsinh, xLabel, yLabel } = this.options;
+    const { width, height } = this.size();
+    const named = (label, room) => {
+      const fit = Math.min(1, room / lengthOf(label, font));
+      const none = this.options.small && (width < 15 * size || fit < 0.7); // no room for names of the axes
+      return none ? {} : { label, labelFont: `${Math.round(size * 0.82 * fit)}px ${family}` };
+    };
     return {
       ...this.size(),
       padding: [size * 0.6, size * 0.8, 0, 0],
@@ -54,12 +61,12 @@ export class Panel {
         y: { distr: yLog ? 3 : 1, range: () => this.y },
       },
       axes: [
-        { ...axis, label: xLabel, size: size * 2.1, space: size * 3.2, values: ticks, ...this.options.xAxis,
+        { ...axis, ...named(xLabel, width - size * 5), size: size * 2.1, space: size * 3.2, values: ticks, ...this.options.xAxis,
           ...(xLog ? { splits: () => logTicks(this.x), filter: (u, s) => s } : {}) },
-        { ...axis, label: yLabel, size: (u, texts) => size * (1.2 + 0.52 * Math.max(5, ...(texts ?? []).map((text) => text?.length ?? 0))), space: size * 2.4, values: ticks,
+        { ...axis, ...named(yLabel, height - size * 3.9), size: (u, texts) => size * (1.2 + 0.52 * Math.max(5, ...(texts ?? []).map((text) => text?.length ?? 0))), space: size * 2.4, values: ticks,
           ...(yLog ? { splits: () => logTicks(this.y), filter: (u, s) => s } : {}) },
       ],
-      series: [{}, ...series.map((s) => ({ spanGaps: true, points: { show: false }, ...s, width: ((s.width ?? 1.6) * size) / 15 }))],
+      series: [{}, ...series.map((s) => ({ spanGaps: true, points: { show: false }, ...(s.smooth ? { paths: uPlot.paths.spline() } : {}), ...s, width: ((s.width ?? 1.6) * size) / 15 }))],
       hooks: {
         drawClear: [(u) => this.options.under?.(u, pen(u))],
         draw: [(u) => this.options.draw?.(u, pen(u))],
@@ -112,6 +119,9 @@ export class Panel {
     if (this.u && (this.u.width !== width || this.u.height !== height)) this.u.setSize({ width, height });
   }
 
+  /** Other names of the axes. */
+  rename([xLabel, yLabel]) { Object.assign(this.options, { xLabel, yLabel }); }
+
   redraw() { this.u?.redraw(false); }
 
   destroy() {
@@ -119,6 +129,13 @@ export class Panel {
     this.u?.destroy();
     this.node.remove();
   }
+}
+
+/** The length of a text in pixels of the page. */
+function lengthOf(text, font) {
+  const ctx = (lengthOf.canvas ??= el("canvas")).getContext("2d");
+  ctx.font = font;
+  return Math.max(1, ctx.measureText(text).width);
 }
 
 /** Ticks of a logarithmic axis: decades, or 1-2-5, or finer if it spans less. */

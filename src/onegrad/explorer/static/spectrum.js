@@ -1,8 +1,9 @@
 // View "spectrum": the bulk of singular values, and the spikes that the step pushes out of it.
 
 import { colour, css, el, show } from "./dom.js";
+import { DrawnSpectrum } from "./drawn.js";
 import { Panel, legendBlock, legendLine, legendMark, niceRange } from "./plot.js";
-import { axisValues, setKey, taskOf, valueOf, written } from "./state.js";
+import { axisValues, setKey, valueOf, written } from "./state.js";
 
 export const title = "Spectrum";
 export const sentence = () =>
@@ -11,7 +12,15 @@ export const sentence = () =>
 
 const MATRICES = { features: "features σ(XŴᵀ)/√m", weights: "weights Ŵ" };
 
-export class Spectrum {
+/** The limits where they are known, one drawn network where not. */
+export function View(page) {
+  const { data, labels, network, training } = page.state.tables;
+  const known = data.model === "isotropic" && !data.spectrum && network.convention === "isotropic" && (labels?.model ?? "single-index") === "single-index" &&
+    (training.steps ?? 1) === 1 && (training.optimiser ?? "gd") === "gd";
+  return known ? new Spectrum(page) : new DrawnSpectrum(page);
+}
+
+class Spectrum {
   constructor(page) {
     this.page = page;
     this.build();
@@ -21,24 +30,16 @@ export class Spectrum {
     const { page } = this;
     page.options.replaceChildren();
     page.legend.replaceChildren();
-    const { tables } = page.state;
-    if (taskOf(tables) !== "isotropic" || tables.network.convention !== "isotropic") {
-      this.empty = el("div", { class: "empty" },
-        el("p", {}, "The limiting spectra are known for isotropic data with single-index labels."),
-        el("button", { class: "primary", id: "go-isotropic", onclick: () => page.task("isotropic") }, "Show them there"));
-      page.panels.append(this.empty);
-      return;
-    }
     this.play = el("button", { id: "play", onclick: () => this.animate() }, "▶ grow the step");
     page.options.append(this.play, el("span", { id: "spectrum-facts" }));
     this.panels = Object.fromEntries(Object.entries(MATRICES).map(([name, text]) => [name, new Panel(page.panels, {
-      title: `singular values of the ${text}`, xLabel: "singular value", yLabel: "density", xAsinh: 3, xAxis: { splits: () => this.ticks(name), filter: (u, s) => s },
+      title: `singular values of the ${text}`, xLabel: "singular value", yLabel: "density",
       under: (u, pen) => this.drawHistogram(pen, name),
       draw: (u, pen) => this.drawSpikes(pen, name),
       tip: (index, x) => this.tip(name, x), say: page.say,
     })]));
     this.path = new Panel(page.panels, {
-      title: "where the features' spikes stand as the step grows", wide: true, low: true, xLabel: "step exponent α of η = c·m^α", yLabel: "singular value",
+      title: "where the features' spikes stand as the step grows", wide: true, low: true, xLabel: "step exponent τ of η = c·m^τ", yLabel: "singular value",
       draw: (u, pen) => this.drawNow(pen),
       tip: (index) => this.pathTip(index), say: page.say,
     });
@@ -46,7 +47,6 @@ export class Spectrum {
 
   refresh(started) {
     const { page } = this;
-    if (this.empty) return page.settled("", {}); // nothing to ask for
     const slider = page.slider("scaling.exponent");
     const alphas = axisValues(slider, null, 27, page.state.tables);
     const { compare, ...problem } = page.state.tables;
@@ -95,6 +95,7 @@ export class Spectrum {
       const far = Math.max(1.25 * part.edge, ...part.spikes.map((s) => 1.25 * s), ...(found?.spikes ?? []).map((s) => 1.25 * s), part.norm_outlier ?? 0);
       // the axis only grows in steps, so that spikes are seen to move
       const reach = part.edge * 1.25 * 2 ** Math.max(0, Math.ceil(Math.log2(far / (1.25 * part.edge))));
+      this.scale(panel, name, reach > 3.2 * part.edge);
       const tall = Math.max(...part.density.filter((_, i) => i > 3), ...(found?.heights.slice(1) ?? []));
       panel.show([part.values, part.density.map((d) => Math.min(d, 1.1 * tall))], { series: [{ label: "limiting density", stroke: css("--ink"), width: 1.8 }], x: [0, reach], y: [0, 1.22 * tall], yLog: false });
       panel.redraw();
@@ -108,7 +109,13 @@ export class Spectrum {
       ...(this.drawn ? [legendBlock("one trained network", colour(page.about, 0), 0.35), legendMark("spike found in it", "o", colour(page.about, 0), true)] : []));
   }
 
-  /** Even steps over the bulk, 1-2-5 beyond: the axis is linear here and logarithmic there. */
+  /** Linear, unless spikes are far away: then compressed beyond the bulk, and named so. */
+  scale(panel, name, compressed) {
+    panel.rename([compressed ? "singular value (compressed scale)" : "singular value", "density"]);
+    Object.assign(panel.options, compressed ? { xAsinh: 3, xAxis: { splits: () => this.ticks(name), filter: (u, s) => s } } : { xAsinh: undefined, xAxis: {} });
+  }
+
+  /** Even steps over the bulk, 1-2-5 beyond. */
   ticks(name) {
     const [, high] = this.panels[name].x;
     const edge = this.now[name].edge;
@@ -193,7 +200,7 @@ export class Spectrum {
 
   pathTip(index) {
     const spikes = this.steps[index].features ?? [];
-    return [{ text: `α = ${show(this.alphas[index])}`, bold: true }, ...spikes.map((s, j) => ({ colour: colour(this.page.about, 1), text: `spike ${j + 1}: ${show(s)}` })), ...(spikes.length ? [] : [{ text: "no spike" }])];
+    return [{ text: `τ = ${show(this.alphas[index])}`, bold: true }, ...spikes.map((s, j) => ({ colour: colour(this.page.about, 1), text: `spike ${j + 1}: ${show(s)}` })), ...(spikes.length ? [] : [{ text: "no spike" }])];
   }
 
   /** Let the exponent run through its range. */
@@ -213,7 +220,6 @@ export class Spectrum {
 
   simulate() {
     const { page } = this;
-    if (this.empty) return;
     const { compare, ...problem } = page.state.tables;
     page.progress(0, 1);
     page.link.ask("simulation", { type: "draw", spec: { ...problem, compare: { seed: compare.seed ?? 0 } } }, {
@@ -228,7 +234,6 @@ export class Spectrum {
   }
 
   spec() {
-    if (this.empty) return undefined;
     const { compare, ...problem } = this.page.state.tables;
     return { name: "spectrum of the features", ...problem, compare, figure: { kind: "feature-spectrum" } };
   }
@@ -247,7 +252,6 @@ export class Spectrum {
 
   destroy() {
     clearInterval(this.running);
-    this.empty?.remove();
     for (const panel of [...Object.values(this.panels ?? {}), this.path]) panel?.destroy();
   }
 }

@@ -1,15 +1,21 @@
 // What the page shows: the tables of a spec, and how to look at it. All of it is in the URL.
 
-export const VIEWS = ["curve", "map", "spectrum", "features"];
+export const VIEWS = ["curve", "map", "features", "spectrum", "steps"];
 const TABLES = ["data", "labels", "network", "training", "scaling", "compare"];
-export const QUANTITIES = ["test_error", "train_error", "train_objective"];
+export const QUANTITIES = []; // those that the server names
 export const LAYERS = { test_error: "test error", train_error: "training error", degree: "polynomial degree", gain: "gain over random features" };
+export const VERSUS = { batch: "fresh against the same samples", optimiser: "optimisers, first step of equal length" };
+export const MEASURES = { test_error: "test error (MSE)", train_error: "training error (MSE)", alignment: "alignment with the teacher" };
 const SIZES = { curve: 20, dots: 7 };
 
 export const copy = (value) => JSON.parse(JSON.stringify(value));
 
+export function learnNames(about) {
+  QUANTITIES.splice(0, Infinity, ...Object.keys(about.quantities));
+}
+
 export function startState(about) {
-  return withTask(about, "regression");
+  return withTask(about, Object.keys(about.tasks)[0]);
 }
 
 /** A fresh state of a task, at its own settings. */
@@ -18,8 +24,8 @@ export function withTask(about, name) {
   return {
     view: "curve", tables: copy(task.tables), axis: task.axis, range: null, dots: null,
     curves: { key: "network.activation", values: [...(task.activations ?? [task.tables.network.activation])] },
-    zip: null, quantities: ["test_error", "train_error"], layer: "test_error", direction: "teacher",
-    component: 0,
+    zip: null, published: null, quantities: ["test_error"], layer: "test_error", direction: "teacher",
+    component: 0, versus: "batch", measure: "test_error", followed: 0,
   };
 }
 
@@ -39,8 +45,10 @@ export function changeTask(about, state, name) {
   return next;
 }
 
+export const isIsotropic = (tables) => tables.data.model === "isotropic";
+
 export function taskOf(tables) {
-  if (tables.data.model === "isotropic") return "isotropic";
+  if (isIsotropic(tables)) return tables.labels?.model === "multi-index" ? "multi-index" : "isotropic";
   return tables.labels?.model === "component" ? "classification" : "regression";
 }
 
@@ -71,6 +79,7 @@ export function fromTables(about, tables) {
     ? { key: other, values: copy(sweep[other]) }
     : { key: "network.activation", values: [state.tables.network.activation ?? "relu"] };
   if (tables.figure?.quantities) state.quantities = [...tables.figure.quantities];
+  if (sweep["training.steps"] && sweep["training.batch"]) state.view = "steps";
   if (tables.figure?.kind?.endsWith("spectrum")) state.view = "spectrum";
   if (tables.figure?.kind?.includes("map")) state.view = "map";
   return state;
@@ -130,6 +139,15 @@ export function setKey(tables, key, value) {
     if (name === "constant") tables.scaling.exponent ??= 0.3;
   }
   if (key === "data.rank") delete tables.data.strengths;
+}
+
+/** Choose an option; what comes with another one goes, what comes with this one comes. */
+export function pick(tables, { key, companions }, option) {
+  const drop = (name) => delete tables[name.split(".")[0]]?.[name.split(".")[1]];
+  for (const mine of Object.values(companions)) Object.keys(mine).forEach(drop);
+  if (option === "") return drop(key);
+  setKey(tables, key, option);
+  for (const [name, value] of Object.entries(companions[option] ?? {})) setKey(tables, name, copy(value));
 }
 
 /** Another number of inputs at the same m/n: the samples follow. */
@@ -202,7 +220,7 @@ export function fromHash(about, hash) {
     for (const [name, text] of new URLSearchParams(hash.slice(1))) {
       const [table, key] = name.split(".");
       if (key && TABLES.includes(table)) (tables[table] ??= {})[key] = JSON.parse(text);
-      else if (typeof state[name] === "string") state[name] = text;
+      else if (typeof state[name] === "string" || name === "published") state[name] = text;
       else if (Object.hasOwn(state, name) && name !== "tables") state[name] = JSON.parse(text);
     }
     state.tables = tables;
@@ -213,10 +231,10 @@ export function fromHash(about, hash) {
 }
 
 /** Whether the page can work with a state; what is wrong in its numbers is for the server to say. */
-function isReadable(about, { view, tables, axis, range, dots, curves, zip, quantities, layer, component }) {
+function isReadable(about, { view, tables, axis, range, dots, curves, zip, quantities, layer, component, versus, measure, followed }) {
   const numbers = (list) => Array.isArray(list) && list.length > 0 && list.every(Number.isFinite);
   const all = (list, known) => Array.isArray(list) && list.length > 0 && list.every((item) => known.includes(item));
-  return VIEWS.includes(view) && Object.hasOwn(LAYERS, layer) && all(quantities, QUANTITIES) && Number.isInteger(component) &&
+  return VIEWS.includes(view) && Object.hasOwn(LAYERS, layer) && Object.hasOwn(VERSUS, versus) && Object.hasOwn(MEASURES, measure) && Number.isInteger(followed) && followed >= 0 && all(quantities, QUANTITIES) && Number.isInteger(component) &&
     Number.isFinite(tables.data.dim ?? 1) && typeof tables.network.activation === "string" && Number.isFinite(tables.training.samples) &&
     Array.isArray(tables.compare.models) && Number.isFinite(tables.compare.seeds) && sliderOf(about, axis, taskOf(tables)) !== undefined &&
     (range === null || (numbers(range) && range.length === 2 && range[0] < range[1])) && (dots === null || numbers(dots)) &&

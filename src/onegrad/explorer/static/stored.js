@@ -1,5 +1,6 @@
 // A stored run: its rows as dots and lines of the curve view.
 
+import { isTheory } from "./limits.js";
 import { QUANTITIES, at, shown, sliderOf, taskOf } from "./state.js";
 
 /** Whether the page can compute with these tables: it draws data, and never opens a file. */
@@ -32,7 +33,7 @@ function isHere(state, key, value) {
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
 export function storedDots(about, state) {
-  return rowsHere(about, state).filter((row) => !row.model.startsWith("theory")).map((row) => ({
+  return rowsHere(about, state).filter((row) => !isTheory(row.model)).map((row) => ({
     model: row.model, curve: row.curve, x: row.x, seeds: row.seeds,
     ...Object.fromEntries(QUANTITIES.map((q) => [q, { mean: row[q] ?? NaN, error: row[`${q}_se`] ?? NaN }])),
   }));

@@ -16,7 +16,6 @@ from onegrad import __version__
 from onegrad.compute.array_pool import Pool
 from onegrad.compute.threads import blas_threads
 from onegrad.models import THEORIES
-from onegrad.prediction import theory_row
 from onegrad.results.rows import Row
 from onegrad.runs.schedule import Unit
 from onegrad.simulation import run_group
@@ -75,6 +74,8 @@ def _outcome(points: Sequence[Point], unit: Unit, pool: Pool) -> Outcome:
 def _rows(points: Sequence[Point], unit: Unit, pool: Pool) -> list[Row]:
     members = [points[i] for i in unit.points]
     if unit.models[0] in THEORIES:
+        from onegrad.prediction import theory_row  # the theory is loaded where there is one
+
         with blas_threads(unit.threads):
             return [theory_row(members[0], unit.models[0])]
     rows = run_group(members, unit.models, unit.seed, unit.threads, pool, unit.controlled)

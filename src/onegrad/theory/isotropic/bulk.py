@@ -8,15 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.fft import dct, dst
-from scipy.interpolate import CubicSpline
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.theory.isotropic.feature_law import FeatureLaw
+
+if TYPE_CHECKING:
+    from scipy.interpolate import CubicSpline
 
 _TW1_999 = 3.2724  # 99.9 % quantile of the real Tracy–Widom law
 _GRID = 512
@@ -85,6 +88,8 @@ class Bulk:
         Midpoint sums of a smooth even periodic function converge geometrically; the cosine
         series they give is integrated term by term.
         """
+        from scipy.interpolate import CubicSpline  # slow to import, and needed here alone
+
         middle, half = _window(low, high)
         start = math.pi / 2 if middle == 0 else 0.0
         count, previous = _GRID, math.nan

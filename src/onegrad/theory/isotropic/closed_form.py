@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from onegrad.degree_rule import needed_degree
 from onegrad.errors import AssumptionError
-from onegrad.problem import Problem, needed_degree
+from onegrad.problem import Problem
 from onegrad.theory.isotropic.limits import (
     RidgeLosses,
     check_degree,

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, ConvergenceError
@@ -165,6 +164,8 @@ class FeatureLaw:
 
     def beyond(self, x: float) -> Traces:
         """m₁, m₂ and their derivatives in λ at λ = −x, for x above the upper edge; m₁, m₂ < 0."""
+        from scipy.optimize import brentq  # slow to import, and needed here alone
+
         e_edge, edge = self.top
         if not x >= edge:
             raise AssumptionError(f"x = {x:.6g} lies below the upper edge {edge:.6g} of the bulk")

@@ -9,10 +9,10 @@ appearance at the edge of the bulk, and not only their existence at infinite str
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 
 from onegrad.compute.backend import Array
 from onegrad.gaussian.polynomials import power_to_hermite, sqrt_factorial
@@ -110,7 +110,7 @@ def feature_spikes(law: FeatureLaw, spikes: StepSpikes) -> FeatureSpikes:
 
         while excess(limit) > 0:
             limit *= 4.0
-        x = float(brentq(excess, start, limit, xtol=1e-13 * edge, rtol=1e-13))
+        x = _root(excess, start, limit, 1e-13 * edge)
         at = law.beyond(x)
         v = np.linalg.eigh(secular(x))[1][:, ::-1][:, j]
         norm = math.sqrt(-ratio * float(v @ (at.dm2 * linear + at.dm1 * other) @ v))
@@ -172,7 +172,7 @@ def norm_outlier(setting: IsotropicSetting) -> float | None:
     limit = 4.0 * start
     while excess(limit) > 0:
         limit *= 4.0
-    return math.sqrt(float(brentq(excess, start, limit, rtol=1e-13)))
+    return math.sqrt(_root(excess, start, limit))
 
 
 def step_edge_margin(setting: IsotropicSetting) -> float:
@@ -200,3 +200,12 @@ def weight_edge_margin(setting: IsotropicSetting) -> float:
     pull = (setting.rate * setting.features.c1) ** 2 * setting.direction_norm2
     largest = 2 * math.log(setting.width) + 1 / setting.psi
     return 2 * setting.norm_inflation * pull * largest / setting.width
+
+
+def _root(
+    function: Callable[[float], float], low: float, high: float, within: float = 2e-12
+) -> float:
+    """Where the function is zero between two places of opposite sign, to 1e-13 of it."""
+    from scipy.optimize import brentq  # slow to import, and needed here alone
+
+    return float(brentq(function, low, high, xtol=within, rtol=1e-13))

@@ -69,7 +69,7 @@ class IsotropicSetting:
             psi=problem.dim / problem.width,
             step_phi=problem.dim / problem.step_samples,
             ridge=problem.effective_ridge,
-            noise_variance=problem.label_noise**2,
+            noise_variance=problem.label_noise_variance,
             rate=rate,
             exponent=exponent,
             width=problem.width,

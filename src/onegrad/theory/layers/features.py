@@ -61,7 +61,7 @@ class NodeFeatures:
 
     mean, slope, extra : (T, S), docs/theory.md eqs. (5)–(7): ν_is = E_z σ(v_i·κ_s + b_i z),
         d_is = E_z σ'(…), e_is = Var_z σ(…) − b_i² d_is²
-    bulk : (T,) b_i = |ŵ_{i,⊥}|
+    bulk : (T,) b_i = |ŵ_{i,⊥}|; of the first block where the bulk is not flat
     counts : (T,) c_i, summing to the width k
     weights : (S,) ω_s, summing to one
     labels, noise : (S,) ȳ_s = E[y|κ_s], Var[y|κ_s]
@@ -69,7 +69,8 @@ class NodeFeatures:
     tilt : (T,) or None; the rows of Ŵ_⊥ are correlated as b_i² δ_ij − tilt_i tilt_j when the
         direction W₀ᵀa is among those conditioned on (docs/theory.md eq. (24))
     harmonics : what nodes and types add that stand for whole spheres of directions
-        (docs/theory.md, section 8); no stacks, no tilt
+        (docs/theory.md, section 8), or the further blocks of a bulk that is not flat
+        (docs/structure.md); no stacks, no tilt
     """
 
     mean: Array
@@ -135,13 +136,21 @@ def features_at(
         shift = neurons.vectors @ where.kappa.T
         mean, slope, variance = smoothed(problem.activation, shift, scale)
         extra, harmonics = np.maximum(variance - (scale * slope) ** 2, 0.0), ()
+    bulk, bulk_dim = neurons.bulk, float(neurons.bulk_dim)
+    if neurons.shares is not None and neurons.coordinates is not None:
+        parts = neurons.bulk[:, None] * np.sqrt(neurons.shares)
+        bulk, bulk_dim = parts[:, 0], float(neurons.coordinates[0])
+        harmonics = tuple(
+            Harmonic(1.0, float(p), b[:, None] * slope)
+            for p, b in zip(neurons.coordinates[1:], parts.T[1:], strict=True)
+        )
     labels = np.empty(len(where.weights))
     for c in range(len(geometry.weights)):
         mine = where.component == c
         labels[mine] = label_means(problem, geometry, c, where.kappa[mine])
     return NodeFeatures(
-        mean, slope, extra, neurons.bulk, neurons.counts, where.weights, labels,
-        np.full(len(labels), problem.label_noise**2), np.asarray(float(neurons.bulk_dim)),
+        mean, slope, extra, bulk, neurons.counts, where.weights, labels,
+        np.full(len(labels), problem.label_noise_variance), np.asarray(bulk_dim),
         neurons.tilt, harmonics,
     )  # fmt: skip
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
-from scipy.optimize import brentq
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
@@ -89,6 +88,7 @@ def common_errors(
 
 def _solve_chi(values: Array, samples: int, ridge: float) -> float:
     """χ = (1/m) Σ_j h_j/(λ + h_j/(1+χ)): the only root, bracketed."""
+    from scipy.optimize import brentq  # slow to import, and needed here alone
 
     def gap(log_level: float) -> float:
         """1 − 1/(1+χ) − df₁(l)/m at l = λ(1+χ), increasing in l."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor
@@ -23,6 +24,15 @@ from onegrad.theory.layers.matrix_errors import FeatureMoments, MatrixErrors
 
 _ITERATIONS = 100
 _SMALLEST = 1e-12  # response that counts as none
+
+
+class Degrees(NamedTuple):
+    """Degrees of freedom: `used` by the mean part, p = Σ_s u_s ν_sᵀMν_s, which χ counts only in
+    part; `unfitted` m − df₁ = m Σ u_s, and `left` m − df₂, that the readout leaves."""
+
+    used: float
+    unfitted: float
+    left: float
 
 
 @dataclass(frozen=True)
@@ -123,18 +133,43 @@ class Quadratics:
         return FeatureMoments(self.total(self.weights), self.cross(self.weights * self.y), label)
 
 
+@dataclass(frozen=True)
+class NodeSolution:
+    """The readout at all nodes: χ_s, M, and f, q = Var f, E(y − f)² of every node.
+
+    load : L (k × k) = Σ_s E ρ²-weighted Q_s, with Var f = aᵀC_sa + tr(Q_sMLM)/m
+    degrees : of freedom, of the mean part and those that are left
+    """
+
+    errors: MatrixErrors
+    responses: Array
+    inverse: Array
+    readout: Array
+    prediction: Array
+    variance: Array
+    load: Array
+    degrees: Degrees
+
+    def at(self, q: Quadratics, samples: int) -> tuple[Array, Array]:
+        """E f and Var f at the nodes of another rule, for the same neurons."""
+        moved = self.inverse @ self.load @ self.inverse
+        direct = q.traces(np.outer(self.readout, self.readout), mean=False)
+        return q.mean(self.readout), direct + q.traces(moved) / samples
+
+
 def node_errors(
     q: Quadratics, samples: int, ridge: float, chi: float, tolerance: float = 1e-3
 ) -> MatrixErrors:
     """Errors with χ_s per node (eqs. (9)–(12)), from the common χ as the first guess."""
-    return solve_nodes(q, samples, ridge, chi, tolerance)[0]
+    return solve_nodes(q, samples, ridge, chi, tolerance).errors
 
 
 def solve_nodes(
     q: Quadratics, samples: int, ridge: float, chi: float, tolerance: float = 1e-3
-) -> tuple[MatrixErrors, float]:
-    """The same, and the degrees of freedom of the mean part, Σ_s u_s ν_sᵀMν_s, over those that
-    the readout leaves, m/(1+χ): about what is open in 1/m.
+) -> NodeSolution:
+    """The readout at all nodes: χ_s = tr(Q_sM)/m, M = (λ + Σ_s ω_sQ_s/(1 + χ_s))⁻¹,
+    a = M Σ_s ω_sȳ_sν_s/(1 + χ_s), f_s = ν_sᵀa and Var f_s, from the common χ as the first guess
+    (docs/layers.md, (2)–(4); docs/real-data.md, (9)–(12)).
 
     The readout minimises (1/m)‖y − Φa‖² + λ‖a‖² with m = `samples` and λ = `ridge`. Each iteration
     costs two or three products of S·k² and a few of k³.
@@ -144,7 +179,8 @@ def solve_nodes(
     u = weight / (1 + responses)
     cross = q.cross(u * q.y)
     readout = inverse @ cross
-    left = q.y - q.mean(readout)
+    prediction = q.mean(readout)
+    left = q.y - prediction
     # aᵀQ_sa counts the square of the mean prediction, which the residual has already
     source = left**2 + q.noise + q.traces(np.outer(readout, readout), mean=False)
     half = np.sqrt(weight) / (1 + responses)
@@ -169,7 +205,14 @@ def solve_nodes(
     train = float(weight @ (errors / (1 + responses) ** 2))
     objective = float(u @ (q.y**2 + q.noise) - cross @ readout)
     means = np.concatenate([block.mean.forms(inverse) for block in q.blocks])
-    return MatrixErrors(test, train, objective), float(u @ means) / (samples * float(u.sum()))
+    # M Σ u_sQ_s = I − λM
+    second = q.width - 2 * ridge * np.trace(inverse) + ridge**2 * np.sum(inverse**2)
+    degrees = Degrees(float(u @ means), samples * float(u.sum()), samples - float(second))
+    return NodeSolution(
+        MatrixErrors(test, train, objective), responses, inverse, readout, prediction,
+        errors - left**2 - q.noise, q.total(half * solution),
+        degrees,
+    )  # fmt: skip
 
 
 def _share(apply: Callable[[Array], Array], right: Array) -> float:
@@ -187,7 +230,7 @@ def _solve_responses(
     for _ in range(_ITERATIONS):
         system = q.total(q.weights / (1 + np.exp(z)))
         system.flat[:: k + 1] += ridge
-        inverse = _inverse(system)
+        inverse = inverse_of(system)
         # a node at which every ReLU is silent has no response at all
         change = np.log(np.maximum(q.traces(inverse) / samples, _SMALLEST)) - z
         residual = float(q.weights @ np.abs(change))
@@ -200,7 +243,7 @@ def _solve_responses(
     )
 
 
-def _inverse(system: Array) -> Array:
+def inverse_of(system: Array) -> Array:
     """Of a symmetric positive matrix, which is overwritten: k³ operations."""
     factor, lower = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
     inverse, failed = dpotri(factor, lower=lower, overwrite_c=True)

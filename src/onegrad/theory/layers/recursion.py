@@ -18,10 +18,11 @@ from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.gaussian.smoothing import slope_moments, smoothed
 from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
+from onegrad.theory.layers.block_types import block_types
 from onegrad.theory.layers.step import StepChance, output_share
 from onegrad.theory.layers.types import NeuronTypes, pure_types
 from onegrad.theory.nodes.designs import tensor
-from onegrad.theory.nodes.population import data_nodes, label_means
+from onegrad.theory.nodes.population import data_nodes, label_means, with_flips
 from onegrad.theory.nodes.rules import QuadratureLevel
 
 _NOISE_DIRECTIONS = 2  # of a step at most
@@ -37,7 +38,8 @@ def recursion_holds(problem: Problem) -> bool:
     """Whether several steps are predicted without a draw: gradient descent on fresh samples in
     the mixture convention, few steps and few directions."""
     data = problem.data
-    directions = data.components * (getattr(data, "rank", 0) + bool(getattr(data, "mean", 0.0)))
+    means = bool(getattr(data, "mean", 0.0)) or getattr(data, "centres", None) is not None
+    directions = data.components * (getattr(data, "rank", 0) + means)
     return (
         problem.training.optimiser == "gd"
         and problem.training.batch == "fresh"
@@ -53,7 +55,10 @@ def trained_types(
     level: QuadratureLevel,
     chance: StepChance | None = None,
 ) -> NeuronTypes:
-    """Types of neurons after all steps of the problem: `pure_types` for one."""
+    """Types of neurons after all steps of the problem: `pure_types` for one, `block_types` on a
+    bulk that is not flat."""
+    if geometry.levels is not None:
+        return block_types(problem, geometry, level)
     later = len(problem.rates) - 1
     if later:  # each of them doubles the types
         most, points = max(_TYPES >> later, 300), max(_TYPES >> later, 256)
@@ -86,12 +91,12 @@ def _step_sample(
     for c in range(len(geometry.weights)):
         mine = where.component == c
         labels[mine] = label_means(problem, geometry, c, where.kappa[mine])
+    labels, kappa, weights = with_flips(problem, labels, where.kappa, where.weights)
     if problem.training.gradient == "exact":
-        shift = neurons.vectors @ where.kappa.T
+        shift = neurons.vectors @ kappa.T
         value = smoothed(problem.activation, shift, neurons.bulk[:, None]).value
         assert neurons.readout is not None
         labels = labels - (neurons.counts * neurons.readout) @ value
-    kappa, weights = where.kappa, where.weights
     if problem.label_noise:
         given = np.column_stack([kappa, labels]), weights
         nodes, weights = tensor([given, gauss_hermite(3)])

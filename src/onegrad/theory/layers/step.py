@@ -13,13 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from onegrad.compute.backend import Array
+from onegrad.data.label_power import joint_link_laws
 from onegrad.gaussian.activation import Activation, Smoothed
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.gaussian.smoothing import slope_moments, smoothed
 from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
+from onegrad.theory.layers.own_output import OwnMoments
 from onegrad.theory.nodes.designs import tensor, two_level
-from onegrad.theory.nodes.population import label_means
+from onegrad.theory.nodes.population import label_means, with_flips
 from onegrad.theory.nodes.rules import Integrand, QuadratureLevel, component_nodes
 
 OUTPUT_LOSS = 1e-3  # relative error up to which the initial output is left out of the residual
@@ -43,6 +45,23 @@ class StepMoments(NamedTuple):
         """The same for every neuron again, `repeats` times."""
         return StepMoments(*(np.tile(x, (repeats, *([1] * (x.ndim - 1)))) for x in self))
 
+    def without(
+        self, own: OwnMoments, readout: Array, start: Array, sample: StepSample
+    ) -> StepMoments:
+        """With a_i ψ(w_i·x) off the residual of neuron i (`own_moments`)."""
+        r = own.push.shape[1]
+        push, curvature = self.push.copy(), self.curvature - readout * own.stretch
+        push[:, :r] -= readout[:, None] * own.push
+        push[:, r:] -= (readout * own.stretch)[:, None] * start[:, r:]
+        change = readout[:, None] * (readout[:, None] * own.twice - 2 * own.once)
+        noise, power = self.noise + change[:, 1], float(sample.weights @ sample.residual**2)
+        if power > 0:
+            squared = self.push[:, -1] - start[:, -1] * self.curvature
+            squared = squared / sample.memory if np.any(sample.memory) else 0.0 * squared
+            noise = noise - change[:, 0] * (2 * squared + change[:, 0]) / power
+            push[:, -1] += sample.memory * change[:, 0]
+        return self._replace(push=push, curvature=curvature, noise=np.maximum(noise, 0.0))
+
 
 @dataclass(frozen=True, eq=False)
 class StepChance:
@@ -62,36 +81,39 @@ class StepSample:
     """Nodes for one sample of the first step: κ̃ without its e coordinate, residual u, weights.
 
     memory : sh of e·x̃ = sh·u + N(0, 1); on fresh data e·x is N(0, 1), on the sample of the step
-        it is not independent of the labels
+        it is not independent of the labels. (J,) where e has a part in each of J blocks
     """
 
     kappa: Array  # (S, r) or (S, r + 1) with the coordinate along W₀ᵀa
     residual: Array
     weights: Array
-    memory: float
+    memory: float | Array
 
     def moments(self, activation: Activation, start: Array, bulk: Array) -> StepMoments:
         """Averages over κ̃, u and z' for neurons with coordinates f⁰ (T, r') and bulk norm b₀ (T,).
 
         The N(0, 1) part of e·x̃ is merged into z'.
         """
-        u, weights, last = self.residual, self.weights, start[:, -1]
-        shift = start[:, :-1] @ self.kappa.T + self.memory * last[:, None] * u
-        scale = np.sqrt(bulk**2 + last**2)[:, None]
+        u, weights, memory = self.residual, self.weights, np.atleast_1d(self.memory)
+        last = start[:, -len(memory) :]
+        shift = start[:, : -len(memory)] @ self.kappa.T
+        shift = shift + (memory * last).sum(axis=1)[:, None] * u
+        scale = np.sqrt(bulk**2 + (last**2).sum(axis=1))[:, None]
         slope = slope_moments(activation, shift, scale)
         wu, wu2 = weights * u, weights * u**2
         curvature = slope.curvature @ wu
         squared = slope.value @ wu2  # E[u² σ']
         push = np.concatenate(
             [slope.value @ (wu[:, None] * self.kappa),
-             (self.memory * squared + last * curvature)[:, None]], axis=1,
+             memory * squared[:, None] + last * curvature[:, None]], axis=1,
         )  # fmt: skip
         second = (slope.variance + slope.value**2) @ wu2
-        kappa = np.concatenate([self.kappa, (self.memory * u)[:, None]], axis=1)
+        kappa = np.concatenate([self.kappa, u[:, None] * memory], axis=1)
         size = kappa.shape[1]
         pairs = (kappa[:, :, None] * kappa[:, None, :]).reshape(len(u), -1)
         spread = (slope.variance @ (wu2[:, None] * pairs)).reshape(-1, size, size)
-        spread[:, -1, -1] += slope.variance @ wu2
+        own = np.arange(size - len(memory), size)
+        spread[:, own, own] += (slope.variance @ wu2)[:, None]
         power = float(weights @ u**2)
         noise = second - (squared**2 / power if power > 0 else 0.0)
         return StepMoments(push, curvature, np.maximum(noise, 0.0), spread)
@@ -114,7 +136,8 @@ def step_sample(
     bulk = math.sqrt((geometry.dim - r) * variance)
     free = geometry.dim - (chance.directions if chance else 0)
     length = math.sqrt(problem.width * problem.readout_square * free * variance)
-    teacher = None if problem.links is None else geometry.teacher
+    labelled = problem.links is not None or problem.joint_link is not None
+    teacher = geometry.teacher if labelled else None
     beside = (_FAR + level.number) ** (1 + output)  # of noise and of the initial output
     each = replace(
         level, most=level.most // (max(_SHARE, beside) * np.count_nonzero(geometry.weights))
@@ -123,10 +146,11 @@ def step_sample(
     for c, weight in enumerate(geometry.weights):
         if weight == 0:
             continue
-        link = None if problem.links is None else problem.links[c]
+        link = problem.joint_link if problem.links is None else problem.links[c]
         integrand = Integrand(np.eye(r) * variance / bulk**2, teacher, link)
         kappa, omega = component_nodes(geometry.means[c], geometry.roots[c], integrand, each)
         u = label_means(problem, geometry, c, kappa)
+        u, kappa, omega = with_flips(problem, u, kappa, omega)
         noise, slope = np.full(len(u), problem.label_noise**2), np.zeros(len(u))
         if output:
             scale = np.sqrt(bulk**2 + variance * np.einsum("si,si->s", kappa, kappa))
@@ -236,8 +260,13 @@ def output_share(problem: Problem, geometry: Geometry) -> float:
 
 
 def label_power(problem: Problem, geometry: Geometry) -> float:
-    """E y² = noise² + Σ_c ρ_c E σ*_c(ξ·κ)², or with the labels of components: to a percent."""
-    total = problem.label_noise**2
+    """E y² = Var[y|x] + Σ_c ρ_c E σ*_c(ξ·κ)², or with the labels of components: to a percent."""
+    total = problem.label_noise_variance
+    if problem.joint_link is not None:
+        xi = geometry.teacher
+        along = np.einsum("pi,cij,qj->cpq", xi, geometry.covariances, xi)
+        means, variances = joint_link_laws(problem.joint_link, geometry.means @ xi.T, along)
+        return total + float(geometry.weights @ (variances + means**2))
     for c, weight in enumerate(geometry.weights):
         if problem.component_values is not None:
             total += weight * problem.component_values[c] ** 2

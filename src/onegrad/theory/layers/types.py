@@ -16,6 +16,7 @@ from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
+from onegrad.theory.layers.own_output import own_moments
 from onegrad.theory.layers.step import (
     OUTPUT_LOSS,
     StepChance,
@@ -29,6 +30,8 @@ from onegrad.theory.layers.step import (
 from onegrad.theory.nodes.rules import QuadratureLevel, Rule, decay_order, standard_nodes
 from onegrad.theory.symmetry import radial_importance, radius
 
+_LITTLE = 0.25  # of the variance before the step
+_NO_SPREAD = 1e-9  # of the largest variance: axes with one node
 _SPIKES = 4  # degrees of spikes whose strength decides about the readout's rule
 
 
@@ -42,6 +45,8 @@ class NeuronTypes:
     tilt : (T,) or None, see NodeFeatures.tilt
     readout : (T,) the initial a_i of pure types, which later steps move along
     moved : how much the step changed preactivations (`step_importance`); NaN where it is not known
+    shares : (T, J) of b_i² along each block of a bulk that is not flat, summing to one in a row,
+        with coordinates : (J,) p_j of them; None where the bulk is flat
     """
 
     vectors: Array
@@ -51,6 +56,16 @@ class NeuronTypes:
     tilt: Array | None = None
     readout: Array | None = None
     moved: float = math.nan
+    shares: Array | None = None
+    coordinates: Array | None = None
+
+    @property
+    def effective_dim(self) -> float:
+        """Equal coordinates whose |x_⊥|² would fluctuate as b_i² does from sample to sample."""
+        if self.shares is None or self.coordinates is None:
+            return float(self.bulk_dim)
+        mean = self.counts @ (self.bulk[:, None] ** 2 * self.shares)
+        return float(mean.sum() ** 2 / np.sum(mean**2 / self.coordinates))
 
     @property
     def spread(self) -> Array:
@@ -84,6 +99,7 @@ def pure_types(
         e·x̃ = sh·u + N(0, 1),  sh = √(n'/m̃)/√E u²                 its sample remembers u     (21)
         g_i = E[u σ' κ̃],  mult_i = 1 + h_i E[u σ'']                                          (22)
         v_i = A_i f⁰_i + h_i g_i,  A_i² = I + h_i²/(m̃ s_w²) E[u² Var_z'(σ') κ̃κ̃ᵀ]
+              (where all a_i are equal, noise of that covariance instead: `_with_noise`)
         b_i² = b₀² mult_i² + h_i² (n'/m̃) (E[u² σ'²] − E[u² σ']²/E u²)
 
     Where the initial output matters, u = y − f₀, the coordinate of f⁰_i along W₀ᵀa has the mean
@@ -115,14 +131,19 @@ def pure_types(
     moments = sample.moments(problem.activation, coordinates, bulk)
     if repeats > 1:
         moments = moments.tiled(repeats)
+    if output:
+        own = own_moments(problem, geometry, start.coordinates, start.bulk)
+        moments = moments.without(own, start.readout, start.coordinates, sample)
     h = problem.rate * start.readout
     stretch = 1.0 + h * moments.curvature
-    squares = (
-        np.eye(start.coordinates.shape[1])
-        + (h**2 / (variance * problem.step_samples))[:, None, None] * moments.spread
-    )
-    vectors = np.einsum("tij,tj->ti", _spread_root(squares), start.coordinates)
-    vectors = vectors + h[:, None] * moments.push
+    spread = (h**2 / problem.step_samples)[:, None, None] * moments.spread
+    if problem.readout_std == 0 and not geometry.groups:
+        pushed = start.coordinates + h[:, None] * moments.push
+        vectors = _with_noise(pushed, spread, start.weights, variance)
+    else:
+        roots = spread_roots(np.eye(start.coordinates.shape[1]) + spread / variance)
+        vectors = np.einsum("tij,tj->ti", roots, start.coordinates)
+        vectors = vectors + h[:, None] * moments.push
     if chance is not None:
         vectors[:, : geometry.rank] += h[:, None] * chance.noise
     noise = h**2 * (bulk_dim / problem.step_samples) * moments.noise
@@ -157,7 +178,7 @@ def _before_step(
         importance[j] = radial_importance(importance[j], size, problem.labels_separate)
     rotation = np.eye(count)
     rotation[:single, :single] = directions[:, ::-1]
-    rule = _readout_rule(problem, moved, level)
+    rule = readout_rule(problem, moved, level)
     weak = rule.order == 2
     leading: tuple[Rule, ...] = () if weak else (rule,)
     if weak:
@@ -168,7 +189,9 @@ def _before_step(
     coordinates = math.sqrt(variance) * z[:, 1:-1] @ rotation.T
     for j, size in enumerate(geometry.groups, start=single):
         coordinates[:, j] = math.sqrt(variance) * radius(z[:, 1 + j], size)
-    bulk = math.sqrt(bulk_dim * variance) * np.exp(z[:, -1] / math.sqrt(2 * bulk_dim))
+    # b₀² has the mean n's_w² and the relative variance 2/n'
+    length = np.exp(z[:, -1] / math.sqrt(2 * bulk_dim) - 0.5 / bulk_dim)
+    bulk = math.sqrt(bulk_dim * variance) * length
     if output:
         coordinates[:, -2] += readout * math.sqrt(
             geometry.dim * variance / (problem.width * problem.readout_square)
@@ -187,7 +210,7 @@ def _with_chance(start: _Start, problem: Problem, chance: StepChance) -> _Start:
     return start._replace(coordinates=coordinates)
 
 
-def _readout_rule(problem: Problem, moved: float, level: QuadratureLevel) -> Rule:
+def readout_rule(problem: Problem, moved: float, level: QuadratureLevel) -> Rule:
     """Nodes for (a − readout_mean)/readout_std; two: the axis may share a design with others.
 
     A spike of degree p in the features has the strength k·moved^p/λ over the ridge, and p nodes
@@ -205,7 +228,35 @@ def _readout_rule(problem: Problem, moved: float, level: QuadratureLevel) -> Rul
     return Rule(level.grown(needed, 2))
 
 
-def _spread_root(squares: Array) -> Array:
+def _with_noise(pushed: Array, spread: Array, weights: Array, variance: float) -> Array:
+    """Nodes (T, r') whose covariance C becomes C + E spread, by the linear map that moves them
+    least, C^−½ (C^½ (C + E spread) C^½)^½ C^−½; their mean stays.
+
+    The noise of the step is independent of f⁰. Where the push takes back much of f⁰ and every
+    neuron has the same sign of h_i, A_i f⁰_i would lose the noise with it (by a factor of two for
+    quadratic activations with a constant readout); signs that differ average that out. Where
+    little is left of f⁰, of the `variance` s_w², and more comes by noise, nodes of f⁰ cannot stand
+    for it.
+    """
+    mean = weights @ pushed
+    rest = pushed - mean
+    values, vectors = np.linalg.eigh((rest.T * weights) @ rest)
+    kept = values > _NO_SPREAD * max(float(values[-1]), 1e-300)
+    root = np.where(kept, np.sqrt(np.maximum(values, 0.0)), 0.0)
+    back = np.where(kept, 1.0 / np.where(kept, root, 1.0), 0.0)
+    added = vectors.T @ np.einsum("t,tij->ij", weights, spread) @ vectors
+    if np.any(kept & (values < _LITTLE * variance) & (np.diagonal(added) > values)):
+        raise AssumptionError(
+            "the step takes back what neurons had along special directions, and its sampling noise "
+            "is what remains there; types of neurons do not know that noise. Use a smaller or "
+            'larger rate, more step_samples, or method = "layer".'
+        )
+    middle = root[:, None] * (np.diag(values) + added) * root
+    moved = back[:, None] * spread_roots(middle[None])[0] * back
+    return np.asarray(mean + rest @ vectors @ moved @ vectors.T)
+
+
+def spread_roots(squares: Array) -> Array:
     """Symmetric roots A_i of (T, r', r') positive matrices: all of them, not the diagonal."""
     values, vectors = np.linalg.eigh(squares)
     return np.asarray(

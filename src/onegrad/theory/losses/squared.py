@@ -17,14 +17,15 @@ import numpy as np
 from onegrad.compute.backend import Array
 
 
-def node_weights(weights: Array, chi: Array) -> Array:
-    """w_s = ω_s/(1 + χ_s)."""
-    return np.asarray(weights / (1.0 + chi))
+def node_weights(weights: Array, chi: Array, softness: Array | float = 1.0) -> Array:
+    """w_s = ω_s/(c_s + χ_s), c_s = 1; other losses have a `softness` c_s of their own
+    (reweighted.py)."""
+    return np.asarray(weights / (softness + chi))
 
 
-def response_roots(weights: Array, chi: Array) -> Array:
-    """√D_s with D_s = −∂w_s/∂χ_s = ω_s/(1 + χ_s)²."""
-    return np.asarray(np.sqrt(weights) / (1.0 + chi))
+def response_roots(weights: Array, chi: Array, softness: Array | float = 1.0) -> Array:
+    """√D_s with D_s = −∂w_s/∂χ_s = ω_s/(c_s + χ_s)²."""
+    return np.asarray(np.sqrt(weights) / (softness + chi))
 
 
 def training_residuals(fresh: Array, chi: Array) -> Array:

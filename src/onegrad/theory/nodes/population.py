@@ -46,10 +46,11 @@ def data_nodes(
     single, axes = geometry.single, single_axes(geometry, len(spread))
 
     def padded(vector: Array) -> Array:
-        return np.concatenate([vector[:single], np.zeros(len(axes) - single)])
+        none = np.zeros((*vector.shape[:-1], len(axes) - single))
+        return np.concatenate([vector[..., :single], none], axis=-1)
 
-    links, separate = problem.links, problem.labels_separate
-    label = None if links is None else padded(geometry.teacher)
+    links, separate, joint = problem.links, problem.labels_separate, problem.joint_link
+    label = None if links is None and joint is None else padded(geometry.teacher)
     centre = padded(geometry.weights @ geometry.means) if separate else None
     parts = []
     each = replace(level, most=max(level.most // int(np.count_nonzero(geometry.weights)), _FEWEST))
@@ -62,7 +63,7 @@ def data_nodes(
             radial_importance(spread[a, a] / size * geometry.covariances[c, a, a], size, separate)
             for a, size in enumerate(geometry.groups, start=single)
         )
-        link = None if links is None else links[c]
+        link = joint if links is None else links[c]
         integrand = Integrand(spread[np.ix_(axes, axes)], label, link, centre, lengths)
         z, w = component_nodes(padded(geometry.means[c]), root, integrand, each)
         parts.append((c, _with_lengths(geometry, c, z, radius), weight * w))
@@ -70,15 +71,18 @@ def data_nodes(
 
 
 def quasi_nodes(geometry: Geometry, points: int, count: int, level: QuadratureLevel) -> Nodes:
-    """The same as at least `points` quasi-random points for each component, in `count` axes."""
+    """The same as at least `points` quasi-random points for each component, in `count` axes.
+
+    The first axes of the points, which are the most even ones, go along the labels: signs jump.
+    """
     z, w = quasi_gaussian(count, points)
     single, parts = geometry.single, []
+    teacher = np.atleast_2d(geometry.teacher)[:, :single]
     for c, weight in enumerate(geometry.weights):
         if weight:
-            kappa = z.copy()
-            kappa[:, :single] = geometry.means[c, :single] + (
-                z[:, :single] @ geometry.roots[c, :single, :single]
-            )
+            kappa, root = z.copy(), geometry.roots[c, :single, :single]
+            turn = np.linalg.qr((teacher @ root.T).T, mode="complete")[0]
+            kappa[:, :single] = geometry.means[c, :single] + z[:, :single] @ turn.T @ root
             parts.append((c, _with_lengths(geometry, c, kappa, exact_radius), weight * w))
     return Nodes.join(parts, level)
 
@@ -108,8 +112,26 @@ def _with_lengths(
 
 
 def label_means(problem: Problem, geometry: Geometry, component: int, kappa: Array) -> Array:
-    """ȳ_s = E[y | κ_s, c] = σ*_c(ξ·κ_s), or the label of component c: (S,) at κ (S, r')."""
+    """ȳ_s = E[y | κ_s, c] = σ*_c(ξ·κ_s), or that of component c: (S,) at κ (S, r')."""
+    if problem.joint_link is not None:
+        return problem.joint_link(kappa[:, : geometry.rank] @ geometry.teacher.T)
     if problem.links is not None:
         return problem.links[component](kappa[:, : geometry.rank] @ geometry.teacher)
     assert problem.component_values is not None
     return np.full(len(kappa), problem.component_values[component])
+
+
+def with_flips(
+    problem: Problem, means: Array, nodes: Array, weights: Array
+) -> tuple[Array, Array, Array]:
+    """Labels before Gaussian noise with rows and weights of nodes: ȳ itself, or where labels are
+    flipped every row once with either sign, as ±1 has its two probabilities."""
+    p = problem.label_flip
+    if not p:
+        return means, nodes, weights
+    clean = means / problem.label_kept
+    return (
+        np.concatenate([clean, -clean]),
+        np.concatenate([nodes, nodes]),
+        np.concatenate([(1 - p) * weights, p * weights]),
+    )

@@ -18,13 +18,14 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
 from onegrad.gaussian.activation import Activation
+from onegrad.gaussian.joint_links import JointLink
+from onegrad.gaussian.joint_rules import JointRule
+from onegrad.gaussian.piecewise import REACH, piecewise_gauss
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.theory.nodes.designs import (
     MOST_FIFTH,
-    REACH,
     cross_polytope,
     fifth_degree,
-    piecewise_gauss,
     tensor,
     two_level,
 )
@@ -34,6 +35,7 @@ _ENDLESS = 10_000  # nodes along an axis that no rule resolves
 _DRAFT_DESIGN = 1  # of weak axes, the most accurate small one
 _LABEL, _LABEL_DRAFT = 3e-4, 5e-3  # relative errors of the moments of labels
 _FEWEST, _MOST_WHOLE, _FINE_LABEL = 3, 8, 24  # nodes of rules for labels
+_LABEL_SHARE = 4  # times the nodes of a level that labels of several indices may take
 _SPLIT = 0.6  # nodes on each side of a break, in units of those of a rule without
 
 
@@ -102,6 +104,11 @@ def axis_order(importance: float, level: QuadratureLevel, step: int = 1) -> int:
 
 def decay_order(x: float, tolerance: float, scale: float = 1.0) -> int:
     """The smallest p ≥ 2 with scale·x^p ≤ tolerance."""
+    if math.isnan(x) or not math.isfinite(scale):
+        raise AssumptionError(
+            "the sizes of this problem overflow in the theory. Use smaller scales of labels, rates "
+            "and spreads"
+        )
     if x <= 0 or scale <= 0:
         return 2
     if x >= 1 - 1e-9:
@@ -245,7 +252,8 @@ class Integrand:
 
     spread : (r, r) second moment E[vvᵀ]/b² over neurons: what the features see of κ
     label : (r,) direction ξ along which the label varies, or None; its axis comes first, with a
-        rule that resolves the `link` (`label_rule`)
+        rule that resolves the `link` (`label_rule`). (p, r) for a link of several indices: their
+        axes come first (`joint_rule`)
     centre : (r,) where the components overlap, for labels that name the component: what is
         learned changes fast there, so the strongest axis is split at it
     further : importances of standard Gaussian axes beside κ, whose coordinates come last
@@ -253,7 +261,7 @@ class Integrand:
 
     spread: Array
     label: Array | None = None
-    link: Activation | None = None
+    link: Activation | JointLink | None = None
     centre: Array | None = None
     further: tuple[float, ...] = ()
 
@@ -262,6 +270,8 @@ def component_nodes(
     mean: Array, root: Array, integrand: Integrand, level: QuadratureLevel
 ) -> tuple[Array, Array]:
     """Nodes (S, r + further axes) and weights (S,) for κ ~ N(mean, root²), root symmetric."""
+    if isinstance(integrand.link, JointLink):
+        return _joint_nodes(mean, root, integrand, level)
     leading: tuple[Rule, ...] = ()
     label, centre = integrand.label, integrand.centre
     along = root @ label if label is not None else np.zeros(len(mean))
@@ -292,13 +302,36 @@ def component_nodes(
     return np.concatenate([mean + mine @ (root @ axes).T, beside], axis=1), weights
 
 
+def _joint_nodes(
+    mean: Array, root: Array, integrand: Integrand, level: QuadratureLevel
+) -> tuple[Array, Array]:
+    """The same with an axis for each index of the label first."""
+    assert integrand.label is not None and isinstance(integrand.link, JointLink)
+    seen = root @ integrand.spread @ root
+    tolerance = _LABEL if level.points else _LABEL_DRAFT
+    rule = JointRule.of(integrand.link, integrand.label @ mean, integrand.label @ root, tolerance)
+    importance = np.einsum("pi,ij,pj->p", rule.axes, seen, rule.axes)
+    needs = [_order_on_pieces(i, rule.part, level) for i in importance.tolist()]
+    most = level.most * (_LABEL_SHARE if level.points else 1)
+    first, share = rule.nodes(needs, level.label_nodes - _FEWEST, most)
+    beside = np.linalg.svd(rule.axes, full_matrices=True)[2][len(rule.axes) :].T
+    inner, rotation = np.linalg.eigh(beside.T @ seen @ beside)
+    importances = np.concatenate([np.maximum(inner[::-1], 0.0), integrand.further])
+    room = replace(level, most=max(level.most // len(share), 1))
+    others, w = standard_nodes(importances, room, quick=1)
+    z, weights = tensor([(first, share), (others, w)])
+    axes = np.concatenate([rule.axes.T, beside @ rotation[:, ::-1]], axis=1)
+    mine, further = z[:, : len(mean)], z[:, len(mean) :]
+    return np.concatenate([mean + mine @ (root @ axes).T, further], axis=1), weights
+
+
 def _resolving(rule: Rule, importance: float, level: QuadratureLevel) -> Rule:
     """The rule, long enough also for features of that importance, and growing with the level."""
+    needed = _order_on_pieces(importance, _SPLIT if rule.breaks else 1.0, level)
+    return rule._replace(order=max(rule.order + level.label_nodes - _FEWEST, needed, 1))
+
+
+def _order_on_pieces(importance: float, part: float, level: QuadratureLevel) -> int:
+    """Nodes on each piece of an axis of that importance, `part` of those of a whole one."""
     x = importance / (1.0 + importance)
-    part = _SPLIT if rule.breaks else 1.0  # nodes on each side of a break
-
-    def needed(tolerance: float) -> int:
-        return math.ceil(part * decay_order(x, tolerance))
-
-    order = rule.order + level.label_nodes - _FEWEST
-    return rule._replace(order=max(order, level.grown(needed), 1))
+    return level.grown(lambda tolerance: math.ceil(part * decay_order(x, tolerance)))

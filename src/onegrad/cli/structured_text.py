@@ -1,0 +1,59 @@
+"""Spectra under structure as text for a terminal."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from onegrad.cli.tables import format_value
+from onegrad.cli.theory_text import count_of
+
+if TYPE_CHECKING:
+    from onegrad.specs.experiment import Point
+    from onegrad.structured_spectra import MatrixSpectrum, StructuredSpectrum
+
+
+def structured_text(point: Point, report: StructuredSpectrum) -> str:
+    """Edges, outliers and alignments of one draw of weights and features, beside their limits."""
+    problem, lines = point.problem, []
+    if point.settings:
+        lines.append(", ".join(f"{k} = {format_value(v)}" for k, v in point.settings.items()))
+    rates = ", ".join(f"{rate:.4g}" for rate in problem.rates)
+    sizes = f"n = {problem.dim}, m = {problem.samples}, k = {problem.width}"
+    lines.append(f"η = {rates}" + f", θ = {problem.spread:.4g}" * problem.data.structured)
+    lines[-1] += f" ({sizes})"
+    if report.note:
+        lines.append(f"One draw without limits: {report.note}.")
+    if report.expected_outliers is not None:
+        lines.append(
+            f"Two steps: {report.expected_outliers} outliers of the weights expected beside that "
+            "of the gradient's own direction."
+        )
+    for name, one in (("Weights", report.weights), ("Features", report.features)):
+        lines += _matrix_lines(name, one)
+    return "\n".join(lines) + "\n"
+
+
+def _matrix_lines(name: str, one: MatrixSpectrum) -> list[str]:
+    if one.outliers is None:
+        values = ", ".join(f"{v:.3f}" for v in one.leading[:3])
+        return [f"{name}: largest singular values {values}; no edge is known."]
+    head = f"{name}: bulk edge {one.edge:.3f}, counted from {one.threshold:.3f}: "
+    head += count_of(one.outliers, "outlier")
+    if one.limit is not None:
+        head += f", {len(one.limit.outliers)} in the limit"
+        if not math.isnan(one.distance):
+            head += f"; Kolmogorov distance to the limiting bulk {one.distance:.3f}"
+    lines = [f"{head}."]
+    for i in range(min(one.outliers, len(one.alignments))):
+        limits = one.limit.outliers if one.limit is not None else ()
+        limit = f"{limits[i].singular_value:.3f}" if i < len(limits) else "–"
+        best = sorted(one.alignments[i].items(), key=lambda pair: -pair[1])[:3]
+        words = []
+        for key, cosine in best:
+            there = limits[i].alignments.get(key) if i < len(limits) else None
+            words.append(f"{key} {cosine:.3f}" + ("" if there is None else f" ({there:.3f})"))
+        lines.append(
+            f"  {one.leading[i]:>9.3f}  limit {limit:>7}   cosine (limit) with {', '.join(words)}"
+        )
+    return lines

@@ -1,0 +1,239 @@
+"""Predictions, degrees and spectra as text for a terminal."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from onegrad.cli.layout import new_table
+from onegrad.cli.tables import format_value
+from onegrad.degrees import means_in_words
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from onegrad.degrees import DegreeReport
+    from onegrad.predicted import Prediction
+    from onegrad.specs.experiment import Experiment, Point
+    from onegrad.spectra import SpectrumReport
+
+
+def prediction_table(experiment: Experiment, predictions: Sequence[Prediction]) -> Table:
+    """One line per point: errors, how sure, and by which theory."""
+    table = new_table(experiment.name)
+    for key in experiment.sweep:
+        table.add_column(key.rpartition(".")[2])
+    good = [p for p in predictions if p.status != "failed"]
+    binary = any(p.misclassification is not None for p in good)
+    methods = list(dict.fromkeys(p.method for p in good))
+    headers = ["test error", "train error", "train objective", "test / Var y", "error estimate"]
+    losses = any(p.test_loss != p.test_error for p in good)
+    headers += ["wrong sign"] if binary else []
+    headers += ["test loss", "train loss"] if losses else []
+    headers += ["theory"] if len(methods) > 1 else []
+    for header in headers:
+        table.add_column(header, justify="left" if header == "theory" else "right")
+    for point, p in zip(experiment.points, predictions, strict=True):
+        cells = [format_value(point.settings[key]) for key in experiment.sweep]
+        if p.status == "failed":
+            table.add_row(*cells, "failed")
+            continue
+        cells += [f"{v:.5g}" for v in (p.test_error, p.train_error, p.train_objective)]
+        cells.append(f"{p.relative_error:.4g}" if math.isfinite(p.relative_error) else "")
+        unchecked = math.isnan(p.error_estimate)
+        cells.append("draft" if unchecked else f"{100 * p.error_estimate:.2g} %")
+        if binary:
+            wrong = p.misclassification
+            cells.append("" if wrong is None else f"{100 * wrong:.2f} %")
+        cells += [f"{v:.5g}" for v in (p.test_loss, p.train_loss)] if losses else []
+        table.add_row(*cells, *([p.method] if len(methods) > 1 else []))
+    table.caption = "\n".join(assumptions_in_words(good)) or None
+    return table
+
+
+_NUMBER = re.compile(r"[+−-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
+
+
+def assumptions_in_words(predictions: Sequence[Prediction]) -> list[str]:
+    """What each theory of a sweep assumes, a line for each.
+
+    Sentences that differ in their numbers alone become one with the range of each number; what
+    does not hold at all points says at how many.
+    """
+    lines = []
+    for method in dict.fromkeys(p.method for p in predictions):
+        own = [p.assumptions for p in predictions if p.method == method]
+        alike: dict[str, list[str]] = {}
+        for sentence in (s for one in own for s in one):
+            alike.setdefault(_NUMBER.sub("#", sentence), []).append(sentence)
+        said = []
+        for sentences in alike.values():
+            where = f"At {len(sentences)} of {len(own)} points: " * (len(sentences) < len(own))
+            said.append(where + with_ranges(sentences))
+        lines.append(" ".join([f"{method}:", *said]))
+    return lines
+
+
+def with_ranges(sentences: Sequence[str]) -> str:
+    """Sentences alike but for their numbers as one.
+
+    >>> with_ranges(["about 2 % of 1/n.", "about 0.5 % of 1/n.", "about 1 % of 1/n."])
+    'about 0.5 to 2 % of 1/n.'
+    """
+    columns = list(zip(*map(_NUMBER.findall, sentences), strict=True))
+    ranges = iter([_range(column) for column in columns])
+    return _NUMBER.sub(lambda _: next(ranges), sentences[0])
+
+
+def _range(numbers: Sequence[str]) -> str:
+    def value(text: str) -> float:
+        return float(text.replace("−", "-").replace(",", ""))
+
+    least, most = min(numbers, key=value), max(numbers, key=value)
+    return least if value(least) == value(most) else f"{least} to {most}"
+
+
+def degree_table(experiment: Experiment, reports: Sequence[tuple[Point, DegreeReport]]) -> Table:
+    """One line per point of a sweep: step and spread, the degree, and what it leaves out."""
+    table = new_table(experiment.name)
+    for key in experiment.sweep:
+        table.add_column(key.rpartition(".")[2])
+    for header in ("η", "θ", "degree", "to the next", "left out at most"):
+        table.add_column(header, justify="right")
+    for point, report in reports:
+        problem = point.problem
+        cells = [format_value(point.settings[key]) for key in experiment.sweep]
+        cells += [f"{problem.rate:.4g}", f"{problem.spread:.4g}"]
+        degree = "no rule" if report.degree is None else str(report.degree)
+        left = max((t.norm_ratio for t in report.terms if not t.kept), default=0.0)
+        cells += [degree + " (capped)" * (report.degree is not None and report.capped)]
+        cells += ["–" if report.to_next is None else f"{report.to_next:.3g}", f"{left:.2f}"]
+        table.add_row(*cells)
+    table.caption = (
+        "to the next: how far β (or α) is below the value from which one more degree counts. left "
+        "out at most: the largest operator norm of a term that is not kept, over that of noise; "
+        "above 1 structure is lost. One point by --set shows all terms"
+    )
+    return table
+
+
+def degree_text(point: Point, report: DegreeReport) -> str:
+    lines = []
+    if point.settings:
+        lines.append(", ".join(f"{k} = {format_value(v)}" for k, v in point.settings.items()))
+    problem = point.problem
+    sizes = f"n = {problem.dim}, m = {problem.samples}, k = {problem.width}"
+    lines.append(f"η = {problem.rate:.4g}, θ = {problem.spread:.4g} ({sizes})")
+    if report.degree is None:
+        lines.append(
+            "No degree by the rule: η or θ was set by hand, spiked data meet the isotropic "
+            "convention, or there is more than one step of gradient descent. Choose one by the "
+            "table below."
+        )
+    else:
+        lines += _degree_reason(report)
+        if report.means is not None and report.means.visible:
+            lines.append(f"But {means_in_words(report.means, report.degree)}")
+    lines.append("")
+    lines.append("degree  kept  share of E σ²   norm over noise   bound grows as")
+    for t in report.terms:
+        ratio = f"{t.norm_ratio:.2f}" if t.norm_ratio else "absent"
+        bound = "" if t.exponent is None else f"n^{t.exponent:+.2f}"
+        mark = "yes" if t.kept else "no"
+        share = t.share if t.norm_ratio else 0.0
+        lines.append(f"{t.degree:>6}  {mark:<4}  {share:>13.2e}   {ratio:>15}   {bound}")
+    lines.append(
+        "norm over noise: the term's operator norm in one draw of the trained network, over that "
+        "of the same polynomial of pure noise.\nWhat is not kept is replaced by noise: near 1 that "
+        "is harmless, above 1 structure is lost."
+    )
+    if report.link is not None:
+        lines.append(f"The labels' link has {report.link}.")
+    return "\n".join(lines) + "\n"
+
+
+def _degree_reason(report: DegreeReport) -> list[str]:
+    """Why the rule gives this degree, and how far the next one is."""
+    assert report.degree is not None and report.value is not None
+    assert report.interval is not None
+    given, following = f"{report.symbol} = {report.value:g}", report.degree + 1
+    low, high = report.interval
+    if report.capped:
+        short = "no finite degree is"
+        if report.needed is not None:
+            short = f"degree {report.needed - 1} is not"
+        return [
+            f"Degree {report.degree}, the highest that the rule gives: the source stops there for "
+            "numerical stability.",
+            f"At {given} {short} enough as n grows.",
+            f"compare.degree = {following} keeps one term more.",
+        ]
+    assert high is not None and report.to_next is not None
+    if report.on_boundary:
+        return [
+            f"Degree {report.degree}, at the boundary: {given} is where the term of degree "
+            f"{following} begins to count.",
+            f"There it neither grows nor vanishes with n: compare.degree = {following} keeps it.",
+        ]
+    missed = report.means is not None and report.means.visible
+    lines = [f"Degree {report.degree} {'by the rule' if missed else 'is enough as n grows'}."]
+    further = (
+        f"the term of degree {following} begins to count at {high:.4g}, {report.to_next:.4g} "
+        "further up"
+    )
+    if low is not None:
+        lines.append(f"Because {given} lies in ({low:.4g}, {high:.4g}); {further}.")
+    elif report.value <= 0:
+        lines.append(
+            f"Because {given} is not above 0: step and spread do not grow with n, and the linear "
+            f"term is all that random features need; {further}."
+        )
+    else:
+        lines.append(f"Because {given} lies below {high:.4g}; {further}.")
+    return lines
+
+
+def spectrum_text(point: Point, report: SpectrumReport) -> str:
+    """What one draw of weights and features shows, in sentences and a small table."""
+    problem, w, f = point.problem, report.weights, report.features
+    lines = []
+    if point.settings:
+        lines.append(", ".join(f"{k} = {format_value(v)}" for k, v in point.settings.items()))
+    sizes = f"n = {problem.dim}, m = {problem.samples}, k = {problem.width}"
+    lines.append(f"η = {problem.rate:.4g}, degree ℓ = {report.degree} ({sizes})")
+    spike = report.weight_spike
+    limit = f"limit {spike.singular_value:.3f}" if spike.present else "limit: none"
+    lines.append(
+        f"Weights: bulk edge {w.edge:.3f}, {count_of(w.spikes, 'spike')}, largest singular value "
+        f"{w.singular_values[0]:.3f} ({limit}).\n  Its singular vectors: cosine "
+        f"{report.readout_cosine:.3f} with the readout (limit {spike.readout_cosine:.3f}), "
+        f"{report.teacher_cosine:.3f} with the teacher (limit {spike.teacher_cosine:.3f})."
+    )
+    active = [
+        j for j in range(1, report.degree + 1) if abs(problem.activation.coefficients(j)[j]) > 1e-9
+    ]
+    degrees = ", ".join(map(str, active)) or "none"
+    lines.append(
+        f"Features: bulk edge {f.edge:.3f}, counted from {f.threshold:.3f}: "
+        f"{count_of(f.spikes, 'spike')}; the model of degree {report.degree} has {len(active)} "
+        f"(degrees {degrees})."
+    )
+    if f.spikes:
+        lines.append("  singular value   limit    cosine with (Xβ)^k and, behind |, with H_k:")
+    for i in range(f.spikes):
+        known = i < report.feature_spikes.count
+        limit = f"{report.feature_spikes.singular_values[i]:.3f}" if known else "–"
+        powers = "  ".join(f"{c:.3f}" for c in f.power_cosines[i, 1:4])
+        hermite = "  ".join(f"{c:.3f}" for c in f.hermite_cosines[i, 1:4])
+        lines.append(
+            f"  {f.singular_values[i]:>14.3f}  {limit:>6}    k = 1…3: {powers} | {hermite}"
+        )
+    shown = ", ".join(f"{d:.3f}" for d in report.distances)
+    lines.append(f"Distance to the model with 0, 1, … spikes, ‖F − F_ℓ‖/√m: {shown}.")
+    return "\n".join(lines) + "\n"
+
+
+def count_of(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

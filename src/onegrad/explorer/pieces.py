@@ -1,0 +1,101 @@
+"""What a request is made of: pieces that are computed one by one, or some of them together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from onegrad.explorer.requests import Request
+from onegrad.explorer.steps import COUNTS, VERSUS, step_tables
+from onegrad.explorer.untrained import tables_without_step
+
+_SHARED = ("theory", "map", "spikes")  # kinds of which one task may hold several
+_CURVE = 20  # points of a curve
+_FINE = 4  # accurate points in one task: a cancelled one ends soon
+_Pieces = list[tuple[str, Mapping[str, Any], dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One answer that a request waits for."""
+
+    index: int
+    kind: str
+    tables: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """What the answer depends on, for the cache."""
+        problem = {k: v for k, v in self.tables.items() if k not in ("name", "figure")}
+        return json.dumps([self.kind, problem, dict(self.options)], sort_keys=True)
+
+
+def chunks(pieces: list[Piece], workers: int) -> list[list[Piece]]:
+    """Pieces that are cheaper together: points of theory, a curve's worth for all workers."""
+    together: list[list[Piece]] = []
+    most = -(-_CURVE // workers)
+    for piece in pieces:
+        last = together[-1][-1] if together else None
+        if (
+            last is None
+            or piece.kind not in _SHARED
+            or (last.kind, last.options) != (piece.kind, piece.options)
+            or len(together[-1]) >= (most if piece.options.get("coarse") else _FINE)
+        ):
+            together.append([])
+        together[-1].append(piece)
+    return together
+
+
+def pieces_of(request: Request) -> list[Piece]:
+    """The pieces of a request, in the order in which the page counts them."""
+    return [Piece(index, *piece) for index, piece in enumerate(_listed(request))]
+
+
+def _listed(request: Request) -> _Pieces:
+    message = request.message
+    assert request.experiment is not None
+    seed = request.experiment.compare.seed
+    coarse: dict[str, Any] = {"coarse": message.coarse}
+    gain = message.gain
+    if message.type == "curve":
+        points: _Pieces = [("theory", tables, coarse) for tables in request.points]
+        points += [("theory", t, coarse) for t in _untrained(request)] if gain else []
+        limit = coarse | {"method": "isotropic-limit"}
+        return points + [("theory", t, limit) for t in request.points if message.limit]
+    if message.type == "map":
+        return [("map", tables, coarse | {"gain": gain}) for tables in request.points]
+    alone = {key: value for key, value in request.tables.items() if key != "sweep"}
+    if message.type in ("features", "picture"):
+        where = coarse | {"direction": message.direction, "component": message.component}
+        both: _Pieces = [("features", alone, where | {"step": step}) for step in (True, False)]
+        return both if message.type == "features" else [*both, ("data", alone, {})]
+    if message.type == "spectrum":
+        path = request.points if "sweep" in request.tables else ()
+        return [("spectrum", alone, {"seed": seed}), *(("spikes", tables, {}) for tables in path)]
+    if message.type in ("draw", "drawn"):
+        return [(message.type, alone, {"seed": seed})]
+    if message.type == "steps":
+        problem = request.experiment.points[0].problem
+        where = coarse | {"direction": message.direction, "component": message.component}
+        where |= {"seed": seed, "equal": message.versus == "optimiser"}
+        return [
+            ("steps", step_tables(problem, message.versus, option, steps), where)
+            for steps in COUNTS
+            for option in VERSUS[message.versus]
+        ]
+    # seed by seed, so that the first dots of every curve arrive early
+    return [
+        ("repetition", tables, {"seed": seed})
+        for seed in range(request.experiment.compare.largest_count)
+        for tables in request.points
+    ]
+
+
+def _untrained(request: Request) -> list[dict[str, Any]]:
+    """Every point without the step, as random features."""
+    assert request.experiment is not None
+    return [tables_without_step(point.problem) for point in request.experiment.points]

@@ -1,0 +1,112 @@
+// Beside the curve: the data in the plane of two directions, and what the network has learned of
+// them with and without the step, at the current setting.
+
+import { sayAtBox } from "./box_errors.js";
+import { colour, css, show } from "./dom.js";
+import { Panel, niceRange } from "./plot.js";
+import { valueOf } from "./state.js";
+
+export class Beside {
+  constructor(page) {
+    this.page = page;
+    this.data = new Panel(page.panels, { title: "the data: samples and their labels", small: true, xLabel: "", yLabel: "", draw: (u, pen) => this.drawData(pen) });
+    this.learned = new Panel(page.panels, {
+      title: "what is learned, with and without the step", small: true, xLabel: "", yLabel: "mean output",
+      tip: (index) => this.tip(index), say: page.say,
+    });
+    this.show(false);
+  }
+
+  /** Ask for the pictures at the current setting; while a slider moves, one after the other. */
+  refresh(coarse, then) {
+    const { page } = this;
+    if (coarse && this.asked && !then) { this.again = true; return; }
+    Object.assign(this, { asked: true, again: false });
+    const come = () => {
+      this.asked = false;
+      then?.();
+      if (this.again) this.refresh(true);
+    };
+    const { compare, ...problem } = page.state.tables;
+    const { direction, component } = page.state;
+    page.link.ask("picture", { type: "picture", spec: { ...problem, compare: { models: ["theory"] } }, coarse, direction, component }, {
+      done: ([after, before, data]) => { this.take(after, before, data); come(); },
+      error: (text) => { this.show(false); page.answer(""); sayAtBox(text); come(); }, // the axis' own value, perhaps
+    });
+  }
+
+  take(after, before, data) {
+    const known = !after.error && !before.error;
+    this.show(!data.error, known);
+    if (known) this.paintLearned(after, before);
+    if (!data.error) this.paintData(data);
+    this.page.answer(...(known ? this.words(after, before) : [""]));
+  }
+
+  show(data, learned = data) {
+    this.data.node.hidden = !data;
+    this.learned.node.hidden = !learned;
+    this.page.panels.classList.toggle("alone", !data && !learned);
+  }
+
+  /** The headline question, answered for the current setting. */
+  words(after, before) {
+    const { page } = this;
+    const gain = 1 - after.test_error / before.test_error;
+    if (!Number.isFinite(gain)) return [""];
+    const axis = page.slider(page.state.axis);
+    const where = valueOf(axis, page.state.tables);
+    const here = where === null || !axis.symbol ? "Here" : `At ${axis.symbol} = ${show(where, 3)}`;
+    const activation = page.state.curves.values.length > 1 ? ` (${page.state.tables.network.activation})` : "";
+    const numbers = `test error ${show(after.test_error, 2)} with it, ${show(before.test_error, 2)} without, ${show(after.label_variance, 2)} for the best constant${activation}.`;
+    const said = gain > 0.005 ? `one step takes away ${Math.round(100 * gain)} % of the error` : gain < -0.005 ? `one step makes the error ${Math.round(-100 * gain)} % larger` : "one step changes next to nothing";
+    return [`${here} ${said}:`, numbers, gain];
+  }
+
+  paintData(data) {
+    this.points = data;
+    const reach = 1.05 * Math.max(...data.x.map(Math.abs), ...data.y.map(Math.abs));
+    this.data.rename([`along ${data.names[0]}`, data.names[1]]);
+    this.data.show([[-reach, reach], [null, null]], { series: [{ label: "", stroke: "transparent" }], x: [-reach, reach], y: [-reach, reach], yLog: false });
+    this.data.redraw();
+  }
+
+  drawData(pen) {
+    const { x, y, label } = this.points;
+    const size = Math.max(...label.map(Math.abs)) || 1;
+    const [low, high, none] = [colour(this.page.about, 0), colour(this.page.about, 1), css("--soft")];
+    const { ctx, scale } = pen;
+    x.forEach((value, i) => {
+      const u = label[i] / size;
+      ctx.fillStyle = u === 0 ? none : u < 0 ? low : high;
+      ctx.globalAlpha = 0.3 + 0.7 * Math.min(1, Math.sqrt(Math.abs(u)));
+      ctx.beginPath();
+      ctx.arc(pen.x(value), pen.y(y[i]), (1.5 + 1.3 * Math.sqrt(Math.abs(u))) * scale, 0, 7);
+      ctx.fill();
+    });
+    ctx.globalAlpha = 1;
+  }
+
+  paintLearned(after, before) {
+    Object.assign(this, { after, before });
+    const values = [after.target, before.learned, after.learned];
+    const series = [
+      { label: "target", stroke: css("--ink"), dash: [2, 3], width: 1.3 },
+      { label: "without", stroke: colour(this.page.about, 0), dash: [6, 4], width: 1.6 },
+      { label: "with", stroke: colour(this.page.about, 0), width: 2.2 },
+    ];
+    this.learned.rename([`position along ${after.direction.replace("spike", "spike of component").replace(/\.\d+$/, "")}`, "mean output"]);
+    const { y } = niceRange(values.flat());
+    this.learned.show([after.t, ...values], { series, y: [Math.min(y[0], ...values.flat()), y[1]], yLog: false });
+  }
+
+  tip(i) {
+    const ink = colour(this.page.about, 0);
+    return [
+      { text: `at ${show(this.after.t[i], 2)}`, bold: true }, { text: `target ${show(this.after.target[i], 3)}` },
+      { colour: ink, text: `with the step ${show(this.after.learned[i], 3)}` }, { colour: ink, text: `without it ${show(this.before.learned[i], 3)}` },
+    ];
+  }
+
+  destroy() { this.data.destroy(); this.learned.destroy(); }
+}

@@ -1,0 +1,125 @@
+// View "spectrum" where limits take seconds, or are not known: the singular values of one network
+// that is drawn, and the limiting density when it comes.
+
+import { colour, css, el, show } from "./dom.js";
+import { Panel, legendBlock, legendLine, legendMark } from "./plot.js";
+
+const MATRICES = { features: "features σ(XŴᵀ)/√m", weights: "weights Ŵ" };
+const LARGEST = 700; // inputs, samples or neurons up to which a network is drawn without being asked for
+
+export class DrawnSpectrum {
+  constructor(page) {
+    this.page = page;
+    page.legend.replaceChildren();
+    this.facts = el("span", { id: "spectrum-facts" });
+    page.options.replaceChildren(this.facts, el("button", { id: "go-isotropic", onclick: () => page.task("isotropic") }, "Spikes against the step, on isotropic data"));
+    this.panels = Object.fromEntries(Object.entries(MATRICES).map(([name, text]) => [name, new Panel(page.panels, {
+      title: `singular values of the ${text}`, xLabel: "singular value", yLabel: "density",
+      under: (u, pen) => this.paintHistogram(pen, name), draw: (u, pen) => this.paintSpikes(pen, name),
+      tip: (index, x) => [{ text: `singular value ${show(x, 3)}`, bold: true }], say: page.say,
+    })]));
+  }
+
+  refresh() {
+    const { data, training, network } = this.page.state.tables;
+    const width = network.width ?? network.width_ratio * training.samples;
+    const small = Math.max(data.dim, training.samples, training.step_samples ?? 0, width) <= LARGEST;
+    if (this.page.running) this.page.stop();
+    if (small || this.drawn) return this.page.later(() => this.simulate());
+    this.facts.textContent = "This network is large: press Draw one network.";
+    this.page.settled("", {});
+  }
+
+  simulate() {
+    const { page } = this;
+    const { compare, ...problem } = page.state.tables;
+    page.progress(0, 1);
+    page.link.ask("simulation", { type: "drawn", spec: { ...problem, compare: { seed: compare.seed ?? 0 } } }, {
+      done: ([drawn]) => {
+        page.progress(null);
+        if (drawn.error) return page.refuse(drawn.error);
+        Object.assign(this, { drawn, limit: null });
+        this.paint();
+        this.askLimit(problem, compare.seed ?? 0);
+        page.settled("accurate", { methods: ["one network, drawn and trained"] });
+      },
+      error: (text) => { page.progress(null); page.refuse(text); },
+    });
+  }
+
+  /** Limiting bulk and spikes, some seconds later; where there are none, the network stays alone. */
+  askLimit(problem, seed) {
+    const { page } = this;
+    page.link.ask("theory", { type: "spectrum", spec: { ...problem, compare: { models: ["theory"], seed } } }, {
+      done: ([limit]) => {
+        if (limit.error || page.view !== this) return;
+        this.limit = limit;
+        this.paint();
+      },
+    });
+  }
+
+  paint() {
+    const { drawn, limit, page } = this;
+    for (const [name, panel] of Object.entries(this.panels)) {
+      const part = drawn[name];
+      const law = limit?.[name];
+      const reach = Math.max(1.3 * part.edge, ...[...part.spikes, ...part.spikes_before, ...(law?.spikes ?? [])].map((s) => 1.15 * s));
+      const tall = 1.2 * Math.max(...part.heights, ...part.before);
+      const data = law ? [law.values, law.density.map((d) => Math.min(d, tall))] : [[0, reach], [null, null]];
+      panel.show(data, { series: [{ label: "limiting density", stroke: law ? colour(page.about, 1) : "transparent", width: 1.8 }], x: [0, reach], y: [0, tall], yLog: false });
+      panel.redraw();
+    }
+    const count = drawn.features.spikes.length - drawn.features.spikes_before.length;
+    this.facts.textContent = `One network: ${Math.max(0, count)} feature spike${count === 1 ? "" : "s"} by the step, ${drawn.weights.spikes.length} weight spike${drawn.weights.spikes.length === 1 ? "" : "s"}.`;
+    page.legend.replaceChildren(
+      legendBlock("one trained network", colour(page.about, 0), 0.35), legendLine("without the step", css("--ink")),
+      ...(limit ? [legendLine("limiting density", colour(page.about, 1)), legendMark("spike, predicted", "D", colour(page.about, 1), false)] : []),
+      legendMark("outside of the bulk", "o", colour(page.about, 1), true), legendMark("outside of it without the step too", "o", css("--ink"), false));
+  }
+
+  paintHistogram(pen, name) {
+    const part = this.drawn[name];
+    const { ctx } = pen;
+    ctx.save();
+    ctx.globalAlpha = 0.35;
+    ctx.fillStyle = colour(this.page.about, 0);
+    part.heights.forEach((height, i) => {
+      const [a, b] = [pen.x(part.bins[i]), pen.x(part.bins[i + 1])];
+      ctx.fillRect(a, pen.y(height), b - a, pen.y(0) - pen.y(height));
+    });
+    ctx.globalAlpha = 1;
+    ctx.strokeStyle = css("--ink");
+    ctx.lineWidth = 1.3 * pen.scale;
+    ctx.beginPath();
+    part.before.forEach((height, i) => {
+      ctx.lineTo(pen.x(part.bins[i]), pen.y(height));
+      ctx.lineTo(pen.x(part.bins[i + 1]), pen.y(height));
+    });
+    ctx.stroke();
+    ctx.restore();
+  }
+
+  paintSpikes(pen, name) {
+    const part = this.drawn[name];
+    const at = pen.box.top + 0.93 * pen.box.height;
+    for (const value of part.spikes) pen.mark("o", pen.x(value), at, colour(this.page.about, 1), true);
+    for (const value of this.limit?.[name].spikes ?? []) pen.mark("D", pen.x(value), at - 14 * pen.scale, colour(this.page.about, 1), false);
+    for (const value of part.spikes_before) pen.mark("o", pen.x(value), at, css("--ink"), false);
+  }
+
+  table() {
+    const rows = [["matrix", "what", "singular_value", "density"]];
+    for (const name of Object.keys(MATRICES)) {
+      const part = this.drawn?.[name];
+      part?.heights.forEach((height, i) => rows.push([name, "histogram", part.bins[i], height], [name, "histogram without the step", part.bins[i], part.before[i]]));
+      const law = this.limit?.[name];
+      law?.values.forEach((value, i) => rows.push([name, "bulk", value, law.density[i]]));
+      law?.spikes.forEach((value) => rows.push([name, "spike predicted", value, ""]));
+      part?.spikes.forEach((value) => rows.push([name, "spike found", value, ""]));
+    }
+    return rows;
+  }
+
+  destroy() { for (const panel of Object.values(this.panels)) panel.destroy(); }
+}

@@ -1,0 +1,101 @@
+"""Readouts with any convex loss: minimise (1/m) Σ ℓ(y_i, f_i) + λ‖a‖², f = Φa.
+
+The one place that knows which solver belongs to which loss: the ridge regression of readout.py for
+the squared one, Newton's method or an interior-point method for the others (minimisers.py), which
+NumPy does in double precision whatever the device of the features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from onegrad.compute.array_pool import Pool
+from onegrad.compute.backend import Array, host, like
+from onegrad.errors import AssumptionError
+from onegrad.gaussian.convex_losses import Loss
+from onegrad.network.minimisers import Minimum, minimise
+from onegrad.network.readout import Readout, RidgeSolver, fit_dual
+from onegrad.network.systems import FeatureSystem, KernelSystem, System
+
+
+class ConvexSolver:
+    """The minimisers for given features (m × k) at any number of ridges, from one Gram matrix.
+
+    Each ridge starts from the solution at the last one. Cost: the Gram matrix of mk·min(m, k)
+    operations where k ≥ m, and 5 to 25 factorisations of min(m, k)³/3 (and as many products of mk²
+    where k < m). Memory 16·min(m, k)² bytes, and 8mk where k < m.
+    """
+
+    def __init__(self, features: Array, y: Array, loss: Loss) -> None:
+        self._given, self.loss = features, loss
+        self.features = np.asarray(host(features), float)
+        self.y = checked_labels(y, loss)
+        m, k = self.features.shape
+        self._gram = self.features @ self.features.T if k >= m else None
+        self._last: tuple[float, Array] | None = None
+
+    def fit(self, ridge: float, last: bool = False) -> Readout:
+        """The minimiser at this ridge; `last` changes nothing here."""
+        shift = ridge * len(self.y)
+        system: System
+        if self._gram is None:
+            system = FeatureSystem(self.features, shift)
+        else:
+            system = KernelSystem(self._gram, shift)
+        start = None if self._last is None else self._last[1] * min(ridge / self._last[0], 1.0)
+        found = minimise(self.loss, system, self.y, start)
+        self._last = ridge, found.slopes
+        coefficients = self.features.T @ found.slopes / shift
+        return _readout(self.loss, ridge, self.y, found, like(coefficients, self._given))
+
+
+def readout_solver(
+    features: Array, y: Array, loss: Loss, pool: Pool | None = None
+) -> RidgeSolver | ConvexSolver:
+    """What fits the readout with this loss."""
+    if loss.name == "squared":
+        return RidgeSolver(features, y, pool)
+    return ConvexSolver(features, y, loss)
+
+
+def fit_kernel_readout(gram: Array, y: Array, ridge: float, loss: Loss) -> Readout:
+    """Coefficients α of f = Kα for a kernel matrix K, which is overwritten."""
+    if loss.name == "squared":
+        return fit_dual(gram, y, ridge)
+    labels = checked_labels(y, loss)
+    shift = ridge * len(labels)
+    found = minimise(loss, KernelSystem(np.asarray(host(gram), float), shift), labels)
+    return _readout(loss, ridge, labels, found, like(found.slopes / shift, gram))
+
+
+def held_out_ridge(features: Array, y: Array, loss: Loss, ridges: Sequence[float]) -> float:
+    """The ridge with the least loss on the last fifth of the samples, fitted on the others."""
+    phi, labels = np.asarray(host(features), float), checked_labels(y, loss)
+    part = max(1, len(labels) - len(labels) // 5)
+    solver = ConvexSolver(phi[:part], labels[:part], loss)
+    rest, target = (phi[part:], labels[part:]) if part < len(labels) else (phi, labels)
+
+    def held_out(ridge: float) -> float:
+        return float(np.mean(loss.value(target, rest @ solver.fit(ridge).coefficients)))
+
+    return min(sorted(ridges, reverse=True), key=held_out)
+
+
+def checked_labels(y: Array, loss: Loss) -> Array:
+    """As a NumPy array; refused where a loss of signs meets other labels."""
+    labels = np.asarray(host(y), float)
+    if loss.signs and not np.all(np.abs(labels) == 1):
+        raise AssumptionError(
+            f'training.loss = "{loss.name}" is for labels ±1, and these data have others (for '
+            f'example {labels[np.abs(labels) != 1][0]:.4g}). Use "squared", "huber" or "absolute"'
+        )
+    return labels
+
+
+def _readout(loss: Loss, ridge: float, y: Array, found: Minimum, coefficients: Array) -> Readout:
+    value = float(np.mean(loss.value(y, found.outputs)))
+    penalty = float(found.slopes @ found.outputs) / len(y)
+    error = float(np.mean((y - found.outputs) ** 2))
+    return Readout(ridge, coefficients, error, value + penalty, value)

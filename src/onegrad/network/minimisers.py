@@ -1,0 +1,173 @@
+"""Minimisers of (1/m) Σ ℓ(y_i, f_i) + λ‖a‖², f = Φa, for any convex loss.
+
+In the variables ρ_i = −½ ℓ'(f_i): a = Φᵀρ/(mλ), f = K̃ρ with K̃ = ΦΦᵀ/(mλ), λ‖a‖² = ρᵀf/m.
+Smooth losses by Newton's method; hinge and absolute loss, whose dual is a quadratic programme in a
+box, by an interior-point method and then exactly on the set of samples that it finds at the kink.
+Both state how far the objective can be above its minimum.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from onegrad.compute.backend import Array
+from onegrad.errors import ConvergenceError
+from onegrad.gaussian.convex_losses import Clipped, Loss
+from onegrad.network.systems import System
+
+_ENOUGH = 1e-16  # of the objective: the gap at which Newton's method stops
+_ACCEPTED = 1e-8  # the gap that is good enough where rounding allows no less
+_STEPS = 100
+_INTERIOR = 1e-13  # gap of the interior-point method
+_CLOSE = 1e-3  # the gap from which on the samples at the kink can be guessed
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """ρ and f = K̃ρ (m,), and how far the objective is above its minimum at most, relatively."""
+
+    slopes: Array
+    outputs: Array
+    gap: float
+
+
+def minimise(loss: Loss, system: System, y: Array, start: Array | None = None) -> Minimum:
+    """The minimiser; `start`: ρ of a similar problem."""
+    if isinstance(loss, Clipped) and loss.softness == 0:
+        found = _interior(loss, system, y)
+    else:
+        found = _newton(loss, system, y, np.zeros_like(y) if start is None else start)
+        if found.gap > _ACCEPTED and isinstance(loss, Clipped) and math.isfinite(loss.limit):
+            found = _interior(loss, system, y)  # a small δ: next to a kink
+    if not found.gap <= _ACCEPTED:
+        raise ConvergenceError(
+            f"the readout with the {loss.name} loss is only known to {found.gap:.1e} of its "
+            "objective. Use a larger training.ridge"
+        )
+    return found
+
+
+def _objective(loss: Loss, y: Array, rho: Array, f: Array) -> float:
+    return float(np.mean(loss.value(y, f)) + rho @ f / len(y))
+
+
+def _newton(loss: Loss, system: System, y: Array, rho: Array) -> Minimum:
+    """ρ' = ρ(f) − h(f' − f), h = ½ℓ'': (I + hK̃)(ρ' − ρ) = ρ(f) − ρ, with a line search.
+
+    The objective is at most dᵀK̃d/m above its minimum, d = ρ(f) − ρ: it is λ‖·‖² plus something
+    convex, and its gradient in a is −(2/m)Φᵀd.
+    """
+    f = system.times(rho)
+    value, best = _objective(loss, y, rho, f), Minimum(rho, f, np.inf)
+    for _ in range(_STEPS):
+        d = loss.slope(y, f) - rho
+        pushed = system.times(d)
+        gap = max(float(d @ pushed), 0.0) / len(y) / max(value, 1e-300)
+        if gap < best.gap:
+            best = Minimum(rho, f, gap)
+        elif gap <= _ACCEPTED:
+            return best
+        if gap <= _ENOUGH:
+            return best
+        s = np.sqrt(loss.curvature(y, f))
+        step = d - s * system.solver(s)(s * pushed)
+        moved = system.times(step)
+        # what the objective loses at first order along the step: its gradient there is −(2/m)K̃d
+        slope, length = 2 * float(step @ pushed) / len(y), 1.0
+        for _ in range(40):
+            new, output = rho + length * step, f + length * moved
+            found = _objective(loss, y, new, output)
+            if found <= value - 1e-4 * length * slope or gap < 1e-12:
+                break
+            length /= 2
+        rho, f, value = new, output, found
+    return best
+
+
+def _interior(loss: Clipped, system: System, y: Array) -> Minimum:
+    """min ½ρᵀ(K̃ + c)ρ − yᵀρ over lo ≤ ρ ≤ hi: Mehrotra's predictor and corrector.
+
+    Multipliers z of ρ ≥ lo and w of ρ ≤ hi; (K̃ + E)Δρ = …, E = c + z/(ρ − lo) + w/(hi − ρ). One
+    factorisation a step.
+    """
+    c = loss.softness
+    low, high = loss.bounds(y)
+    t = v = 0.5 * (high - low)  # distances to the bounds: near one, ρ itself has lost digits
+    rho = low + t
+    f = system.times(rho)
+    size = 1.0 + np.abs(y - f)
+    z, w = size.copy(), size.copy()
+    best, since = Minimum(rho, f, np.inf), 0
+    for _ in range(_STEPS):
+        gap = _gap(loss, y, rho, f)
+        best, since = (Minimum(rho, f, gap), 0) if gap < best.gap else (best, since + 1)
+        if gap <= _CLOSE:
+            exact = _at_the_kink(loss, system, y, best)
+            if exact.gap <= _INTERIOR or since > 3:
+                return exact
+        weight, rest = np.sqrt(1.0 / (c + z / t + w / v)), y - f - c * rho
+        try:
+            solve = system.solver(weight)
+        except ConvergenceError:  # as far as rounding allows
+            break
+        step = weight * solve(weight * rest)
+        dz, dw = -z - z / t * step, -w + w / v * step
+        reach = _reach((t, step), (v, -step), (z, dz), (w, dw))
+        after = (z + reach * dz) @ (t + reach * step) + (w + reach * dw) @ (v - reach * step)
+        total = float(z @ t + w @ v)
+        centre = (float(after) / total) ** 3 * total / (2 * len(y))
+        to_low, to_high = (centre - step * dz) / t, (centre + step * dw) / v
+        step = weight * solve(weight * (rest + to_low - to_high))
+        dz, dw = to_low - z - z / t * step, to_high - w + w / v * step
+        reach = 0.99 * _reach((t, step), (v, -step), (z, dz), (w, dw))
+        t, v = t + reach * step, v - reach * step
+        rho = np.where(t < v, low + t, high - v)
+        z, w = z + reach * dz, w + reach * dw
+        f = system.times(rho)
+    return _at_the_kink(loss, system, y, best)
+
+
+def _reach(*pairs: tuple[Array, Array]) -> float:
+    """The longest step, at most 1, that leaves all of these positive."""
+    longest = 1.0
+    for value, change in pairs:
+        down = change < 0
+        if np.any(down):
+            longest = min(longest, float(np.min(-value[down] / change[down])))
+    return longest
+
+
+def _gap(loss: Clipped, y: Array, rho: Array, f: Array) -> float:
+    """Objective minus dual, (1/m)(2yᵀρ − ρᵀf − cρᵀρ), over the objective."""
+    value = _objective(loss, y, rho, f)
+    dual = float((2 * y - f - loss.softness * rho) @ rho) / len(y)
+    return max(value - dual, 0.0) / max(value, 1e-300)
+
+
+def _at_the_kink(loss: Clipped, system: System, y: Array, found: Minimum) -> Minimum:
+    """The same with f + cρ = y exactly on samples whose ρ is between its bounds, if better."""
+    low, high = loss.bounds(y)
+    rho, rest = found.slopes, y - found.outputs - loss.softness * found.slopes
+    # of the distance to a bound and the multiplier |rest| one is small, in units of the largest
+    inside = np.minimum(rho - low, high - rho)
+    scale = float(np.abs(rest).max()) / max(float(inside.max()), 1e-300)
+    bound = np.abs(rest) > scale * inside
+    at_low, at_high = bound & (rest < 0), bound & (rest > 0)
+    free = np.flatnonzero(~(at_low | at_high))
+    new = np.where(at_low, low, np.where(at_high, high, 0.0))
+    if len(free):
+        matrix = system.block(free, free)
+        matrix.flat[:: len(free) + 1] += loss.softness
+        right = y[free] - system.times(new)[free]
+        try:
+            new[free] = cho_solve(cho_factor(matrix, lower=True, overwrite_a=True), right)
+        except (np.linalg.LinAlgError, ValueError):
+            return found
+    new = np.clip(new, low, high)
+    f = system.times(new)
+    gap = _gap(loss, y, new, f)
+    return Minimum(new, f, gap) if gap <= found.gap else found

@@ -1,0 +1,168 @@
+"""Neurons on a bulk Λ that is not flat, as types: random features, and a step that is not large.
+
+Axes are closed under Λ and the rest of the inputs is in blocks of one eigenvalue each (closed.py).
+Inputs are whitened, weights are Λ^{½}w. Equation numbers are those of docs/structure.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.errors import AssumptionError
+from onegrad.problem import Problem
+from onegrad.theory.geometry import BulkLevels, Geometry
+from onegrad.theory.layers.step import (
+    OUTPUT_LOSS,
+    StepMoments,
+    StepSample,
+    output_loss,
+    output_share,
+    second_moment,
+    step_sample,
+)
+from onegrad.theory.layers.types import NeuronTypes, readout_rule, spread_roots
+from onegrad.theory.nodes.rules import QuadratureLevel, Rule, standard_nodes
+
+FAINT = 0.1  # what the initial output may do to the errors, as far as that is known
+_LARGEST = 20.0  # variance that a step may add to preactivations, over what they have
+
+
+class _Before(NamedTuple):
+    """Neurons before the step: readout (T,), coordinates over √λ (T, r'), length of the rest over
+    its mean (T,), weights (T,)."""
+
+    readout: Array
+    coordinates: Array
+    length: Array
+    weights: Array
+
+
+def block_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> NeuronTypes:
+    """Types of neurons after at most one step, nothing drawn.
+
+    With λ_j, p_j the blocks, L = diag(λ) along the axes, those of the parts e_j of the sampling
+    noise in each block among them, and E over a sample of the step as in docs/theory.md, eq. (22):
+
+        f⁰_i ~ N(0, s_w² L),  b⁰_ij² = p_jλ_j s_w²,  e_j·x̃ = √(p_j/(m̃ E u²)) u + N(0, 1)    (10)
+        v_i = L^{½} A_i L^{−½} f⁰_i + h_i L g_i,
+        A_i² = I + h_i²/(m̃ s_w²) L^{½} E[u² Var σ' κ̃κ̃ᵀ] L^{½}
+        b_ij² = b⁰_ij²(1 + h_iλ_jE[uσ''])² + h_i²λ_j²(p_j/m̃)(E[u²σ'²] − E[u²σ']²/E u²)         (11)
+    """
+    levels = geometry.levels
+    assert levels is not None
+    if not problem.trained:
+        return _untrained(problem, geometry, levels, level)
+    variance, sample = problem.weight_variance, _sample(problem, geometry, level)
+    power = float(sample.weights @ sample.residual**2)
+    memory = np.sqrt(levels.counts / problem.step_samples / max(power, 1e-300))
+    sample = replace(sample, memory=memory)
+    along = np.concatenate([levels.axes, levels.values])
+    rest = replace(levels, counts=np.maximum(levels.counts - 1.0, 1e-6))
+    bulk = math.sqrt(variance * rest.trace)
+    typical = sample.moments(problem.activation, np.zeros((1, len(along))), np.array([bulk]))
+    moved = _moved(problem, geometry, typical, along, bulk)
+    if moved > _LARGEST:
+        raise AssumptionError(
+            f"the step adds {100 * moved:.0f} % to the variance of preactivations, and types of "
+            f"neurons on a bulk that is not flat are good up to {100 * _LARGEST:.0f} %"
+        )
+    if (loss := output_loss(problem, geometry, moved)) > FAINT:
+        raise AssumptionError(
+            f"the initial output counts in the residual ({100 * loss:.1g} % of the errors), which "
+            "types of neurons on a bulk that is not flat leave out"
+        )
+    rule = readout_rule(problem, moved, level)
+    before = _before(problem, geometry, along, bulk, level, rule)
+    root = np.sqrt(along)
+    start = math.sqrt(variance) * before.coordinates * root
+    moments = sample.moments(problem.activation, start, bulk * before.length)
+    h = problem.rate * before.readout
+    scaled = root[:, None] * moments.spread * root
+    spread = (h**2 / (problem.step_samples * variance))[:, None, None] * scaled
+    turned = np.einsum("tij,tj->ti", spread_roots(np.eye(len(root)) + spread), before.coordinates)
+    vectors = math.sqrt(variance) * turned * root + h[:, None] * along * moments.push
+    stretch = 1.0 + np.outer(h * moments.curvature, rest.values)
+    squares = variance * rest.counts * rest.values * (before.length[:, None] * stretch) ** 2
+    squares += np.outer(h**2 * moments.noise, rest.values**2 * rest.counts / problem.step_samples)
+    total = squares.sum(axis=1)
+    return NeuronTypes(
+        vectors, np.sqrt(total), problem.width * before.weights, round(rest.counts.sum()),
+        readout=before.readout, moved=moved, shares=squares / total[:, None],
+        coordinates=rest.counts,
+    )  # fmt: skip
+
+
+def _sample(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> StepSample:
+    """Nodes of a sample of the step, its residual with an initial output that is noise to it."""
+    sample = step_sample(problem, geometry, level, False)
+    share = output_share(problem, geometry)
+    if share < OUTPUT_LOSS:
+        return sample
+    output = math.sqrt(share * float(sample.weights @ sample.residual**2))
+    return replace(
+        sample, kappa=np.tile(sample.kappa, (2, 1)), weights=np.tile(sample.weights, 2) / 2,
+        residual=np.concatenate([sample.residual + output, sample.residual - output]),
+    )  # fmt: skip
+
+
+def _untrained(
+    problem: Problem, geometry: Geometry, levels: BulkLevels, level: QuadratureLevel
+) -> NeuronTypes:
+    variance = problem.weight_variance
+    bulk = math.sqrt(variance * levels.trace)
+    before = _before(problem, geometry, levels.axes, bulk, level, None)
+    vectors = math.sqrt(variance) * before.coordinates * np.sqrt(levels.axes)
+    shares = np.tile(levels.counts * levels.values / levels.trace, (len(vectors), 1))
+    return NeuronTypes(
+        vectors, bulk * before.length, problem.width * before.weights, round(levels.counts.sum()),
+        readout=before.readout, moved=0.0, shares=shares, coordinates=levels.counts,
+    )  # fmt: skip
+
+
+def _before(
+    problem: Problem,
+    geometry: Geometry,
+    along: Array,
+    bulk: float,
+    level: QuadratureLevel,
+    rule: Rule | None,
+) -> _Before:
+    """Nodes of (a, L^{−½}f⁰, length) by Gauss rules, strong axes first; a has a `rule` where there
+    is a step."""
+    assert geometry.levels is not None
+    second = np.eye(len(along))
+    second[: geometry.rank, : geometry.rank] = second_moment(geometry)
+    root = np.sqrt(along)
+    values, rotation = np.linalg.eigh(root[:, None] * second * root)
+    importance = problem.weight_variance * np.maximum(values[::-1], 0.0) / bulk**2
+    importance = np.append(importance, 0.0)  # the length
+    weak = rule is not None and rule.order == 2
+    leading = (rule,) if rule is not None and not weak else ()
+    if weak:
+        importance = np.append(importance, 0.0)
+    z, weights = standard_nodes(importance, replace(level, most=level.most // 2), leading)
+    if rule is None:
+        z = np.column_stack([np.zeros(len(z)), z])
+    elif weak:
+        z = np.roll(z, 1, axis=1)
+    size = geometry.levels.effective_dim
+    length = np.exp(z[:, -1] / math.sqrt(2 * size) - 0.5 / size)  # E length² = 1
+    readout = problem.readout_mean + problem.readout_std * z[:, 0]
+    return _Before(readout, z[:, 1:-1] @ rotation[:, ::-1].T, length, weights)
+
+
+def _moved(
+    problem: Problem, geometry: Geometry, moments: StepMoments, along: Array, bulk: float
+) -> float:
+    """Variance that the step adds to preactivations of a neuron at the origin, over b₀²."""
+    levels, r = geometry.levels, geometry.rank
+    assert levels is not None
+    push = (along * moments.push)[0]
+    added = push[:r] @ second_moment(geometry) @ push[:r] + push[r:] @ push[r:]
+    added += float(levels.counts @ levels.values**2) / problem.step_samples * moments.noise[0]
+    return float(problem.rate**2 * problem.readout_square * added / bulk**2)

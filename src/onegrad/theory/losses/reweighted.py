@@ -1,0 +1,201 @@
+"""The readout with any convex loss as a squared one, re-weighted (docs/losses.md, section 3).
+
+At every node the loss has the mean curvature D, mean slope E ρ and mean square E ρ² (moments.py),
+all functions of (f, q, χ) there. With c = 1/D − χ the fixed point of the squared loss is that of
+the weights w_s = ω_s/(c_s + χ_s), and
+
+    f = Nα,  α_s = ω_s E ρ,      q = B(α) + (1/m) J (ω E ρ²)                               (5), (6)
+
+are its equations for f and q with other labels and noise. The outer iteration is over (f, q, χ).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.errors import ConvergenceError
+from onegrad.gaussian.convex_losses import Clipped, Loss
+from onegrad.theory.anderson import Acceleration
+from onegrad.theory.errors import NodeErrors, errors_of, mean_readout, response_of
+from onegrad.theory.fixed_point import FixedPoint, solve_fixed_point
+from onegrad.theory.layers.features import NodeFeatures
+from onegrad.theory.losses.label_surplus import with_surplus
+from onegrad.theory.losses.moments import LabelLaw, LossMoments
+from onegrad.theory.woodbury import product, woodbury_factors
+
+_ITERATIONS = 80
+_FLOOR = 0.01  # of the largest curvature: less does not speed up the mean part
+_SOFTEST = 1e8  # c of a node without any curvature
+_LOOSE = 1e-3  # tolerance on the way: of larger ridges and smoother kinks
+_SMOOTH = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)  # added to χ where a loss has a kink
+_RIDGES = (1000.0, 100.0, 10.0, 1.0)  # factors of the ridge, where it does not work at once
+
+
+@dataclass(frozen=True)
+class LossProblem:
+    """A readout to be solved for: features at nodes, samples and ridge (or stacks), loss.
+
+    surplus : z of one training set, with labels ±1: its mean label is ȳ + z √(Var y/m)
+    """
+
+    features: NodeFeatures
+    samples: Array
+    ridge: Array
+    loss: Loss
+    binary: bool
+    surplus: Array | float = 0.0
+
+    @property
+    def labels(self) -> LabelLaw:
+        """Of fresh samples."""
+        return LabelLaw(self.features.labels, self.features.noise, self.binary)
+
+    @cached_property
+    def drawn(self) -> NodeFeatures:
+        """With the weights and labels of that training set, eq. (12)."""
+        f = self.features
+        if not np.any(self.surplus):
+            return f
+        weights, labels = with_surplus(f.weights, f.labels, self.samples, self.surplus)
+        return replace(f, weights=weights, labels=labels, noise=1 - labels**2)
+
+    @property
+    def drawn_labels(self) -> LabelLaw:
+        return LabelLaw(self.drawn.labels, self.drawn.noise, self.binary)
+
+
+@dataclass(frozen=True)
+class _State:
+    """Where the outer iteration is: a fixed point, and f, q of its nodes."""
+
+    point: FixedPoint
+    prediction: Array
+    variance: Array
+
+
+def solve_with_loss(problem: LossProblem, tolerance: float = 1e-6) -> tuple[FixedPoint, NodeErrors]:
+    """Fixed point and errors with any loss; the squared one goes through the same iteration.
+
+    tolerance : of the outer iteration, in log q, log χ and f over its size. Raises ConvergenceError
+    with advice where it does not settle. 5 to 20 outer iterations of one fixed point and one
+    second-order solution each.
+    """
+    inner = min(1e-3 * tolerance, 1e-9)
+    begin = solve_fixed_point(problem.drawn, problem.samples, problem.ridge, tolerance=1e-6)
+    first = errors_of(begin)
+    state = _State(begin, first.prediction, first.variance)
+    kink = isinstance(problem.loss, Clipped) and problem.loss.softness == 0
+    try:
+        for smooth in _SMOOTH if kink else (0.0,):
+            state = _settled(problem, state, smooth, tolerance if smooth == 0 else _LOOSE, inner)
+    except ConvergenceError:
+        state = _from_larger_ridges(problem, tolerance, inner)
+    return _finished(problem, state, inner)
+
+
+def _from_larger_ridges(problem: LossProblem, tolerance: float, inner: float) -> _State:
+    """The same by continuation, the ridge from a thousand times its value down."""
+    state = None
+    kink = isinstance(problem.loss, Clipped) and problem.loss.softness == 0
+    for factor in _RIDGES:
+        part = replace(problem, ridge=factor * problem.ridge)
+        if state is None:
+            begin = solve_fixed_point(part.drawn, part.samples, part.ridge, tolerance=1e-6)
+            first = errors_of(begin)
+            state = _State(begin, first.prediction, first.variance)
+        for smooth in _SMOOTH if kink else (0.0,):
+            last = smooth == 0 and factor == 1
+            state = _settled(part, state, smooth, tolerance if last else _LOOSE, inner)
+    assert state is not None
+    return state
+
+
+def _settled(
+    problem: LossProblem, state: _State, smooth: float, tolerance: float, inner: float
+) -> _State:
+    """The outer iteration by Anderson acceleration on (f, log q, log χ)."""
+    shape = state.prediction.shape
+    lead, count = shape[:-1], shape[-1]
+    scale = np.sqrt((problem.drawn.weights * problem.drawn.labels**2).sum(axis=-1))
+    scale = np.maximum(scale, 1e-12)[..., None]
+    acceleration, point = Acceleration(), state.point
+    z = _packed(state.prediction / scale, state.variance, state.point.chi)
+    for _ in range(_ITERATIONS):
+        f, q, chi = _unpacked(z, lead, count)
+        new = _step(problem, _State(point, scale * f, q), chi, smooth, inner)
+        point = new.point
+        image = _packed(new.prediction / scale, new.variance, point.chi)
+        change = image - z
+        residual = np.abs(change).max(axis=1)
+        if not np.all(np.isfinite(residual)):
+            break
+        if residual.max() < tolerance:
+            return new
+        z = z + acceleration.step(z, change, residual)
+    raise ConvergenceError(
+        f"the theory of the {problem.loss.name} loss did not settle in {_ITERATIONS} iterations "
+        f"(last change {np.max(residual):.1e}): data that can be separated have a readout without "
+        "bounds as the ridge goes to zero. Use a larger training.ridge"
+    )
+
+
+def _packed(f: Array, q: Array, chi: Array) -> Array:
+    parts = [f, np.log(np.maximum(q, 1e-30)), np.log(np.maximum(chi, 1e-30))]
+    return np.concatenate(parts, axis=-1).reshape(-1, 3 * f.shape[-1])
+
+
+def _unpacked(z: Array, lead: tuple[int, ...], count: int) -> tuple[Array, Array, Array]:
+    z = z.reshape(*lead, 3, count)
+    return z[..., 0, :], np.exp(z[..., 1, :]), np.exp(z[..., 2, :])
+
+
+def _step(problem: LossProblem, at: _State, chi: Array, smooth: float, inner: float) -> _State:
+    """From (f, q, χ) to the next ones: one fixed point of the squared loss with weights."""
+    found = problem.drawn_labels.moments(problem.loss, at.prediction, at.variance, chi, smooth)
+    softness = np.minimum(1 / np.maximum(found.slope, 1e-300) - chi, _SOFTEST)
+    point = solve_fixed_point(
+        problem.drawn, problem.samples, problem.ridge, softness=np.maximum(softness, 0.0),
+        start=at.point, tolerance=inner,
+    )  # fmt: skip
+    _, prediction, variance, _ = _outputs(point, at, found)
+    return _State(point, prediction, variance)
+
+
+def _outputs(point: FixedPoint, at: _State, found: LossMoments) -> tuple:
+    """f and q that follow from the mean slopes at `at`, with the readout and its response."""
+    omega = point.features.weights
+    blocks = woodbury_factors(point.features, point.gain, point.weights)
+    share = point.weights / omega
+    share = np.maximum(share, _FLOOR * share.max(axis=-1, keepdims=True))
+    labels = at.prediction + found.mean / share
+    readout = mean_readout(point, blocks, omega * share, labels)
+    prediction = product(point.features.mean.mT, readout)
+    fixed = omega * found.square - point.roots**2 * at.variance
+    response, variance = response_of(point, blocks, readout).solved(fixed)
+    return readout, prediction, variance, response
+
+
+def _finished(problem: LossProblem, state: _State, inner: float) -> tuple[FixedPoint, NodeErrors]:
+    """Errors at the solution: mean squared ones, and those of the loss itself (eqs. (8)–(10))."""
+    f, q, chi, labels = state.prediction, state.variance, state.point.chi, problem.labels
+    found = problem.drawn_labels.moments(problem.loss, f, q, chi)
+    fresh = labels.moments(problem.loss, f, q, chi) if np.any(problem.surplus) else found
+    readout, prediction, variance, response = _outputs(state.point, state, found)
+    total = labels.noise + (labels.mean - prediction) ** 2 + variance
+    penalty = f * found.mean - q * found.slope + chi * found.square
+
+    def train(values: Array) -> Array:
+        return np.asarray((problem.drawn.weights * values).sum(axis=-1))
+
+    def test(values: Array) -> Array:
+        return np.asarray((problem.features.weights * values).sum(axis=-1))
+
+    return state.point, NodeErrors(
+        prediction, variance, total, found.train_square, readout,
+        train(found.train_loss + penalty), test(total), train(found.train_square), response,
+        train(found.train_loss), test(fresh.test_loss),
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Limiting spectra of features and weights under structure: bulks, outliers, alignments."""

@@ -1,0 +1,211 @@
+"""Deterministic equivalent of a resolvent (FᵀF/m − z)⁻¹, types of rows by nodes of samples.
+
+The fixed point of the readout (docs/theory.md, section 2) at the ridge −z, without the mean part
+of the features, which is of finite rank. Equation numbers are those of docs/structure.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.errors import ConvergenceError
+
+_RANK = 1e-6  # squared singular values of tables that are left out, over the largest
+_TOLERANCE = 1e-5
+_ITERATIONS = 300
+_MOST_ITERATIONS = 3000  # of the few points close to zero
+_SMOOTHING = 0.02  # imaginary part of z over its real part, extrapolated from twice as much
+_STAGES = 4  # of the imaginary part, halved each time, from where any start converges
+_EDGE = 5e-4  # relative accuracy of the edge
+
+
+class Slopes(NamedTuple):
+    """A part of the entries that is linear in `coordinates` shared Gaussian ones, `copies` times:
+    table (T, S) as for the harmonics of features."""
+
+    copies: float
+    coordinates: float
+    table: Array
+
+
+class Point(NamedTuple):
+    """m_i and w_s = ω_s/(1 + χ_s) at some z: (P, T) and (P, S)."""
+
+    gain: Array
+    weights: Array
+
+
+@dataclass(frozen=True)
+class _TableFactors:
+    """Symmetric products of the factors (U, V) of a table, upper triangles in one row each."""
+
+    copies: float
+    coordinates: float
+    rank: int
+    left: Array  # (T, R) U
+    types: Array  # (T, R(R+1)/2)
+    nodes: Array  # (S, R(R+1)/2)
+
+    @classmethod
+    def of(cls, slopes: Slopes, counts: Array, weights: Array) -> _TableFactors:
+        scaled = slopes.table * np.sqrt(counts)[:, None] * np.sqrt(weights)
+        u, s, vt = np.linalg.svd(scaled, full_matrices=False)
+        rank = max(1, int(np.sum(s**2 > _RANK * max(float(s[0]) ** 2, 1e-300))))
+        left = u[:, :rank] * s[:rank] / np.sqrt(counts)[:, None]
+        right = vt[:rank].T / np.sqrt(weights)[:, None]
+        i, j = np.triu_indices(rank)
+        products = left[:, i] * left[:, j], right[:, i] * right[:, j]
+        return cls(slopes.copies, slopes.coordinates, rank, left, *products)
+
+    def at(self, table: Array) -> _TableFactors:
+        """The same types at other nodes, where the table is that (T, S')."""
+        right = np.linalg.lstsq(self.left, table, rcond=None)[0].T
+        i, j = np.triu_indices(self.rank)
+        return replace(self, nodes=right[:, i] * right[:, j])
+
+    def add(
+        self,
+        m: Array,
+        w: Array,
+        inverse: Array | None,
+        response: Array,
+        other: _TableFactors | None,
+    ) -> None:
+        """Its terms of eqs. (4) and (5), with m the gains times the counts; the responses of
+        `other` nodes instead of its own, if given."""
+        i, j = np.triu_indices(self.rank)
+        twice = np.where(i == j, 1.0, 2.0)
+        g, t = (_full(_times(x, y), self.rank) for x, y in ((w, self.nodes), (m, self.types)))
+        t /= self.coordinates
+        h = np.linalg.inv(np.eye(self.rank) + t @ g)
+        if inverse is not None:
+            inverse += self.copies * _times((g @ h)[:, i, j] * twice, self.types.T)
+        nodes = self.nodes if other is None else other.nodes
+        response += self.copies * self.coordinates * _times((h @ t)[:, i, j] * twice, nodes.T)
+
+
+class Resolvent:
+    """m_i(z), χ_s(z) of a matrix F (m × k) whose rows belong to nodes and columns to types.
+
+    extra : (T, S) e_is, variance of an entry of type i at node s that is free of all others
+    slopes : what is linear in shared coordinates
+    counts, weights : (T,) c_i, summing to the columns k; (S,) ω_s, summing to one
+    samples : rows m
+    """
+
+    def __init__(
+        self, extra: Array, slopes: Sequence[Slopes], counts: Array, weights: Array, samples: float
+    ) -> None:
+        self.extra, self.counts, self.weights, self.samples = extra, counts, weights, samples
+        self.blocks = [_TableFactors.of(one, counts, weights) for one in slopes]
+        variance = extra + sum((one.copies * one.table**2 for one in slopes), np.zeros(1))
+        self.scale = float(np.max(variance @ weights))  # of an eigenvalue, at k ≪ m
+
+    def _map(self, z: Array, gain: Array, chi: Array) -> tuple[Array, Array]:
+        """1/m_i and χ_s from (m, χ) at every z."""
+        w, m = self.weights / (1 + chi), self.counts * gain
+        inverse = -z[:, None] + _times(w, self.extra.T)
+        response = _times(m, self.extra)
+        for block in self.blocks:
+            block.add(m, w, inverse, response, None)
+        return inverse, response / self.samples
+
+    def stieltjes(self, values: Array) -> Array:
+        """Density of the eigenvalues of FᵀF/m (k of them) at some values x > 0.
+
+        At z = x(1 + iε) the iteration with means of old and new is a contraction; ε is halved from
+        where it is a strong one, and the last two densities are extrapolated to ε = 0.
+        """
+        gain = np.repeat((-1.0 / values)[:, None] + 0j, len(self.counts), axis=1)
+        chi = np.zeros((len(values), len(self.weights)), complex)
+        found = []
+        for stage in range(_STAGES, -1, -1):
+            z = values * (1 + 1j * _SMOOTHING * 2.0**stage)
+            self._settle(z, gain, chi, _TOLERANCE * (1 if stage < 2 else 100))
+            found.append((gain @ self.counts).imag / (np.pi * self.counts.sum()))
+        return np.maximum(2 * found[-1] - found[-2], 0.0)
+
+    def _settle(self, z: Any, gain: Any, chi: Any, tolerance: float) -> None:
+        """The fixed point at complex z, in place."""
+        going = np.arange(len(z))
+        for _ in range(_MOST_ITERATIONS):
+            inverse, response = self._map(z[going], gain[going], chi[going])
+            new = 1.0 / inverse
+            moved = np.abs(new / gain[going] - 1).max(axis=1)
+            moved = np.maximum(moved, np.abs(response - chi[going]).max(axis=1))
+            gain[going] = 0.5 * (gain[going] + new)
+            chi[going] = 0.5 * (chi[going] + response)
+            going = going[moved > tolerance]
+            if not len(going):
+                return
+
+    def beyond(self, values: Array) -> tuple[Point, np.ndarray]:
+        """The real solution at z = x, and whether there is one: x beyond the upper edge.
+
+        From χ = 0, m = −1/x both fall monotonically to it, or out of their range inside the bulk.
+        """
+        gain = np.repeat((-1.0 / values)[:, None], len(self.counts), axis=1)
+        chi = np.zeros((len(values), len(self.weights)))
+        outside, going = np.ones(len(values), bool), np.arange(len(values))
+        for _ in range(2 * _ITERATIONS):
+            inverse, response = self._map(values[going], gain[going], chi[going])
+            good = (inverse.max(axis=1) < 0) & (response.min(axis=1) > -1)
+            outside[going[~good]] = False
+            going, inverse, response = going[good], inverse[good], response[good]
+            new = 1.0 / inverse
+            moved = np.abs(new / gain[going] - 1).max(axis=1, initial=0.0)
+            moved = np.maximum(moved, np.abs(response - chi[going]).max(axis=1, initial=0.0))
+            gain[going], chi[going] = new, response
+            going = going[moved > 0.01 * _TOLERANCE]
+            if not len(going):
+                break
+        outside[going] &= moved[moved > 0.01 * _TOLERANCE] < 3 * _TOLERANCE
+        return Point(gain, self.weights / (1 + chi)), outside
+
+    def response_at(self, point: Point, extra: Array, slopes: Sequence[Slopes]) -> Array:
+        """χ at other nodes (S',), with their own tables of the same types."""
+        m = self.counts * point.gain
+        response = _times(m, extra)
+        for block, one in zip(self.blocks, slopes, strict=True):
+            block.add(m, point.weights, None, response, block.at(one.table))
+        return np.asarray(response[0] / self.samples)
+
+    def edge(self) -> float:
+        """The upper edge of the bulk, as an eigenvalue."""
+        high = self.scale
+        for _ in range(60):
+            if self.beyond(np.array([high]))[1][0]:
+                break
+            high *= 2
+        else:
+            raise ConvergenceError("the upper edge of the limiting bulk was not found")
+        low = 1e-3 * self.scale
+        while high / low - 1 > _EDGE:
+            inner = np.geomspace(low, high, 10)[1:-1]
+            outside = self.beyond(inner)[1]
+            first = int(np.argmax(outside)) if np.any(outside) else len(inner)
+            low, high = (
+                inner[first - 1] if first else low, inner[first] if first < len(inner) else high,
+            )  # fmt: skip
+        return float(high)
+
+
+def _times(left: Array, right: Array) -> Array:
+    """left (P, X), real or complex, times a real matrix."""
+    if np.iscomplexobj(left):
+        return np.asarray(left.real @ right + 1j * (left.imag @ right))
+    return np.asarray(left @ right)
+
+
+def _full(rows: Array, rank: int) -> Array:
+    """Symmetric matrices (P, R, R) from their upper triangles (P, R(R+1)/2)."""
+    i, j = np.triu_indices(rank)
+    full = np.empty((len(rows), rank, rank), rows.dtype)
+    full[:, i, j] = rows
+    full[:, j, i] = rows
+    return full

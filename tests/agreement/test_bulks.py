@@ -1,0 +1,114 @@
+"""Data whose bulk is not flat: theory against networks, and a theory that forgets the bulk."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+import onegrad as og
+from onegrad.data.isotropic import Isotropic
+from onegrad.theory.any_layer import layer_errors
+from onegrad.theory.closed import Closure, closed_geometry
+from onegrad.theory.geometry import drawn_geometry
+from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.resolution import Task, solve_tasks
+
+from .first_layers import gaps, problem, trained
+
+N = 300
+TWO = {"spectrum": "two-level", "levels": [4.0, 0.25], "share": 0.2}
+POWER = {"spectrum": "power-law", "exponent": 0.8}
+DATA = {
+    "two levels": {"model": "isotropic", **TWO},
+    "power law": {"model": "isotropic", **POWER},
+    "power law, spikes and means": {"model": "mixture", "spread": 8.0, "mean": 1.0, **POWER},
+}
+_known = {}
+
+
+def layers_of(name, rate):
+    key = name, rate
+    if key not in _known:
+        p = problem(
+            N, "tanh" if rate else "relu", {"dim": N, **DATA[name]}, N, samples=(5 * N) // 4,
+            rate=rate * N, ridge=1e-3,
+        )  # fmt: skip
+        _known[key] = [trained(p, draw, sets=8) for draw in range(2)]
+    return _known[key]
+
+
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize(("rate", "room"), [(0.0, 0.015), (4.0, 0.025)])
+def test_the_matrix_engine_knows_the_bulk(name, rate, room):
+    layers = layers_of(name, rate)
+    (test, train), se = gaps(layers, [layer.predicted() for layer in layers])
+    assert abs(test) <= 4 * se[0] + room
+    assert abs(train) <= 4 * se[1] + 2 * room
+
+
+@pytest.mark.parametrize("name", ["two levels", "power law"])
+def test_directions_must_be_closed_under_the_bulk(name):
+    """Negative control: κ = ξᵀx as if the rest of x were independent of it."""
+    layers = layers_of(name, 0.0)
+    (test, _), se = gaps(layers, [_not_closed(layer) for layer in layers])
+    assert abs(test) > 4 * se[0] + 0.015
+
+
+def _not_closed(layer):
+    """The rest ŵ_⊥ᵀx of a preactivation in n coordinates of its own, ŵ·ξ̂ in one more."""
+    p, bulk = layer.trial.problem, layer.trial.instance.population.bulk
+    xi = layer.trial.instance.teacher.direction
+    unit = xi / np.linalg.norm(xi)
+    along, scale = layer.weights @ unit, np.sqrt(unit @ (bulk * unit))
+    rest = (layer.weights - np.outer(along, unit)) * np.sqrt(bulk)
+    wider, last = np.column_stack([rest, along * scale]), np.eye(N + 1)[-1]
+    population = Isotropic(dim=N + 1).population(0.0, np.random.default_rng(0))
+    geometry = drawn_geometry(population, last)
+    geometry = replace(geometry, teacher=geometry.teacher * np.linalg.norm(xi) * scale)
+    return np.array(layer_errors(p, geometry, wider, np.zeros((N + 1, 0))).errors[:2])
+
+
+SMALL = 200
+STEPS = [("two levels", "relu", 0.0), ("two levels", "tanh", 1.0), ("power law", "tanh", 0.0),
+         ("power law", "relu", 1.0)]  # fmt: skip
+
+
+@cache
+def small(name, activation, rate):
+    return og.Problem.from_spec({
+        "data": {"dim": SMALL, **DATA[name]}, "labels": {"link": "tanh"},
+        "network": {"width": SMALL, "activation": activation},
+        "training": {"samples": 250, "step_samples": 400, "rate": rate * SMALL, "ridge": 1e-3},
+    })  # fmt: skip
+
+
+@cache
+def networks(name, activation, rate):
+    return og.simulate(small(name, activation, rate), seeds=48, rng=0)
+
+
+@pytest.mark.parametrize(("name", "activation", "rate"), STEPS)
+def test_blocks_without_a_draw(name, activation, rate):
+    found, sim = og.predict(small(name, activation, rate)), networks(name, activation, rate)
+    assert "conditional" in found.method and found.test_error_se == 0
+    room = 0.025 if rate else 0.015
+    for key in ("test_error", "train_error"):
+        mean, se = getattr(sim, key)
+        assert abs(getattr(found, key) / mean - 1) <= 4 * se / mean + room, key
+        assert abs(getattr(found, key) / mean - 1) <= 4 * se / mean + found.error_estimate, key
+
+
+@pytest.mark.parametrize("case", [STEPS[0], STEPS[2]])
+def test_blocks_that_are_not_closed_are_wrong(case):
+    """Negative control: the teacher's direction alone, the rest of a neuron free of it."""
+    p, sim = small(*case), networks(*case)
+    population, teacher = p.instance(0).population, np.ones(SMALL)
+    errors = []
+    for order in (1, 4):
+        geometry = closed_geometry(population, teacher, Closure(order))
+        (found,) = solve_tasks([Task(p, geometry)], QuadratureLevel.at(1), 1e-5)
+        errors.append(found.test_error)
+    mean, se = sim.test_error
+    assert -0.8 < errors[0] / errors[1] - 1 < -0.09
+    assert abs(errors[0] / mean - 1) > 4 * se / mean + 0.015

@@ -1,0 +1,105 @@
+"""Three classes, one output for each: theory against simulation, with and without a step."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import onegrad as og
+from onegrad.models import MODELS
+from onegrad.models.base import exact_risk
+from onegrad.network.trial import Trial
+from onegrad.randomness import Streams
+from onegrad.risk.classes import class_risk
+from onegrad.theory import classes
+
+N = 200
+FINITE = 0.015  # of squared errors at this size
+FINITE_CLASS = 0.05  # of the class: that is the law at large sizes
+
+
+def problem(rate: float) -> og.Problem:
+    return og.Problem(
+        data={"model": "mixture", "dim": N, "weights": [0.4, 0.3, 0.3], "spread": 5.0, "mean": 2.0,
+              "directions": "orthogonal"},
+        labels={"model": "component"},
+        network={"activation": "relu", "width": 160},
+        training={"samples": 400, "ridge": 1e-3, "rate": rate},
+    )  # fmt: skip
+
+
+RATES = (0.0, 480.0)
+
+
+@cache
+def simulation(rate: float):
+    return og.simulate(problem(rate), seeds=12, risk="sampled", test_samples=6000)
+
+
+@cache
+def prediction(rate: float):
+    return og.predict(problem(rate))
+
+
+def apart(found, theory: float, finite: float = FINITE) -> float:
+    return abs(theory - found.mean) / (4 * found.standard_error + finite * found.mean)
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_classes_agree(rate):
+    simulated, theory = simulation(rate), prediction(rate)
+    assert np.isfinite(theory.error_estimate)
+    assert apart(simulated.test_error, theory.test_error) < 1
+    assert apart(simulated.train_error, theory.train_error) < 1
+    assert apart(simulated.misclassification, theory.misclassification, FINITE_CLASS) < 1
+    assert theory.label_variance == pytest.approx(0.24 + 2 * 0.21)
+
+
+def test_outputs_taken_as_independent_fail(monkeypatch):
+    """Q with its diagonal alone: further off than the full one."""
+    full = prediction(RATES[1]).misclassification
+    laws = classes.output_laws
+
+    def diagonal(*arguments):
+        mean, covariance, where = laws(*arguments)
+        return mean, covariance * np.eye(3), where
+
+    monkeypatch.setattr(classes, "output_laws", diagonal)
+    wrong, found = og.predict(problem(RATES[1])).misclassification, simulation(RATES[1])
+    assert abs(wrong / full - 1) > 0.05
+    assert abs(wrong - found.misclassification.mean) > abs(full - found.misclassification.mean)
+
+
+@pytest.mark.parametrize("model", ["network", "hermite:3", "conditional-gaussian", "linear"])
+def test_the_exact_risk_sums_over_outputs(model):
+    trial = Trial(problem(RATES[1]), Streams(0, 0))
+    fitted = MODELS[model].fit(trial)
+    exact = exact_risk(trial, fitted).value
+    sampled = class_risk(trial, {model: fitted}, 20_000)[model]
+    assert sampled.value == pytest.approx(exact, rel=0.03)
+    assert 0 < sampled.misclassification < 0.5
+
+
+def test_the_step_is_the_gradient_of_the_sum():
+    """By differences of ½·MSE summed over outputs."""
+    trial = Trial(problem(480.0), Streams(0, 0))
+    batch, w, a = trial.step_batch, trial.weights, trial.readout
+    assert batch.y.shape == (400, 3) and a.shape == (160, 3)
+
+    def half_mse(weights):
+        output = trial.problem.activation(batch.x @ weights.T) @ a
+        return 0.5 * np.mean(np.sum((batch.y - output) ** 2, axis=1))
+
+    move = np.random.default_rng(0).standard_normal(w.shape)
+    slope = (half_mse(w + 1e-7 * move) - half_mse(w - 1e-7 * move)) / 2e-7
+    step = (trial.updated_weights - w) / trial.problem.rate
+    assert np.sum(step * move) == pytest.approx(-slope, rel=1e-3)
+
+
+def test_two_classes_are_signs_and_other_theories_say_no():
+    with pytest.raises(og.AssumptionError, match="3 outputs"):
+        og.predict(problem(480.0), "conditional")
+    tables = {"model": "mixture", "dim": N, "spread": 5.0, "mean": 2.0}
+    two = og.Problem(data=tables, labels={"model": "component"}, network={"width": 20},
+                     training={"samples": 30, "rate": 1.0})  # fmt: skip
+    assert two.outputs == 1 and two.labels_binary

@@ -1,0 +1,59 @@
+"""The resolvent of types and nodes against laws that are known in closed form."""
+
+import math
+
+import numpy as np
+import pytest
+
+from onegrad.theory.isotropic.bulk import feature_bulk, weight_bulk
+from onegrad.theory.spectral.finite_rank import FiniteRank, find_outliers
+from onegrad.theory.spectral.law import SpectralLaw
+from onegrad.theory.spectral.resolvent import Resolvent, Slopes
+
+N = 1000.0
+
+
+def white(psi, variance=1.0):
+    return Resolvent(np.full((1, 1), variance), (), np.array([N]), np.ones(1), psi * N)
+
+
+@pytest.mark.parametrize("psi", [1.0, 1.5, 0.6])
+def test_white_noise_is_marchenko_pastur(psi):
+    law, exact = SpectralLaw.of(white(psi), max(0.0, 1 - psi)), weight_bulk(psi)
+    assert law.edge == pytest.approx(exact.edge, rel=1e-3)
+    s = law.values[1:-1]
+    want = (exact.cdf(s**2) - exact.atom) / (1 - exact.atom)
+    np.testing.assert_allclose(law.singular_cdf(s), want, atol=2e-3)
+    assert law.threshold(1000) == pytest.approx(exact.threshold(1000), rel=2e-3)
+
+
+def test_random_features_have_their_known_law():
+    """c₁²·linear part in n shared coordinates plus independent noise: Péché, Mei & Montanari."""
+    c1, rest, phi, psi = 0.5, 0.09, 0.5, 0.8
+    n, k, m = phi * N, phi * N / psi, N
+    slopes = [Slopes(1.0, n, np.full((1, 1), c1))]
+    bulk = Resolvent(np.full((1, 1), rest), slopes, np.array([k]), np.ones(1), m)
+    law, exact = SpectralLaw.of(bulk, 0.0), feature_bulk(c1, rest, phi, psi)
+    assert law.edge == pytest.approx(exact.edge, rel=2e-3)
+    s = law.values[1:-1]
+    want = (exact.cdf(s**2) - exact.atom) / (1 - exact.atom)
+    np.testing.assert_allclose(law.singular_cdf(s), want, atol=5e-3)
+
+
+@pytest.mark.parametrize("strength", [0.9, 1.2, 3.0])
+def test_a_spike_leaves_the_bulk_at_the_known_transition(strength):
+    """W = G/√n + s·uvᵀ, square: σ = s + 1/s beyond s = 1, cos² = 1 − 1/s².
+
+    The coordinate along v is s·u_i plus noise of variance 1/n like all others: |Wv|² = s² + 1.
+    """
+    bulk = white(1.0)
+    length = math.sqrt((strength**2 + 1) / N)
+    part = FiniteRank(np.full((1, 1), length), np.eye(1), fixed=True)
+    edge = bulk.edge()
+    found, strengths = find_outliers(bulk, part, edge, {"v": np.ones(1)})
+    assert strengths[0] == pytest.approx((strength**2 + 1) / 2, rel=0.07)
+    assert len(found) == (strength > 1)
+    if found:
+        assert found[0].singular_value == pytest.approx(strength + 1 / strength, rel=1e-3)
+        cosine = math.sqrt(1 - strength**-2)
+        assert found[0].alignments["v"] == pytest.approx(cosine, abs=0.01)

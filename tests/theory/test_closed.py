@@ -1,0 +1,70 @@
+"""Directions closed under a bulk: exact where they can be, Gauss rules, refusals."""
+
+import numpy as np
+import pytest
+
+import onegrad as og
+from onegrad.data.isotropic import Isotropic
+from onegrad.theory.closed import Closure, closed_geometry, typical_closed
+
+POWER = Isotropic(dim=120, spectrum="power-law", exponent=0.8).population(0.0, None)
+TWO = Isotropic(dim=120, spectrum="two-level", levels=[4.0, 0.25], share=0.2).population(0.0, None)
+
+
+def test_two_levels_are_closed_by_two_axes():
+    xi = np.random.default_rng(0).standard_normal(120)
+    found = closed_geometry(TWO, xi)
+    assert found.rank == 2
+    np.testing.assert_allclose(found.levels.axes, np.sort(np.unique(TWO.bulk)))
+    np.testing.assert_allclose(found.levels.values, np.unique(TWO.bulk)[::-1])
+    np.testing.assert_allclose(found.levels.counts, [23, 95])
+    assert np.abs(TWO.bulk[:, None] * found.basis - found.basis * found.levels.axes).max() < 1e-10
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_traces_and_labels_are_exact(order):
+    """tr Λ splits into axes and blocks, and the teacher sees the variance that labels have."""
+    xi = np.random.default_rng(1).standard_normal(120)
+    found = closed_geometry(POWER, xi, Closure(order))
+    levels = found.levels
+    assert levels.trace + levels.axes.sum() == pytest.approx(120)
+    assert levels.counts.sum() + found.rank == pytest.approx(120)
+    along = xi @ (POWER.bulk * xi) / (xi @ xi) / POWER.bulk[0]
+    assert found.teacher @ found.teacher == pytest.approx(along)
+    assert levels.less is None if order == 1 else levels.less.rank == order - 1
+
+
+def test_leading_eigenvectors_become_axes():
+    found = typical_closed(POWER, Closure(3, 6, 6))
+    assert found.rank == 9 and found.basis is None
+    assert {f"eigenvector {a}" for a in range(1, 7)} <= set(found.directions)
+    vector = found.directions["eigenvector 1"]
+    assert vector @ (found.levels.axes * vector) == pytest.approx(POWER.bulk[0], rel=1e-9)
+
+
+def problem(**changes):
+    tables = {"data": {"model": "isotropic", "dim": 120, "spectrum": "power-law", "exponent": 0.8},
+              "network": {"width": 80, "activation": "tanh"},
+              "training": {"samples": 200, "rate": 0.0, "ridge": 1e-2}}  # fmt: skip
+    for key, value in changes.items():
+        tables[key] = tables.get(key, {}) | value
+    return og.Problem.from_spec(tables)
+
+
+def test_which_theory_is_asked():
+    assert og.predict(problem()).method.startswith("conditional")
+    found = og.predict(problem(training={"rate": 8000.0}))
+    assert "matrix" in found.method and found.test_error_se > 0
+
+
+def test_a_draw_of_the_teacher():
+    typical, drawn = (og.predict(problem(), overlaps=o) for o in ("auto", "drawn"))
+    assert 0 < abs(drawn.test_error / typical.test_error - 1) < 0.3
+    assert np.isfinite(typical.error_estimate)
+
+
+def test_spikes_have_no_typical_places_on_it():
+    mixed = problem(data={"model": "mixture", "spread": 4.0})
+    with pytest.raises(og.OnegradError, match=r"data\.spectrum"):
+        og.predict(mixed, method="conditional")
+    assert "matrix" in og.predict(mixed).method
