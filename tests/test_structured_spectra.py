@@ -31,6 +31,9 @@ KINDS = {
     "several steps": problem(training={"steps": 2}),
     "same batch": problem(training={"steps": 2, "batch": "same"}),
     "general bulk": problem(
+        {**MIXTURE, "spectrum": "power-law", "exponent": 0.8}, training={"rate": 0.0}
+    ),
+    "general bulk, many directions after a step": problem(
         {**MIXTURE, "spectrum": "power-law", "exponent": 0.8},
         training={"gradient": "labels-only"},
     ),
