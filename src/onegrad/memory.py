@@ -9,6 +9,7 @@ from onegrad.compute.available import available_bytes
 from onegrad.compute.backend import NUMPY, Backend
 from onegrad.errors import SpecError
 from onegrad.models import MODELS
+from onegrad.network.gram import KEEP as GRAM_BYTES
 from onegrad.network.optimisers import OPTIMISERS
 from onegrad.network.trial import KEEP, Reuse
 from onegrad.problem import Problem
@@ -16,7 +17,6 @@ from onegrad.risk.sampled import FEWEST
 
 _SMALL = 1 << 27  # bytes that are never worth a look at the machine
 _BLOCK = 2048  # test samples at a time
-_GRAMS = 1 << 30  # what network.risk.gram keeps at most
 
 
 def peak_bytes(
@@ -63,8 +63,8 @@ def peak_bytes(
     if reuse.features:
         # the features stay, and the eigendecomposition stands beside the Gram matrix
         fit = max(fit, kept + 2 * m * k + 4 * side * side)
-    risk = kept + k * n // 2 + min(k * k // 4, _GRAMS // 8)
-    if problem.data.model not in ("isotropic", "mixture"):
+    risk = kept + k * n // 2 + min(k * k // 4, GRAM_BYTES // 8)
+    if not problem.data.known:
         risk = kept + 2 * _BLOCK * (n + k)
     elif problem.loss.name != "squared" or problem.labels_binary:  # signs and losses are sampled
         count = m if problem.loss.name == "squared" else max(m, FEWEST)

@@ -14,7 +14,7 @@ from onegrad.data.fashion_mnist import FashionMnist
 from onegrad.data.isotropic import Isotropic
 from onegrad.data.mixture import Mixture
 
-DATA_MODELS: tuple[type[DataModel], ...] = (Isotropic, Mixture, FashionMnist, Digits, Arrays, File)
+DATA_MODELS: tuple[type[DataModel], ...] = (Mixture, Isotropic, FashionMnist, Digits, Arrays, File)
 
 
 def _as_it_is(value: Any, read: ValidatorFunctionWrapHandler) -> Any:

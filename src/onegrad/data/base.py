@@ -91,6 +91,17 @@ class DataModel(Section):
         return False
 
     @property
+    def bulk_alone(self) -> bool:
+        """Whether inputs are N(0, Λ), without spikes and means."""
+        return self.isotropic
+
+    @property
+    def relative_strengths(self) -> tuple[Array, ...] | None:
+        """Strength of each spike over θ, component by component; None where the law by which spikes
+        and means are drawn is not stated: the theory then takes those of one draw."""
+        return None
+
+    @property
     def bulk_eigenvalues(self) -> Array | None:
         """Eigenvalues (n,) of the bulk covariance Λ, of mean 1; None where it is the identity."""
         return None

@@ -41,6 +41,10 @@ class Isotropic(DataModel):
         return self.bulk_eigenvalues is None
 
     @property
+    def bulk_alone(self) -> bool:
+        return True
+
+    @property
     def bulk_eigenvalues(self) -> Array | None:
         return bulk_of(self)
 

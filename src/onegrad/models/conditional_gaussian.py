@@ -102,7 +102,7 @@ def _check_slope(activation: Activation, scale: float) -> None:
 
 def fit_conditional_gaussian(trial: Trial) -> Fitted:
     """The equivalent model of the trained network, on the network's own inputs and weights."""
-    if trial.problem.data.model not in ("isotropic", "mixture"):
+    if not trial.problem.data.known:
         raise AssumptionError(
             "the conditional Gaussian model needs a known mixture; images and arrays have none"
         )

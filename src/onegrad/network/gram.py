@@ -12,7 +12,7 @@ from onegrad.compute.backend import Array, host, like, namespace, read_only
 
 _ROWS = 256
 _SINGLE_FROM = 512  # neurons; below, double precision costs nothing
-_KEEP = 1 << 30  # bytes of products that are kept; more is computed again for each model
+KEEP = 1 << 30  # bytes of products that are kept; more is computed again for each model
 
 
 class Grams:
@@ -50,7 +50,7 @@ class Grams:
                 yield from zip(range(0, k, _ROWS), blocks, strict=True)
                 return
         w = self._rounded(weights, dtype)
-        keep = k * (k + _ROWS) // 2 * dtype.itemsize <= _KEEP
+        keep = k * (k + _ROWS) // 2 * dtype.itemsize <= KEEP
         made: list[Any] = []
         for start in range(0, k, _ROWS):
             part = w[start : min(start + _ROWS, k), :]

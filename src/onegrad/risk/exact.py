@@ -61,7 +61,7 @@ def predictor_risk(
 
     Raises ConvergenceError if the estimated error exceeds 0.1 % of the risk.
     """
-    if trial.problem.data.model not in ("isotropic", "mixture"):
+    if not trial.problem.data.known:
         raise AssumptionError(
             "the exact risk needs a known population; for images and arrays use a test set"
         )

@@ -16,6 +16,7 @@ __all__ = [
     "preset_names", "preset_path", "unknown",
 ]  # fmt: skip
 
+_THEORIES = ("theory", "surrogate", "isotropic-limit")  # by name: records of models load much
 _SPEED = 4e10  # operations a second on the two cores that the minutes are meant for
 _THEORY_SECONDS = 0.3  # of one point of a known population, on one core
 _IMAGE_SECONDS = 3.0  # of one point of real images
@@ -56,7 +57,7 @@ def estimated_minutes(tables: Mapping[str, Any]) -> float:
     ratios = free.get("network.width_ratio", [network.get("width_ratio")])
     widths = [network.get("width", 0) if r is None else r * m for r in ratios]
     models = tables.get("compare", {}).get("models", ["network"])
-    simulated = [name for name in models if not name.startswith(("theory", "surrogate"))]
+    simulated = [name for name in models if not name.startswith(_THEORIES)]
     seeds = tables.get("compare", {}).get("seeds", 1)
     work = sum(_repetition(n, m, step, k, len(simulated)) for k in widths) * others
     seconds = work * (seeds if isinstance(seeds, int) else 40) / _SPEED

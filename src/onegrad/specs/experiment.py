@@ -11,12 +11,9 @@ from pydantic import AfterValidator, Field, StrictBool
 
 from onegrad.compute.backend import check_device
 from onegrad.control_variates import random_labels
-from onegrad.data.arrays import File
-from onegrad.data.digits import Digits
-from onegrad.data.fashion_mnist import FashionMnist
-from onegrad.data.isotropic import Isotropic
+from onegrad.data import DATA_MODELS
+from onegrad.data.arrays import Arrays
 from onegrad.data.labels import ComponentLabels, GivenLabels, SingleIndex
-from onegrad.data.mixture import Mixture
 from onegrad.data.multi_index import MultiIndex
 from onegrad.declared import Count, Real, Section, Whole, override
 from onegrad.errors import SpecError, did_you_mean
@@ -133,9 +130,9 @@ class Compare(Section):
         return tuple(name for name in self.models if name in THEORIES)
 
 
-# The classes behind each table of a spec, one for each of its models.
+# The classes behind each table of a spec, one for each of its models; arrays come from Python.
 TABLES: dict[str, tuple[type[Section], ...]] = {
-    "data": (Mixture, Isotropic, FashionMnist, Digits, File),
+    "data": tuple(model for model in DATA_MODELS if model is not Arrays),
     "labels": (SingleIndex, MultiIndex, ComponentLabels, GivenLabels),
     "network": (Network,),
     "training": (Training,),

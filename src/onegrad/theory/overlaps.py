@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from onegrad.compute.backend import Array
+from onegrad.data.base import DataModel
 from onegrad.data.multi_index import in_order, spike_order, tilted
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
@@ -49,6 +50,7 @@ def geometry_of(
         )
     bulk, closure = data.bulk_eigenvalues is not None, Closure.of(problem.trained, spectra)
     given = problem.directions == "fixed" or (problem.directions != "random" and not bulk)
+    given = given or not _placed(data)
     if overlaps == "drawn" or (overlaps == "auto" and given):
         instance = problem.instance(Streams(seed, 0))
         labelled = problem.links is not None or problem.joint_link is not None
@@ -58,7 +60,7 @@ def geometry_of(
             return closed_geometry(instance.population, teacher, closure)
         if not bulk:
             return drawn_geometry(instance.population, teacher, own)
-    if bulk and data.model == "isotropic" and not (problem.joint_link or problem.gaussian_teacher):
+    if bulk and data.bulk_alone and not (problem.joint_link or problem.gaussian_teacher):
         return typical_closed(problem.instance(0).population, closure)
     return arrangement_of(problem).geometry()
 
@@ -68,11 +70,21 @@ def drawn_length(problem: Problem, overlaps: str) -> bool:
     return overlaps == "drawn" or problem.directions == "fixed"
 
 
+def _placed(data: DataModel) -> bool:
+    """Whether the law by which spikes and means are placed is known."""
+    return data.bulk_alone or data.relative_strengths is not None
+
+
 def _check_flat(problem: Problem) -> None:
     if problem.data.bulk_eigenvalues is not None:
         raise AssumptionError(
             "spikes, means or several indices have no typical places on a bulk that is not flat "
             '(data.spectrum); use overlaps = "drawn" or method = "layer"'
+        )
+    if not _placed(problem.data):
+        raise AssumptionError(
+            f'data.model = "{problem.data.model}" does not state the law of its spikes and means, '
+            'so that nothing is typical; use overlaps = "drawn"'
         )
 
 

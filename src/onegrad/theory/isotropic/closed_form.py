@@ -56,7 +56,7 @@ def check_exponent(exponent: float) -> None:
 def regime_of(exponent: float) -> int:
     """ℓ with (ℓ−1)/(2ℓ) < α ≤ ℓ/(2ℓ+2) for a step η ~ n^α: the spikes that outgrow the bulk.
 
-    0 for α < 0, where none does. From α = 0 on it is `problem.degree_rule` at β = 2α, borders
+    0 for α < 0, where none does. From α = 0 on it is `degree_rule.degree_rule` at β = 2α, borders
     included, except that it is not capped at 4: a limit needs every spike. On a border spike
     ℓ + 1 is as strong as the bulk, see `on_border`.
 

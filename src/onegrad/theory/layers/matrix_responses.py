@@ -137,7 +137,8 @@ class Quadratics:
 class NodeSolution:
     """The readout at all nodes: χ_s, M, and f, q = Var f, E(y − f)² of every node.
 
-    load : L (k × k) = Σ_s E ρ²-weighted Q_s, with Var f = aᵀC_sa + tr(Q_sMLM)/m
+    load : L (k × k) = Σ_s ω_s E[ρ²|s] Q_s with ρ the residual of the loss, (y − f)/(1 + χ_s) for
+        the squared one; Var f = aᵀC_sa + tr(Q_sMLM)/m, C_s = Q_s − ν_sν_sᵀ
     degrees : of freedom, of the mean part and those that are left
     """
 
