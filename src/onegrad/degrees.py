@@ -21,6 +21,7 @@ from onegrad.problem import Problem, as_problem
 from onegrad.randomness import Streams
 from onegrad.shown import html_table, plots, text_table
 
+_ROUNDING = 1e-12  # shares below are those of a term that is not there
 _COLUMNS = ("degree", "kept", "share of E σ²", "norm over noise")
 _RATIO = "norm over noise: near 1 what is not kept is harmless noise, above 1 structure is lost"
 
@@ -213,8 +214,9 @@ def _terms(trial: Trial, beyond: int) -> tuple[Term, ...]:
         size = float(abs(h[j]) / sqrt_factorial(j)[-1])
         ratio = operator_norm(_normalised(j, scaled)) / _noise_norm(j, scaled.shape)
         share = size**2 / energy if energy else 0.0
+        share = share if share > _ROUNDING else 0.0  # even terms of odd activations
         exponent = None if beta is None else (1 - j * (1 - beta)) / 2
-        terms.append(Term(j, j <= degree, share, ratio if share > 1e-12 else 0.0, exponent))
+        terms.append(Term(j, j <= degree, share, ratio if share else 0.0, exponent))
     return tuple(terms)
 
 

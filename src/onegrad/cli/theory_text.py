@@ -142,8 +142,7 @@ def degree_text(point: Point, report: DegreeReport) -> str:
         ratio = f"{t.norm_ratio:.2f}" if t.norm_ratio else "absent"
         bound = "" if t.exponent is None else f"n^{t.exponent:+.2f}"
         mark = "yes" if t.kept else "no"
-        share = t.share if t.norm_ratio else 0.0
-        lines.append(f"{t.degree:>6}  {mark:<4}  {share:>13.2e}   {ratio:>15}   {bound}")
+        lines.append(f"{t.degree:>6}  {mark:<4}  {t.share:>13.2e}   {ratio:>15}   {bound}")
     lines.append(
         "norm over noise: the term's operator norm in one draw of the trained network, over that "
         "of the same polynomial of pure noise.\nWhat is not kept is replaced by noise: near 1 that "
