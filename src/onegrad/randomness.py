@@ -8,6 +8,8 @@ order and on whatever machine.
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,3 +100,19 @@ def generator(rng: Rng, purpose: str, shared: bool = False) -> np.random.Generat
         return np.random.Generator(np.random.SFC64(rng))
     streams = rng if isinstance(rng, Streams) else Streams(operator.index(rng), 0)
     return streams.shared_rng(purpose) if shared else streams.rng(purpose)
+
+
+@contextmanager
+def gaussian_rows(rng: np.random.Generator, out: np.ndarray) -> Iterator[np.ndarray]:
+    """Standard Gaussian numbers of double precision for `out`, to be worked on in the block.
+
+    They are in `out` itself, or rounded into it at the end where it is of another precision: the
+    stream is the same.
+    """
+    if out.dtype == np.float64:
+        rng.standard_normal(out=out)
+        yield out
+    else:
+        drawn = rng.standard_normal(out.shape)
+        yield drawn
+        out[...] = drawn

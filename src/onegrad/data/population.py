@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from onegrad.compute.backend import Array, like
+from onegrad.randomness import gaussian_rows
 from onegrad.shown import brief
 
 _CACHED = 1 << 16  # numbers drawn at once, so that means and spikes are added in the cache
@@ -132,7 +133,8 @@ class Population:
     ) -> Iterator[tuple[Array, np.ndarray]]:
         """Blocks (x, component) of `block` rows (all in one by default, which may go to `out`).
 
-        Cost O(n·rank) per sample; memory one block. The numbers do not depend on the block size.
+        Cost O(n·rank) per sample; memory one block. The numbers do not depend on the block size;
+        they are rounded where `out` is of single precision.
         """
         component = self.draw_components(count, rng, fixed)
         rank = max(spikes.shape[1] for spikes in self.spikes)
@@ -144,10 +146,10 @@ class Population:
             x = np.empty((len(c), self.dim)) if out is None else out[rows]
             for low in range(0, len(c), step):
                 part = slice(low, low + step)
-                rng.standard_normal(out=x[part])
-                if self.bulk is not None:
-                    x[part] *= self._root
-                self._add_structure(x[part], c[part], g[part])
+                with gaussian_rows(rng, x[part]) as white:
+                    if self.bulk is not None:
+                        white *= self._root
+                    self._add_structure(white, c[part], g[part])
             yield x, c
 
     def _add_structure(self, x: Array, component: np.ndarray, along: Array) -> None:

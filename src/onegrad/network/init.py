@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from onegrad.compute.backend import Array
+from onegrad.compute.backend import Array, pieces
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
+from onegrad.randomness import Streams, gaussian_rows
 
 
 def draw_weights(problem: Problem, streams: Streams, out: Array | None = None) -> Array:
     """W (k × n) with entries N(0, weight_variance), or rows of norm √(n·weight_variance).
 
-    A wider network extends a narrower one.
+    A wider network extends a narrower one. In `out` if given, rounded where that is of single
+    precision.
     """
-    shape = (problem.width, problem.dim)
-    weights = streams.rng("weights").standard_normal(shape, out=out)
-    if problem.network.rows == "unit":
-        weights *= np.sqrt(problem.dim) / np.linalg.norm(weights, axis=1, keepdims=True)
-    weights *= np.sqrt(problem.weight_variance)
+    rng = streams.rng("weights")
+    weights = np.empty((problem.width, problem.dim)) if out is None else out
+    for rows in pieces(weights):
+        with gaussian_rows(rng, weights[rows]) as drawn:
+            if problem.network.rows == "unit":
+                drawn *= np.sqrt(problem.dim) / np.linalg.norm(drawn, axis=1, keepdims=True)
+            drawn *= np.sqrt(problem.weight_variance)
     return weights
 
 

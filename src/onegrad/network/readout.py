@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from onegrad.compute.array_pool import Pool
+from onegrad.compute.array_pool import LARGEST, Pool
 from onegrad.compute.backend import Array, lower_gram, namespace, positive_solver, shift_diagonal
 from onegrad.errors import ConvergenceError
 from onegrad.network.refine import Multiply, refined, rounded_solution, times, transposed_times
@@ -107,13 +108,24 @@ class RidgeSolver:
             self._gram = None
         return solve_shifted(gram, right, shift, multiply if self.single else None)
 
+    @cached_property
+    def _double(self) -> Array | None:
+        """Features of single precision in double, for products with vectors; None where they are
+        large: then piece by piece."""
+        features = self.features
+        if not isinstance(features, np.ndarray) or 8 * features.size > LARGEST:
+            return None
+        return self._pool.rounded(features, np.float64)
+
     def _times(self, v: Array) -> Array:
         """Φv."""
-        return times(self.features, v) if self.single else self.features @ v
+        features = self._double if self.single else self.features
+        return times(self.features, v) if features is None else features @ v
 
     def _back(self, v: Array) -> Array:
         """Φᵀv."""
-        return transposed_times(self.features, v) if self.single else self.features.T @ v
+        features = self._double if self.single else self.features
+        return transposed_times(self.features, v) if features is None else features.T @ v
 
 
 def _mean_square(x: Array) -> float:

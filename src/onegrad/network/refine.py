@@ -21,6 +21,7 @@ from onegrad.compute.backend import (
 from onegrad.errors import ConvergenceError
 
 _STEPS = 20
+_MARGIN = 10.0  # by which the step that would follow, foreseen, is below what is wanted
 _WANTED = 1e-7  # of the size of the solution: what features of single precision are rounded to
 _DOUBLE = 1e-12  # the last step for features of double precision: the next one is rounding
 _WORTH_ROUNDING = 512  # unknowns; below, double precision costs nothing
@@ -86,7 +87,9 @@ def refined(
         step = xp.astype(solve(xp.astype(residual, single)), right.dtype)
         solution += step
         size = float(xp.linalg.vector_norm(step))
-        if size <= wanted * float(xp.linalg.vector_norm(solution)):
+        # each step is the last one times about the same factor: what the next one would add
+        left = size * size / previous if math.isfinite(previous) else size
+        if min(size, _MARGIN * left) <= wanted * float(xp.linalg.vector_norm(solution)):
             return solution
         if not size < 0.7 * previous:
             break

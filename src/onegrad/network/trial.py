@@ -20,7 +20,7 @@ from onegrad.network.init import draw_readout, draw_weights
 from onegrad.network.inputs import Inputs
 from onegrad.network.step import Steps, residual, slopes_and_error
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
+from onegrad.randomness import Streams, gaussian_rows
 from onegrad.settings import Training
 
 _BLOCK = 2048
@@ -136,8 +136,9 @@ class Draw:
         return Batch(self.backend.move(batch.x), self.backend.move(batch.y), batch.component)
 
     def _room(self, *shape: int) -> Array | None:
-        """For random numbers that stay as they are drawn; others are copied to the device."""
-        return self.pool.empty(shape) if self.backend == NUMPY else None
+        """For random numbers that stay where they are drawn; others are copied to the device."""
+        numpy = self.backend.xp is np
+        return self.pool.empty(shape, self.backend.dtype) if numpy else None
 
     @cached_property
     def weights(self) -> Array:
@@ -178,10 +179,11 @@ class Draw:
         room = self._room(*features.shape) if keep else None
         for rows in pieces(features):
             if room is None:
-                piece = rng.standard_normal(features[rows].shape)
+                piece = self.backend.move(rng.standard_normal(features[rows].shape))
             else:
-                piece = rng.standard_normal(out=room[rows])
-            piece = self.backend.move(piece)
+                piece = room[rows]
+                with gaussian_rows(rng, piece):
+                    pass
             if keep:
                 kept.append(piece)
             yield rows, piece
