@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from onegrad.compute.array_pool import Pool
-from onegrad.compute.backend import get_backend
+from onegrad.compute.backend import Backend, get_backend
 from onegrad.compute.threads import blas_threads, threads_for
 from onegrad.control_variates import Controls, ControlVariates
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
 from onegrad.memory import check_memory
 from onegrad.models import MODELS, SIMULATED, VARIANTS
 from onegrad.models.base import Fitted, exact_risk
+from onegrad.network.rounding import check_rounding
 from onegrad.network.trial import Draw, Reuse, Trial, draw_key
 from onegrad.presets import Spec
 from onegrad.problem import Problem, as_problem
@@ -37,7 +38,8 @@ def group_points(points: Sequence[Point]) -> list[list[Point]]:
     groups: dict[str, list[Point]] = {}
     for point in points:
         c = point.compare
-        key = f"{draw_key(point.problem)} {c.seed} {c.device} {c.dtype} {c.redraw}"
+        how = f"{c.seed} {c.device} {c.dtype} {point.precision} {c.redraw}"
+        key = f"{draw_key(point.problem)} {how}"
         groups.setdefault(key, []).append(point)
     return list(groups.values())
 
@@ -58,10 +60,41 @@ def run_group(
     threads : of the linear algebra library, `threads_for` the problem by default
     pool : of large arrays, for those who run many repetitions one after the other
     controlled : whether rows get control variates
+
+    With compare.dtype = "auto", rows in which single precision may show are made again in double
+    (`network.rounding`): those alone, so that a row depends on its own point and model only.
     """
+    first = points[0]
+    backend = get_backend(first.compare.device, first.precision)
+    careful = first.compare.dtype == "auto" and first.precision == "float32"
+    how = (seed, threads, pool, controlled)
+    rows = _run_draw(points, models, replace(backend, careful=careful), *how)
+    doubted = {(row.number, row.model) for row in rows if row.status != "ok"} if careful else set()
+    if doubted:
+        numbers, names = ({cell[i] for cell in doubted} for i in (0, 1))
+        again = _run_draw(
+            [p for p in points if p.number in numbers], [m for m in models if m in names],
+            backend.double, *how,
+        )  # fmt: skip
+        better = {(row.number, row.model): row for row in again}
+        rows = [
+            better[row.number, row.model] if (row.number, row.model) in doubted else row
+            for row in rows
+        ]
+    return rows
+
+
+def _run_draw(
+    points: Sequence[Point],
+    models: Sequence[str],
+    backend: Backend,
+    seed: int,
+    threads: int | None,
+    pool: Pool | None,
+    controlled: bool,
+) -> list[Row]:
     problem, compare = points[0].problem, points[0].compare
     streams = Streams(compare.seed, seed, DATA_PURPOSES if compare.redraw == "network" else ())
-    backend = get_backend(compare.device, compare.dtype)
     rows: list[Row] = []
     layers = by_layer(points).values()
     reuse = reuse_of(models, len(layers), max(len(members) for members in layers), controlled)
@@ -127,6 +160,9 @@ def _run_layer(
                 if i:
                     fitted = fitted.at_ridge(point.problem.effective_ridge)
                 risk = _exact(trial, fitted, point.compare.risk)
+                if trial.draw.backend.careful:
+                    known = math.inf if risk is None else risk
+                    check_rounding(fitted.readout, known, trial.instance.label_variance)
             except (AssumptionError, ConvergenceError) as error:
                 rows.append(failed_row(point, name, seed, str(error)))
                 continue

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -42,10 +42,16 @@ def bench_problem(dim: int, width: int, samples: int, activation: str) -> Proble
     )
 
 
-def points(dim: int, width: int, samples: int, activations: Sequence[str]) -> list[Point]:
+def points(
+    dim: int,
+    width: int,
+    samples: int,
+    activations: Sequence[str],
+    dtype: Literal["auto", "float64", "float32"] = "auto",
+) -> list[Point]:
     problems = {a: bench_problem(dim, width, samples, a) for a in activations}
     return [
-        Point({"network.activation": a}, problem, Compare(seeds=1), number)
+        Point({"network.activation": a}, problem, Compare(seeds=1, dtype=dtype), number)
         for number, (a, problem) in enumerate(problems.items())
     ]
 
@@ -88,7 +94,9 @@ def per_seed(dim: int, ratio: float, seeds: int, plain_seeds: int) -> dict[str, 
         dim, width, dim, first.rate, first.spread, first.effective_ridge, first.degree
     )
     rng, run = np.random.default_rng(0), partial(run_group, pool=Pool())
+    double = points(dim, width, dim, ACTIVATIONS, "float64")
     clocks: list[Clock] = []
+    in_double: list[Clock] = []
     controlled: list[Clock] = []
     plain_clocks: dict[Curve, list[Clock]] = {}
     test_noise: dict[Curve, list[float]] = {}
@@ -99,6 +107,7 @@ def per_seed(dim: int, ratio: float, seeds: int, plain_seeds: int) -> dict[str, 
         for turn in np.array_split(np.arange(seeds), plain_seeds):
             for seed in turn.tolist():
                 clocks.append(clock(partial(run, group, MODELS, seed))[0])
+                in_double.append(clock(partial(run, double, MODELS, seed))[0])
                 spent, rows = clock(partial(run, group, MODELS, seed, controlled=True))
                 controlled.append(spent)
                 for row in rows:
@@ -127,6 +136,8 @@ def per_seed(dim: int, ratio: float, seeds: int, plain_seeds: int) -> dict[str, 
         "controlled_cpu": mean_clock(controlled).cpu,
         "plain_seconds": sum(c.seconds for c in theirs.values()), "plain_cpu": total,
         "cpu_ratio": total / ours.cpu,
+        "double_cpu": mean_clock(in_double).cpu,
+        "double_ratio": total / mean_clock(in_double).cpu,
         "spread_percent": 100 * math.sqrt(max(spread.values())),
         "controlled_percent": 100 * math.sqrt(max(left.values())),
         "test_noise_percent": 100 * math.sqrt(max(noise.values())),
@@ -184,16 +195,17 @@ def _difference(
 # --- share of the machine's rate, growth ---------------------------------------------------
 
 
-def necessary_operations(dim: int, width: int, samples: int, models: int) -> float:
+def necessary_operations(point: Point, models: int) -> float:
     """Operations of the products that one activation cannot do without.
 
     X̃W₀ᵀ, the gradient and XŴᵀ: 2kmn each; for each model a symmetric Gram matrix, mk·min(m, k),
-    and a Cholesky factor, min(m, k)³/3; ŴŴᵀ of the exact risk, k²n. All but the first three are
-    in single precision, which counts half.
+    and a Cholesky factor, min(m, k)³/3; ŴŴᵀ of the exact risk, k²n. What is in single precision
+    counts half: all of it, or all but the first three.
     """
-    side = min(width, samples)
-    readout = samples * width * side + side**3 / 3
-    return 6.0 * dim * width * samples + (models * readout + width**2 * dim) / 2
+    n, k, m = point.problem.dim, point.problem.width, point.problem.samples
+    side = min(k, m)
+    products, rest = 6.0 * n * k * m, models * (m * k * side + side**3 / 3) + k**2 * n
+    return (products / 2 if point.precision == "float32" else products) + rest / 2
 
 
 def gemm_rate(size: int, repeats: int = 2) -> tuple[float, float]:
@@ -210,9 +222,9 @@ def gemm_share(size: int) -> dict[str, Any]:
 
     On all threads by elapsed time, and on one thread by CPU time.
     """
-    work = necessary_operations(size, size, size, len(MODELS))
     group = points(size, size, size, ("tanh",))
-    result: dict[str, Any] = {"n": size, "operations": work}
+    work = necessary_operations(group[0], len(MODELS))
+    result: dict[str, Any] = {"n": size, "operations": work, "precision": group[0].precision}
     for name, limit in (("all", None), ("one", 1)):
         with threadpool_limits(limits=limit, user_api="blas"):
             before = gemm_rate(size)
@@ -271,7 +283,8 @@ def memory_child(size: int, which: str) -> None:
         )
         plain.repetition(setting, "relu", "network", np.random.default_rng(0))
     peak = _peak_resident() - start
-    estimate = peak_bytes(problem, ("network",), reuse_of(("network",), 1))
+    how = reuse_of(("network",), 1), group[0].precision
+    estimate = peak_bytes(problem, ("network",), *how)
     record = {"n": size, "which": which, "bytes": peak, "matrices": peak / (8 * size**2)}
     print(json.dumps(record | ({"estimate": estimate} if which == "ours" else {})))
 

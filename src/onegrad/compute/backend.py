@@ -64,12 +64,14 @@ class Backend:
     """A device and the precision of the large arrays there.
 
     device : "cpu" for NumPy, "torch" for torch on the CPU, "cuda" or "cuda:1" for torch on a GPU
+    careful : numbers in which single precision may show are refused
     """
 
     device: str
     xp: Any
     dtype: Any
     place: Any = None
+    careful: bool = False
 
     def move(self, array: np.ndarray) -> Any:
         """The array on this device; NumPy arrays of the right precision are not copied."""
@@ -80,7 +82,8 @@ class Backend:
     @property
     def double(self) -> Backend:
         """The same device in double precision."""
-        return replace(self, dtype=NUMPY.dtype if self.xp is np else self.xp.float64)
+        double = NUMPY.dtype if self.xp is np else self.xp.float64
+        return replace(self, dtype=double, careful=False)
 
     @property
     def precision(self) -> str:

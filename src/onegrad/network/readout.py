@@ -11,7 +11,14 @@ from numpy.linalg import LinAlgError
 from onegrad.compute.array_pool import LARGEST, Pool
 from onegrad.compute.backend import Array, lower_gram, namespace, positive_solver, shift_diagonal
 from onegrad.errors import ConvergenceError
-from onegrad.network.refine import Multiply, refined, rounded_solution, times, transposed_times
+from onegrad.network.refine import (
+    ROUNDED,
+    Multiply,
+    refined,
+    rounded_solution,
+    times,
+    transposed_times,
+)
 
 
 @dataclass(frozen=True)
@@ -19,6 +26,8 @@ class Readout:
     """The minimiser and its errors: mean squared residual, and the mean loss plus λ‖a‖².
 
     train_loss : the mean loss, where it is another one than the squared residual
+    magnified : bound of what rounding of the features changes of Φa, 6e-8·tr K/(mλ), where they are
+        of single precision
     """
 
     ridge: float
@@ -26,6 +35,7 @@ class Readout:
     train_error: float
     train_objective: float
     train_loss: float | None = None
+    magnified: float = 0.0
 
     @property
     def loss(self) -> float:
@@ -51,6 +61,7 @@ class RidgeSolver:
         self.single = features.dtype != xp.float64
         self.y = xp.astype(y, xp.float64, copy=False)
         self._gram: Array | None = None
+        self._trace = 0.0
         self._solved = 0
         self._spectrum: Spectrum | None = None
 
@@ -75,10 +86,15 @@ class RidgeSolver:
         if self._dual:
             alpha = self._solution(y, ridge, last)
             dual = dual_readout(alpha, y, ridge)
-            return Readout(ridge, self._back(alpha), dual.train_error, dual.train_objective)
+            errors = dual.train_error, dual.train_objective
+            return Readout(ridge, self._back(alpha), *errors, magnified=self._magnified(ridge))
         a = self._solution(self._back(y), ridge, last)
         error = _mean_square(y - self._times(a))
-        return Readout(ridge, a, error, error + ridge * _dot(a, a))
+        objective = error + ridge * _dot(a, a)
+        return Readout(ridge, a, error, objective, magnified=self._magnified(ridge))
+
+    def _magnified(self, ridge: float) -> float:
+        return ROUNDED * self._trace / (self.features.shape[0] * ridge) if self.single else 0.0
 
     @property
     def _dual(self) -> bool:
@@ -103,6 +119,8 @@ class RidgeSolver:
             if isinstance(features, np.ndarray):
                 room = pool.empty((min(m, k),) * 2, features.dtype)
             self._gram = lower_gram(features, dual, room)
+            if self.single:
+                self._trace = float(namespace(self._gram).linalg.trace(self._gram))
         gram = self._gram if last else namespace(self._gram).asarray(self._gram, copy=True)
         if last:
             self._gram = None

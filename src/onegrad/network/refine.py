@@ -24,7 +24,8 @@ _STEPS = 20
 _MARGIN = 10.0  # by which the step that would follow, foreseen, is below what is wanted
 _WANTED = 1e-7  # of the size of the solution: what features of single precision are rounded to
 _DOUBLE = 1e-12  # the last step for features of double precision: the next one is rounding
-_WORTH_ROUNDING = 512  # unknowns; below, double precision costs nothing
+WORTH_ROUNDING = 512  # unknowns; below, double precision costs nothing
+ROUNDED = float(np.finfo(np.float32).eps) / 2  # relative error of a rounded number, at most
 _CONTRACTION = 1e-3  # largest factor of a step of refinement, estimated, that is worth the attempt
 
 Multiply = Callable[[Any], Any]
@@ -41,11 +42,11 @@ def rounded_solution(
     converge: the error of the factor, at most 6e-8·tr K/shift, must be small. Memory
     8·min(m, k)² bytes, as much as one Gram matrix of double precision.
     """
-    if not isinstance(features, np.ndarray) or min(features.shape) < _WORTH_ROUNDING:
+    if not isinstance(features, np.ndarray) or min(features.shape) < WORTH_ROUNDING:
         return None
     single = np.dtype(np.float32)
     trace = float(np.einsum("ij,ij->", features, features))
-    if not float(np.finfo(single).eps) / 2 * trace <= _CONTRACTION * shift:
+    if not ROUNDED * trace <= _CONTRACTION * shift:
         return None
     side, length = sorted(features.shape)
     room = pool.empty((side, side), single)

@@ -91,7 +91,7 @@ def cost_of(
         seconds += count * each / (1 if _threads(members[0]) > 1 else workers)
         ridges = max(len(layer) for layer in layers)
         reuse = reuse_of(models, len(layers), ridges, experiment.controlled)
-        dtype = members[0].compare.dtype
+        dtype = members[0].precision
         largest = max(largest, *(peak_bytes(p.problem, models, reuse, dtype) for p in members))
     if predictions:
         seconds += predictions * _mean_theory_seconds(experiment, rate) / workers

@@ -64,7 +64,7 @@ def compute_spec(point: Point, model: str) -> dict[str, Any]:
         spec["test_samples"] = point.test_samples
     if record.polynomial:
         spec["degree"] = compare.degree
-    if compare.dtype != "float64":  # the device changes no number beyond rounding
+    if point.precision != "float64":  # the device changes no number beyond rounding
         spec["dtype"] = compare.dtype
     return spec
 

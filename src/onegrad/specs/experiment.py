@@ -18,6 +18,7 @@ from onegrad.data.multi_index import MultiIndex
 from onegrad.declared import Count, Real, Section, Whole, override
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.models import MODELS, THEORIES, VARIANTS
+from onegrad.network.rounding import worth_rounding
 from onegrad.presets import read_spec
 from onegrad.problem import EXPERIMENT_KEYS, Network, Problem, Scaling, Training
 from onegrad.specs.figure_options import FigureOptions
@@ -112,9 +113,10 @@ class Compare(Section):
         'the CPU), "cuda" or "cuda:1" (torch on a GPU); the random numbers are the same',
         examples=["cpu"],
     )  # fmt: skip
-    dtype: Literal["float64", "float32"] = Field(
-        default="float64", description="precision of the large arrays; float32 is faster and has "
-        "an error of its own (docs/devices.md)", examples=["float64"],
+    dtype: Literal["auto", "float64", "float32"] = Field(
+        default="auto", description="precision of the large arrays: auto is float32 from 512 "
+        "neurons and samples on where that changes no error by more than 1e-6, else float64 "
+        "(docs/devices.md)", examples=["float64"],
     )  # fmt: skip
 
     @property
@@ -176,6 +178,14 @@ class Point:
     @property
     def degree(self) -> int | None:
         return None if self.compare.degree == "auto" else self.compare.degree
+
+    @property
+    def precision(self) -> Literal["float64", "float32"]:
+        """Of the large arrays: as told, or by the problem."""
+        if self.compare.dtype != "auto":
+            return self.compare.dtype
+        single = self.compare.device == "cpu" and worth_rounding(self.problem)
+        return "float32" if single else "float64"
 
     @property
     def test_samples(self) -> int:

@@ -105,7 +105,7 @@ def fitting_workers(experiment: Experiment) -> int:
             layers = by_layer(group).values()
             ridges = max(len(members) for members in layers)
             reuse = reuse_of(models, len(layers), ridges, experiment.controlled)
-            dtype = experiment.compare.dtype
-            most = max(most, peak_bytes(group[0].problem, models, reuse, dtype))
+            first = group[0]
+            most = max(most, peak_bytes(first.problem, models, reuse, first.precision))
     available = available_bytes()
     return 10_000 if available is None else max(1, int(available / (most + _INTERPRETER)))
