@@ -27,6 +27,8 @@ _SIGNS = 6.0  # times the square of an effect: what rules of signs may be wrong 
 _WORST = 0.05  # a mean over draws that is not known better than that is refused
 _FIXED_POINT = 1e-6  # its tolerance
 _DRAFT_ERROR = 0.03  # of what a coarse resolution says about an effect
+_DRAFT_CHANCE = 0.5  # Q up to which a draft leaves the step's chance out: below 0.2 %, measured
+_DRAFT_SIGNS = 256  # nodes of the classification error, in the means of a draft
 
 
 Values = dict[tuple[float, ...], Array]
@@ -102,12 +104,17 @@ def averaged(
     """
     found: list[tuple[Solution | Failure, OverDraws | None]] = [(one, None) for one in solutions]
     todo = {
-        i: _Average(law, one, QuadratureLevel.at(1) if law.strong else QuadratureLevel.draft())
+        i: _Average(law, one, _level(law, theory))
         for i, (law, one) in enumerate(zip(laws, solutions, strict=True))
         if isinstance(one, Solution) and law.variables
     }
     if theory.draft:  # the solution itself is as coarse as what is compared with it
-        todo = {i: a for i, a in todo.items() if a.law.strong or _label_change(a) > theory.accuracy}
+        todo = {
+            i: a
+            for i, a in todo.items()
+            if (a.law.strong and a.law.importance > _DRAFT_CHANCE)
+            or _label_change(a) > theory.accuracy
+        }
         for average in todo.values():
             if not average.law.strong:
                 (name,) = average.law.canonical(average.law.typical[None])
@@ -119,6 +126,14 @@ def averaged(
     for i, average in todo.items():
         found[i] = (average.failure, None) if average.failure else _finished(average, theory)
     return found
+
+
+def _level(law: Law, theory: Theory) -> QuadratureLevel:
+    """The resolution of points that are compared with each other."""
+    if not law.strong:
+        return QuadratureLevel.draft()
+    level = QuadratureLevel.at(1)
+    return replace(level, points=_DRAFT_SIGNS) if theory.draft else level
 
 
 def _label_change(average: _Average) -> float:
