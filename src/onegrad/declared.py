@@ -296,7 +296,7 @@ def allowed(field: FieldInfo | None) -> str:
     if field is None:
         return ""
     options = [o for t in _members(field.annotation) for o in get_args(t) if isinstance(o, str)]
-    ranges = _range(field)
+    ranges = _in_words(bounds(field))
     numeric = any(t in (int, float) for t in _members(field.annotation))
     pieces = ["true, false"] if bool in _members(field.annotation) else []
     if numeric or ranges:
@@ -304,6 +304,8 @@ def allowed(field: FieldInfo | None) -> str:
         number = f"a {'whole ' if whole else ''}number {ranges}".strip()
         lists = any(get_origin(t) is tuple for t in _members(field.annotation))
         pieces.append(f"{number}, or a list of such" if lists else number)
+    elif limits := _limits(_item_metadata(field.annotation)):
+        pieces.append(f"a list of numbers {_in_words(limits)}")
     if options:
         pieces.append("one of " + ", ".join(f'"{o}"' for o in options))
     if not pieces and field.description:
@@ -313,8 +315,12 @@ def allowed(field: FieldInfo | None) -> str:
 
 def bounds(field: FieldInfo) -> dict[str, float]:
     """The declared limits of a numeric field: any of gt, ge, lt, le."""
+    return _limits([*field.metadata, *_inner_metadata(field.annotation)])
+
+
+def _limits(metadata: list[Any]) -> dict[str, float]:
     found: dict[str, float] = {}
-    for meta in [*field.metadata, *_inner_metadata(field.annotation)]:
+    for meta in metadata:
         for name in ("gt", "ge", "lt", "le"):
             if getattr(meta, name, None) is not None:
                 found[name] = getattr(meta, name)
@@ -331,8 +337,17 @@ def _inner_metadata(annotation: Any) -> list[Any]:
     return []
 
 
-def _range(field: FieldInfo) -> str:
-    limits = bounds(field)
+def _item_metadata(annotation: Any) -> list[Any]:
+    """Limits declared on the entries of a list, or of its rows."""
+    parts = get_args(annotation)
+    if get_origin(annotation) is tuple:
+        return [m for part in parts for m in _inner_metadata(part) + _item_metadata(part)]
+    if get_origin(annotation) in (Union, types.UnionType):
+        return [m for part in parts for m in _item_metadata(part)]
+    return []
+
+
+def _in_words(limits: Mapping[str, float]) -> str:
     low, high = limits.get("ge", limits.get("gt")), limits.get("le", limits.get("lt"))
     above = "above" if "gt" in limits else "from"
     below = "below" if "lt" in limits else "to"

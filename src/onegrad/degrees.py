@@ -91,8 +91,11 @@ class DegreeReport:
         return f"Degree {self.degree}, {enough}: {self.symbol} = {self.value:g}"
 
     def _lines(self) -> list[list[str]]:
+        mark = {True: "yes", False: "–" if self.degree is None else "no"}
         return [
-            [str(t.degree), "yes" if t.kept else "no", f"{t.share:.2e}", f"{t.norm_ratio:.2f}"]
+            [str(t.degree), mark[t.kept], f"{t.share:.2e}", f"{t.norm_ratio:.2f}"]
+            if t.norm_ratio
+            else [str(t.degree), mark[t.kept], "0", "absent"]
             for t in self.terms
         ]
 
@@ -201,10 +204,10 @@ def means_in_words(means: MeansCheck, degree: int) -> str:
 
 
 def _terms(trial: Trial, beyond: int) -> tuple[Term, ...]:
-    """The terms that the rule keeps and `beyond` more."""
+    """The terms that the rule keeps and `beyond` more; as many as it may keep where there is none."""
     problem, beta = trial.problem, trial.problem.strength
     degree = 0 if beta is None else degree_rule(beta)
-    upto = degree + beyond
+    upto = (MOST_DEGREE if beta is None else degree) + beyond
     scale = problem.bulk_scale
     h = problem.activation.projections(upto, scale)
     energy = problem.activation.second_moment(scale)

@@ -191,6 +191,12 @@ def _alone(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure 
         return _closed_form(problem, theory, seed)
     except OnegradError as error:
         return Failure(error)
+    except np.linalg.LinAlgError as error:
+        return Failure(ConvergenceError(
+            f"the numerics of the theory fail at these scales ({error}): η = {problem.rate:.2g} "
+            f"(training.rate), θ = {problem.spread:.2g} (data.spread) or the means (data.mean) are "
+            "too far from the bulk's 1 for double precision. Take smaller ones."
+        ))  # fmt: skip
 
 
 def _check_loss(problem: Problem, theory: Theory) -> None:
@@ -238,7 +244,7 @@ def _layers(problem: Problem, theory: Theory, seed: int, refused: Failure) -> Pr
         return refused
     try:
         found = predict_layers(problem, theory, seed, worthwhile_draws(problem, theory))
-    except OnegradError:
+    except (OnegradError, np.linalg.LinAlgError):
         return refused
     reason = f"First layers are drawn, because the theory without a draw refuses: {refused.error}"
     return replace(found, assumptions=(*found.assumptions, reason))

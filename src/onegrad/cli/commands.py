@@ -28,7 +28,7 @@ from onegrad.cli.arguments import (
     agreement,
     with_finite_size,
 )
-from onegrad.cli.layout import print_table
+from onegrad.cli.layout import print_table, print_text
 from onegrad.cli.output import (
     exit_if_all_failed,
     print_failed_rows,
@@ -162,7 +162,7 @@ def degree(spec: Spec, changes: Set = None, quick: Quick = False, as_json: Json 
         rows = [{"point": point.settings, **report.as_json()} for point, report in reports]
         print_json({"name": experiment.name, "rows": rows})
     elif len(reports) == 1:
-        print(degree_text(*reports[0]))
+        print_text(degree_text(*reports[0]))
     else:
         print_table(degree_table(experiment, reports), len(experiment.sweep))
 

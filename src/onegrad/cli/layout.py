@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,26 @@ def new_table(title: str | None = None) -> Table:
     from rich.table import Table
 
     return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+
+
+def print_text(text: str) -> None:
+    """Sentences, broken into lines on a terminal; lines that are a table's have room as they are."""
+    print(wrapped(text, shutil.get_terminal_size().columns) if sys.stdout.isatty() else text)
+
+
+def wrapped(text: str, width: int) -> str:
+    """Longer lines broken, what follows indented like them.
+
+    >>> print(wrapped("  one two three", 10))
+      one two
+      three
+    """
+    lines: list[str] = []
+    for line in text.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        short = len(line) <= width
+        lines += [line] if short else textwrap.wrap(line, width, subsequent_indent=indent)
+    return "\n".join(lines)
 
 
 def print_table(table: Table, keys: int = 0) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from onegrad.cli.layout import print_table
+from onegrad.cli.layout import print_table, print_text
 
 if TYPE_CHECKING:
     from onegrad.results.results import Results
@@ -32,9 +32,9 @@ def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
         return
     for point, report in pairs:
         if isinstance(report, SpectrumReport):
-            print(spectrum_text(point, report))
+            print_text(spectrum_text(point, report))
         else:
-            print(structured_text(point, report))
+            print_text(structured_text(point, report))
     print("Figure: " + ", ".join(str(path) for path in written))
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from onegrad.degrees import DegreeReport
     from onegrad.predicted import Prediction
+    from onegrad.problem import Problem
     from onegrad.specs.experiment import Experiment, Point
     from onegrad.spectra import SpectrumReport
 
@@ -109,13 +110,17 @@ def degree_table(experiment: Experiment, reports: Sequence[tuple[Point, DegreeRe
         degree = "no rule" if report.degree is None else str(report.degree)
         left = max((t.norm_ratio for t in report.terms if not t.kept), default=0.0)
         cells += [degree + " (capped)" * (report.degree is not None and report.capped)]
-        cells += ["–" if report.to_next is None else f"{report.to_next:.3g}", f"{left:.2f}"]
+        cells += ["–" if report.to_next is None else f"{report.to_next:.3g}"]
+        cells += ["–" if report.degree is None else f"{left:.2f}"]
         table.add_row(*cells)
     table.caption = (
         "to the next: how far β (or α) is below the value from which one more degree counts. left "
         "out at most: the largest operator norm of a term that is not kept, over that of noise; "
         "above 1 structure is lost. One point by --set shows all terms"
     )
+    without = [why_no_rule(p.problem) for p, report in reports if report.degree is None]
+    if without:
+        table.caption += f". no rule: {'; '.join(dict.fromkeys(without))}"
     return table
 
 
@@ -128,29 +133,40 @@ def degree_text(point: Point, report: DegreeReport) -> str:
     lines.append(f"η = {problem.rate:.4g}, θ = {problem.spread:.4g} ({sizes})")
     if report.degree is None:
         lines.append(
-            "No degree by the rule: η or θ was set by hand, spiked data meet the isotropic "
-            "convention, or there is more than one step of gradient descent. Choose one by the "
-            "table below."
+            f"No degree by the rule: {why_no_rule(problem)}. Choose one by the table below: terms "
+            "whose norm is near 1 may be left out."
         )
     else:
         lines += _degree_reason(report)
         if report.means is not None and report.means.visible:
             lines.append(f"But {means_in_words(report.means, report.degree)}")
     lines.append("")
-    lines.append("degree  kept  share of E σ²   norm over noise   bound grows as")
+    lines.append("degree  kept  share of E σ²  norm over noise  bound")
     for t in report.terms:
         ratio = f"{t.norm_ratio:.2f}" if t.norm_ratio else "absent"
         bound = "" if t.exponent is None else f"n^{t.exponent:+.2f}"
-        mark = "yes" if t.kept else "no"
-        lines.append(f"{t.degree:>6}  {mark:<4}  {t.share:>13.2e}   {ratio:>15}   {bound}")
+        mark = "–" if report.degree is None else "yes" if t.kept else "no"
+        share = f"{t.share:.2e}" if t.norm_ratio else "0"
+        lines.append(f"{t.degree:>6}  {mark:<4}  {share:>13}  {ratio:>15}  {bound}".rstrip())
     lines.append(
         "norm over noise: the term's operator norm in one draw of the trained network, over that "
         "of the same polynomial of pure noise.\nWhat is not kept is replaced by noise: near 1 that "
         "is harmless, above 1 structure is lost."
     )
+    if report.degree is not None:
+        lines.append("bound: how the theorem's bound of what the term adds to noise grows with n.")
     if report.link is not None:
         lines.append(f"The labels' link has {report.link}.")
     return "\n".join(lines) + "\n"
+
+
+def why_no_rule(problem: Problem) -> str:
+    """Why the degree rule says nothing of a problem, for which Problem.strength is None."""
+    if not problem.one_step:
+        return "it is one of a single step of gradient descent"
+    if problem.scaling.exponent is not None:
+        return "in the isotropic convention it is one of data without spikes"
+    return "η and θ are set by hand, and it asks how they grow with n (scaling.strength)"
 
 
 def _degree_reason(report: DegreeReport) -> list[str]:

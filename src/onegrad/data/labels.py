@@ -121,7 +121,7 @@ class ComponentLabels(LabelModel):
     """y tells the component: +1 and −1 for two of them; for more one output for each, 1 or 0."""
 
     model: Literal["component"] = "component"
-    values: tuple[Real, ...] | None = Field(
+    values: tuple[Annotated[Real, Field(ge=-1e6, le=1e6)], ...] | None = Field(
         default=None, max_length=100,
         description="label of each component; by default +1 and −1 for two, and for more as many "
         "outputs as components (one-hot)", examples=[[1, -1]],

@@ -5,7 +5,7 @@ import { colour, css, el, show } from "./dom.js";
 import { Panel, legendBlock, legendLine, legendMark } from "./plot.js";
 
 const MATRICES = { features: "features σ(XŴᵀ)/√m", weights: "weights Ŵ" };
-const LARGEST = 700; // inputs, samples or neurons up to which a network is drawn without being asked for
+const LARGEST = 1200; // inputs, samples or neurons up to which a network is drawn without being asked for
 
 export class DrawnSpectrum {
   constructor(page) {

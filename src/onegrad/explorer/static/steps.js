@@ -95,10 +95,11 @@ export class Steps {
     const none = this.at(this.options[0], 0)?.theory_test;
     const one = this.at(this.options[0], 1)?.theory_test;
     if (!Number.isFinite(best.error) || !none || !one) return [""];
+    if (best.error > 0.99 * none) return ["Steps take next to nothing away here:", `${show(best.error, 3)} at best, ${show(none, 3)} without any.`];
     const how = best.steps > 1 || this.options.length > 2 ? ` (${NAMES[best.option]})` : "";
-    const said = best.steps === 0 ? "The steps take no error away here:" : `The error is least after ${best.steps} step${best.steps === 1 ? "" : "s"}${how}:`;
+    const said = `The error is least after ${best.steps} step${best.steps === 1 ? "" : "s"}${how}:`;
     const over = best.steps < last && this.options.every((option) => (this.at(option, last)?.theory_test ?? 0) > 1.1 * best.error);
-    return [said, `${show(best.error, 2)}; ${show(none, 2)} without any${best.steps > 1 ? `, ${show(one, 2)} after one${this.options.length > 2 ? " of gradient descent" : ""}` : ""}.${over && best.steps > 0 ? " More steps of this size overshoot: make them smaller." : ""}`];
+    return [said, `${show(best.error, 2)}; ${show(none, 2)} without any${best.steps > 1 ? `, ${show(one, 2)} after one${this.options.length > 2 ? " of gradient descent" : ""}` : ""}.${over ? " More steps of this size overshoot: make them smaller." : ""}`];
   }
 
   at(option, steps) { return this.cells.get(`${option} ${steps}`); }
@@ -178,13 +179,17 @@ export class Steps {
     const { ctx, scale, box } = pen;
     ctx.font = `${12 * scale}px ${getComputedStyle(document.body).fontFamily}`;
     ctx.textAlign = "center";
+    ctx.save();
     DEGREES.forEach((degree, i) => {
       const steps = this.counts[this.counts.length - 2 - i];
       const value = this.at(this.followed, steps)?.coefficients?.[degree];
       if (value === undefined) return;
-      ctx.fillStyle = shade(this.page, i);
-      ctx.fillText(box.width > 260 * scale ? `degree ${degree}` : degree, pen.x(steps), pen.y(value) - 5 * scale);
+      const said = [box.width > 260 * scale ? `degree ${degree}` : `${degree}`, pen.x(steps), pen.y(value) - 5 * scale];
+      Object.assign(ctx, { fillStyle: shade(this.page, i), strokeStyle: css("--panel"), lineWidth: 4 * scale, lineJoin: "round" });
+      ctx.strokeText(...said); // a rim, so that lines do not run through the words
+      ctx.fillText(...said);
     });
+    ctx.restore();
   }
 
   tip(index) {
