@@ -68,3 +68,23 @@ def test_an_error_tells_some_of_many_problems_and_survives_its_way_between_proce
     text = str(refused.value)
     assert "compare.models[0] = 1" in text and " more." in text and len(text) < 10_000
     assert str(pickle.loads(pickle.dumps(refused.value))) == text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "advice"),
+    [
+        (lambda: og.Network(200), "Network(width=200)"),
+        (lambda: og.Mixture(200), "Mixture(dim=200)"),
+        (lambda: og.ComponentLabels(values=[1e300, 1]), "a list of numbers from -1e+06 to 1e+06"),
+        (lambda: og.Mixture(dim=9, strengths=[-1.0]), 'from 0 to 1e+06 or one of "uniform"'),
+        (lambda: og.Problem(), "in Python data=…"),
+        (lambda: og.predict(3), "must be a Problem, a preset's name"),
+        (lambda: og.sweep("quickstart", {}), "must name what changes"),
+        (lambda: og.hermite_activation("a"), "must be numbers"),
+        (lambda: og.predict_readout([[1.0]], "quickstart"), "600 × 300"),
+    ],
+)
+def test_what_a_student_tries_is_answered_with_advice(wrong, advice):
+    with pytest.raises(SpecError) as caught:
+        wrong()
+    assert advice in str(caught.value)

@@ -68,7 +68,10 @@ def test_a_rate_by_hand_has_no_degree_but_terms():
         training={"samples": 40, "rate": 2.0},
     )  # fmt: skip
     assert found.degree is found.needed is found.interval is None and not found.capped
-    assert "No degree by the rule" in text and len(found.terms) == 3
+    assert "No degree by the rule: η and θ are set by hand" in text
+    assert [t.degree for t in found.terms] == list(range(1, 8)) and not any(
+        t.kept for t in found.terms
+    )
 
 
 def test_without_spikes_the_parameter_is_named_for_what_it_is():

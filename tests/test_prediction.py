@@ -127,3 +127,17 @@ def test_rows_of_an_experiment():
 
 def test_an_empty_curve():
     assert og.predict_curve([]) == []
+
+
+@pytest.mark.filterwarnings("ignore")  # of what overflows on the way
+@pytest.mark.parametrize("labels", ["single-index", "component"])
+def test_scales_beyond_double_precision_are_refused_in_our_words(labels):
+    far = {
+        "data": {"model": "mixture", "dim": 40, "mean": 1e6}, "labels": {"model": labels},
+        "network": {"width": 30}, "training": {"samples": 50},
+        "scaling": {"strength": 0.6, "weighting": 0.5},
+    }  # fmt: skip
+    with pytest.raises(OnegradError):
+        og.predict(far, "auto")
+    with pytest.raises(ConvergenceError, match=r"data\.mean.* smaller"):
+        og.predict(far, "layer")

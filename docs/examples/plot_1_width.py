@@ -2,7 +2,7 @@
 Theory line, simulated dots
 ===========================
 
-The picture of the front page: test error against width for three activations. Lines are the theory on a finer grid,
+Test error against width for three activations. Lines are the theory on a finer grid,
 dots are trained networks with their standard error.
 """
 

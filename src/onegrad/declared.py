@@ -74,10 +74,12 @@ class Section(BaseModel, metaclass=_OurNames):
     def __init__(self, /, *unnamed: Any, **settings: Any) -> None:  # a key may be called self
         """From settings by name; whatever is wrong with them is one SpecError."""
         if unnamed:
-            names = [name for name in type(self).model_fields if name != "model"]
+            fields = {n: f for n, f in type(self).model_fields.items() if n != "model"}
+            names, kind = list(fields), type(unnamed[0])
+            fits = [n for n, field in fields.items() if kind in _members(field.annotation)]
             raise SpecError.of(
                 self.table or "spec", unnamed[0], f"takes settings by name: {', '.join(names)}",
-                f"For example {type(self).__name__}({names[0]}={_brief(unnamed[0])})",
+                f"For example {type(self).__name__}({(fits or names)[0]}={_brief(unnamed[0])})",
             )  # fmt: skip
         try:
             super().__init__(**settings)
@@ -245,7 +247,8 @@ def _explain(item: dict[str, Any], root: type[Section]) -> Problematic:
         )  # fmt: skip
     if kind == "missing":
         what = f"is needed: {allowed(field)}" if allowed(field) else "is needed"
-        table_hint = f"Add a [{key}] table" if field is not None and not allowed(field) else ""
+        table = field is not None and not allowed(field)
+        table_hint = f"Add a [{key}] table, in Python {key}=…" if table else ""
         return Problematic(key, MISSING, what, _example(field) or table_hint)
     if kind in ("model_type", "model_attributes_type", "dict_type"):
         return Problematic(key, value, "must be a table of settings", f"Write [{key}] and its keys")

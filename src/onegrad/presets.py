@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from importlib import resources
@@ -57,6 +58,11 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 def known_tables(spec: str | Path) -> dict[str, Any]:
     """The tables of a preset, or of a TOML file."""
+    if not isinstance(spec, str | os.PathLike):
+        raise SpecError.of(
+            "problem", spec, "must be a Problem, a preset's name, the path of a TOML file, or a "
+            "mapping of tables", 'For example "quickstart"',
+        )  # fmt: skip
     if str(spec) in preset_names():
         return read_toml(preset_path(str(spec)))
     try:

@@ -15,7 +15,8 @@ from onegrad.data.instance import Instance
 from onegrad.errors import AssumptionError, SpecError
 from onegrad.network.trial import Draw, Reuse, Trial
 from onegrad.predicted import Prediction, of_layers, of_real_data, scatter_of
-from onegrad.problem import Problem
+from onegrad.presets import Spec
+from onegrad.problem import Problem, as_problem
 from onegrad.randomness import Streams
 from onegrad.real_data import RealPrediction, rows_as_nodes
 from onegrad.theory.any_layer import LayerErrors, layer_errors, needed_bytes, own_directions
@@ -43,7 +44,7 @@ class _Layer:
 
 def predict_readout(
     weights: Any,
-    problem: Problem,
+    problem: Problem | Spec,
     *,
     instance: Instance | None = None,
     start: Any = None,
@@ -72,6 +73,7 @@ def predict_readout(
     True
     """
     theory = Theory.of(theory, options)
+    problem = as_problem(problem)
     matrix = _matrix("weights", weights, problem)
     before = None if start is None else _matrix("start", start, problem)
     if not problem.data.known:

@@ -6,9 +6,14 @@ import re
 import pytest
 from rich.console import Console
 
-from onegrad.cli.layout import PIPE, blocks, natural_width, print_table
+from onegrad.cli.layout import PIPE, blocks, natural_width, print_table, wrapped
 from onegrad.cli.tables import results_table, verdict_table
-from onegrad.cli.theory_text import assumptions_in_words, degree_table, prediction_table
+from onegrad.cli.theory_text import (
+    assumptions_in_words,
+    degree_table,
+    degree_text,
+    prediction_table,
+)
 from onegrad.degrees import degree
 from onegrad.predicted import Prediction
 from onegrad.prediction import predict_experiment
@@ -24,6 +29,13 @@ SPEC = {
     "training": {"samples": 40}, "scaling": {"strength": 0.6, "weighting": 0.5},
     "compare": {"models": list(MODELS), "accuracy": 0.1},
     "sweep": {"network.activation": ["relu", "tanh"], "network.width_ratio": [0.5, 2.0]},
+}  # fmt: skip
+ONE = {key: SPEC[key] for key in ("name", "network")} | {"network": {"width": 30}}
+BY_HAND = ONE | {
+    "data": {"model": "mixture", "dim": 30, "spread": 3.0}, "training": {"samples": 40, "rate": 2.0}
+}  # fmt: skip
+TWICE = ONE | {
+    "data": SPEC["data"], "scaling": SPEC["scaling"], "training": {"samples": 40, "steps": 2}
 }  # fmt: skip
 
 
@@ -138,3 +150,21 @@ def test_completion_knows_the_presets(tmp_path):
     }
     done = onegrad(cwd=tmp_path, env=os.environ | words)
     assert "quickstart" in done.stdout
+
+
+@pytest.mark.parametrize("width", [120, 80, 60])
+def test_sentences_about_degrees_fit(experiment, width):
+    for point in (experiment.points[0], Experiment.read(BY_HAND).points[0]):
+        text = wrapped(degree_text(point, degree(point.problem)), width)
+        assert max(map(len, text.splitlines())) <= width
+        assert re.search(r"^degree +kept +share of E σ² +norm over noise +bound$", text, re.M)
+
+
+def test_without_a_rule_the_reason_is_said():
+    by_hand, twice = Experiment.read(BY_HAND), Experiment.read(TWICE)
+    (point,), (again,) = by_hand.points, twice.points
+    assert "η and θ are set by hand" in degree_text(point, degree(point.problem))
+    assert "a single step of gradient descent" in degree_text(again, degree(again.problem))
+    table = degree_table(by_hand, [(point, degree(point.problem))])
+    assert "no rule: η and θ are set by hand" in str(table.caption)
+    assert [*table.columns[-1].cells] == ["–"]  # nothing is kept, so nothing is left out

@@ -187,7 +187,7 @@ def _groups(x: Array, y: Array | None, components: int) -> tuple[np.ndarray | No
     if not 1 <= components <= 100 or len(x) < _FEWEST * components:
         raise SpecError.of(
             "components", components, f"must be a whole number from 1 to {len(x) // _FEWEST} for "
-            f"{len(x)} samples", "For example 2",
+            f"{len(x)} samples", f"For example {max(1, min(2, len(x) // _FEWEST))}",
         )  # fmt: skip
     from sklearn.mixture import GaussianMixture
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,7 +50,10 @@ def plot_results(
             draw_panel(panel, curves, _lines(curves, along), along, quantity, False)
             draw_failed(panel, list(curves), failed, along)
         panels[-1].legend(handles=legend_handles(curves, failed), fontsize=8)
-    panels[0].set_title(results.name, fontsize=10)
+    if ax is not None or len(panels) == 1:
+        panels[0].set_title(textwrap.fill(results.name, 60), fontsize=10)
+    else:
+        panels[0].figure.suptitle(textwrap.fill(results.name, 60 * len(panels)), fontsize=10)
     return panels[0] if len(panels) == 1 else np.array(panels)
 
 

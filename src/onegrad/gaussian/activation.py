@@ -268,6 +268,11 @@ class HermitePolynomial:
 
 def hermite_activation(*coefficients: float) -> Activation:
     """Σ_j coefficients[j]·H_j as an activation or link; named `hermite(c0, c1, …)` in specs."""
+    if not all(isinstance(c, int | float | np.number) for c in coefficients):
+        raise SpecError.of(
+            "coefficients", coefficients, "must be numbers, one for each degree from 0 on",
+            "For example hermite_activation(0, 1, 0.5)",
+        )  # fmt: skip
     slopes = tuple(j * c for j, c in enumerate(coefficients))[1:] or (0.0,)
     name = "hermite(" + ", ".join(_shown(c) for c in coefficients) + ")"
     value, slope = HermitePolynomial(tuple(coefficients)), HermitePolynomial(slopes)

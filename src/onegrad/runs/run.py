@@ -153,6 +153,9 @@ def sweep(
     >>> len(found.rows)
     4
     """
+    if not keys:
+        example = 'For example {"network.width_ratio": [0.3, 1, 3]}'
+        raise SpecError.of("keys", dict(keys), "must name what changes, and its values", example)
     base = as_problem(problem)
     wanted = {"models": [models] if isinstance(models, str) else list(models), "seeds": seeds}
     tables: dict[str, Any] = {
