@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import onegrad as og
+from onegrad.errors import ConvergenceError, OnegradError
 from onegrad.prediction import predict_experiment, theory_row
 from onegrad.specs.experiment import Experiment
 

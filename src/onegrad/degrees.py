@@ -204,7 +204,7 @@ def means_in_words(means: MeansCheck, degree: int) -> str:
 
 
 def _terms(trial: Trial, beyond: int) -> tuple[Term, ...]:
-    """The terms that the rule keeps and `beyond` more; as many as it may keep where there is none."""
+    """The terms that the rule keeps, or might keep where there is none, and `beyond` more."""
     problem, beta = trial.problem, trial.problem.strength
     degree = 0 if beta is None else degree_rule(beta)
     upto = (MOST_DEGREE if beta is None else degree) + beyond

@@ -22,7 +22,7 @@ def new_table(title: str | None = None) -> Table:
 
 
 def print_text(text: str) -> None:
-    """Sentences, broken into lines on a terminal; lines that are a table's have room as they are."""
+    """Sentences, broken into lines on a terminal."""
     print(wrapped(text, shutil.get_terminal_size().columns) if sys.stdout.isatty() else text)
 
 
