@@ -241,8 +241,8 @@ def card(preset: Preset, picture: str | None) -> str:
     name, title = preset.name, preset.title
     image = f'<img src="../_static/{picture}" alt="{title}">' if picture else ""
     what = comment(preset_path(name).read_text(encoding="utf-8"))
-    about = f"about {preset.minutes:.0f} minutes" if preset.minutes > 1.5 else "about a minute"
-    minutes = "under a minute" if preset.minutes < 0.75 else about
+    about = f"about {preset.minutes:.0f} minutes" if preset.minutes >= 1.5 else "about a minute"
+    minutes = "under a minute" if preset.minutes < 1 else about
     return (
         f'<div class="preset">{image}<p><strong>{title}</strong></p><p>{what}</p>'
         f"<p>{minutes}</p><p><code>onegrad run {name}</code></p></div>"
@@ -256,7 +256,8 @@ def comment(text: str) -> str:
         if not line.startswith("#"):
             break
         lines.append(line.lstrip("# "))
-    return " ".join(lines).replace("docs/real-data.md", '<a href="../real-data.html">real data</a>')
+    text = re.sub(r"`([^`]*)`", r"<code>\1</code>", " ".join(lines))
+    return text.replace("docs/real-data.md", '<a href="../real-data.html">real data</a>')
 
 
 def references() -> str:

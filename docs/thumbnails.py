@@ -1,4 +1,4 @@
-"""Small pictures of the presets: drafts at --quick sizes, one seed; kept as long as the spec is."""
+"""Small pictures of the presets: drafts at --quick sizes; kept as long as the spec is."""
 
 from __future__ import annotations
 
@@ -59,8 +59,12 @@ def _draw(name: str, path: Path) -> None:
             figure = draw.get(experiment.figure.kind, draw_curves)(experiment, results)
     except OnegradError:  # the images of Fashion-MNIST are not on this machine
         return
-    for legend in figure.legends:
-        legend.remove()
+    for legend in [*figure.legends, *(panel.get_legend() for panel in figure.axes)]:
+        if legend is not None:
+            legend.remove()
+    if experiment.figure.draws_spectra:
+        for panel in figure.axes:
+            panel.set_xlabel("singular value")
     figure.suptitle("")
     figure.supxlabel("")
     figure.set_size_inches(4.4, 2.9)
@@ -69,7 +73,7 @@ def _draw(name: str, path: Path) -> None:
 
 def _small(name: str) -> Mapping[str, Any]:
     """One panel: the network, the theory, and what it is compared with; sizes cut down."""
-    tables = with_changes(quick_tables(read_spec(name)), ["compare.seeds=1"])
+    tables = with_changes(quick_tables(read_spec(name)), ["compare.seeds=8"])
     figure, compare = tables.get("figure", {}), tables["compare"]
     if figure.get("kind", "curves") not in ("curves", "map", "difference-map"):
         return tables

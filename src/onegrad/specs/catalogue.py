@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ __all__ = [
 
 _THEORIES = ("theory", "surrogate", "isotropic-limit")  # by name: records of models load much
 _SPEED = 4e10  # operations a second on the two cores that the minutes are meant for
+_SIZES = ("data.dim", "training.samples", "network.width", "network.width_ratio")
 _THEORY_SECONDS = 0.3  # of one point of a known population, on one core
 _IMAGE_SECONDS = 3.0  # of one point of real images
 
@@ -47,21 +49,28 @@ def estimated_minutes(tables: Mapping[str, Any]) -> float:
     sweep = tables.get("sweep", {})
     zipped = flat(sweep.get(ZIP, {}))
     free = flat({k: v for k, v in sweep.items() if k != ZIP})
-    lists = [values for key, values in free.items() if key != "network.width_ratio"]
+    lists = [values for key, values in free.items() if key not in _SIZES]
     others = math.prod(len(values) for values in lists) * max(1, *map(len, zipped.values()), 1)
     data, network, training = (tables[name] for name in ("data", "network", "training"))
     images = data["model"] == "fashion-mnist"
-    n = max(zipped.get("data.dim", [data.get("dim", 784)]))
-    m = max(zipped.get("training.samples", [training["samples"]]))
-    step = training.get("step_samples", m)
-    ratios = free.get("network.width_ratio", [network.get("width_ratio")])
-    widths = [network.get("width", 0) if r is None else r * m for r in ratios]
+    given = {
+        "data.dim": data.get("dim", 784), "training.samples": training["samples"],
+        "network.width": network.get("width"), "network.width_ratio": network.get("width_ratio"),
+    }  # fmt: skip
+    largest = given | {key: max(zipped[key]) for key in given if key in zipped}
+    sizes = [
+        (n, m, ratio * m if ratio is not None else width)
+        for n, m, width, ratio in itertools.product(
+            *(free.get(key, [largest[key]]) for key in _SIZES)
+        )
+    ]
     models = tables.get("compare", {}).get("models", ["network"])
     simulated = [name for name in models if not name.startswith(_THEORIES)]
     seeds = tables.get("compare", {}).get("seeds", 1)
-    work = sum(_repetition(n, m, step, k, len(simulated)) for k in widths) * others
+    step = training.get("step_samples")
+    work = others * sum(_repetition(n, m, step or m, k, len(simulated)) for n, m, k in sizes)
     seconds = work * (seeds if isinstance(seeds, int) else 40) / _SPEED
-    theories = (len(models) - len(simulated)) * others * len(widths)
+    theories = (len(models) - len(simulated)) * others * len(sizes)
     seconds += theories * (_IMAGE_SECONDS if images else _THEORY_SECONDS) / 2
     return max(0.1, seconds / 60)
 
