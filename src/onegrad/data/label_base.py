@@ -62,9 +62,11 @@ class Teacher:
         """The label before flips and noise."""
         if self.values is not None:
             return np.asarray(self.values[component])
+        single = x.dtype == np.float32
+        projection = x @ (self.direction.astype(np.float32) if single else self.direction)
         if self.joint is not None:
-            return self.joint(x @ self.direction)
-        return self.of_projection(x @ self.direction, component)
+            return self.joint(projection)
+        return self.of_projection(projection, component)
 
     def of_projection(self, projection: Array, component: np.ndarray) -> Array:
         """link_c(ξᵀx), given ξᵀx."""

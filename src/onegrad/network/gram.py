@@ -44,7 +44,7 @@ class Grams:
     def blocks(self, weights: Array, dtype: np.dtype | None = None) -> Iterator[tuple[int, Any]]:
         """(start, block) for each block of rows; the caller must not change the blocks."""
         k = weights.shape[0]
-        dtype = np.dtype(dtype or precision(k))
+        dtype = np.dtype(dtype or precision(weights))
         for known, kind, blocks in self._known:
             if known is weights and kind == dtype:
                 yield from zip(range(0, k, _ROWS), blocks, strict=True)
@@ -70,6 +70,9 @@ class Grams:
         return self._pool.rounded(weights, dtype)
 
 
-def precision(neurons: int) -> np.dtype:
-    """The precision in which second-order terms of so many neurons are summed."""
-    return np.dtype(np.float32 if neurons >= _SINGLE_FROM else np.float64)
+def precision(weights: Array) -> np.dtype:
+    """The precision in which second-order terms of these neurons are summed."""
+    neurons = weights.shape[0]
+    rounded = isinstance(weights, np.ndarray) and weights.dtype == np.float32
+    single = neurons >= _SINGLE_FROM or (rounded and neurons >= _SINGLE_FROM // 2)
+    return np.dtype(np.float32 if single else np.float64)

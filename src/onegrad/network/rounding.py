@@ -19,21 +19,25 @@ from onegrad.problem import Problem
 # Bound of what rounding changes (`Readout.magnified`) up to which it is not looked at: at the
 # interpolation peak errors then change by 5e-7, fifty thousand times less (docs/devices.md).
 _MAGNIFIED = 0.02
+_LEAST_SIDE, _LARGE = 256, 5e8
 _LEAST_ERROR = 1e-3  # of Var y: a test error whose digits the features still have
 
 
 def worth_rounding(problem: Problem) -> bool:
-    """Whether a repetition is tried in single precision: one large enough to gain by it, with one
-    step of gradient descent, on data of a known law, fitted by squares, and with a ridge that is
-    not too small for the initial features, 6e-8·k·E φ²/λ ≤ 0.02.
+    """Whether a repetition is tried in single precision: one large enough to gain by it (512
+    neurons and samples, or 256 and products of 5e8 operations), with one step of gradient descent,
+    on data of a known law with labels that do not jump, fitted by squares, and with a ridge that
+    is not too small for the initial features, 6e-8·k·E φ²/λ ≤ 0.02.
 
     Further steps, and optimisers that take signs or inverses, magnify rounding by themselves.
     """
     training = problem.training
     plain = training.optimiser == "gd" and training.steps == 1
     fitted = problem.loss.name == "squared" and problem.outputs == 1
-    large = min(problem.width, problem.samples) >= WORTH_ROUNDING
-    if not (large and plain and fitted and problem.data.known):
+    side = min(problem.width, problem.samples)
+    large = side >= WORTH_ROUNDING or (side >= _LEAST_SIDE and problem.operations >= _LARGE)
+    known = problem.data.known and not problem.labels_binary
+    if not (large and plain and fitted and known):
         return False
     square = _second_moment(problem.activation, problem.bulk_scale)
     return ROUNDED * problem.width * square <= _MAGNIFIED * problem.effective_ridge

@@ -161,7 +161,7 @@ class ComponentRisk:
         self.error += expansion.accuracy * float(neurons.readout**2 @ expansion.energy)
         return neurons.readout * expansion.coefficients[1] * self._inverse
 
-    def add_slope(self, slope: Array, dtype: np.dtype | None) -> None:
+    def add_slope(self, slope: Array, dtype: np.dtype) -> None:
         """Orders 0 and 1 are complete with slope = Ŵᵀ·first; then the cross terms."""
         self.slope -= slope
         known = self.noise + self.bias**2 + self._covariance(self.slope, self.slope)

@@ -23,6 +23,7 @@ import numpy as np
 
 from onegrad.compute.backend import host, like
 from onegrad.errors import AssumptionError, ConvergenceError
+from onegrad.network.gram import precision
 from onegrad.network.trial import Trial
 from onegrad.risk.component import ComponentRisk, Neurons, Several, Single
 
@@ -108,6 +109,7 @@ def _add_neurons(
 ) -> None:
     """Each product with Ŵ once for all components: columns, slopes, and blocks of ŴŴᵀ."""
     weights = trial.seen_weights(neurons.weights)
+    dtype = np.dtype(dtype or precision(weights))
     parts = [component.columns for component in components]
     if neurons.basis is not None:
         parts.append(neurons.basis)

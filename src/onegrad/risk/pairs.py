@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from onegrad.compute.backend import Array, clear_diagonal, host, like, namespace, rows_at_once
-from onegrad.network.gram import precision
 from onegrad.risk.series import ORDERS, Closed, Series, Sum
 
 _TOLERANCE = 1e-5  # of the part of the risk that is known before the pairs
@@ -38,11 +37,11 @@ class PairSum:
         structure: Array,
         along: Array | None,
         known: float,
-        dtype: np.dtype | None = None,
+        dtype: Any = np.float64,
     ) -> None:
         k = len(readout)
         self.series, self.readout, self.known = series, readout, known
-        self.dtype = dtype = np.dtype(dtype or precision(k))
+        self.dtype = np.dtype(dtype)
         # these four move to the device of the blocks with the first of them
         self._scale: Any = np.divide(1.0, np.sqrt(variance), out=np.zeros(k), where=variance > 0)
         self._structure: Any = _padded(structure)

@@ -114,9 +114,9 @@ class Compare(Section):
         examples=["cpu"],
     )  # fmt: skip
     dtype: Literal["auto", "float64", "float32"] = Field(
-        default="auto", description="precision of the large arrays: auto is float32 from 512 "
-        "neurons and samples on where that changes no error by more than 1e-6, else float64 "
-        "(docs/devices.md)", examples=["float64"],
+        default="auto", description="precision of the large arrays: auto is float32 in large "
+        "problems where that changes no error by more than 1e-6, else float64 (docs/devices.md)",
+        examples=["float64"],
     )  # fmt: skip
 
     @property
