@@ -15,7 +15,7 @@ ROOMS = [
     "network", "risk", "models", "memory", "theory", "control_variates", "specs", "results",
     "simulation", "drawn_layers", "real_data", "predicted", "readouts", "prediction", "degrees",
     "structured_spectra",
-    "spectra", "runs", "figures", "bench",
+    "spectra", "spectrum_records", "runs", "figures", "bench",
     "estimators", "learning", "report", "explorer", "cli", "__main__",
 ]  # fmt: skip
 STRANGERS = [("theory", "network"), ("theory", "models"), ("theory", "risk"), ("network", "theory")]

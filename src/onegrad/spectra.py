@@ -126,6 +126,9 @@ class SpectrumReport:
         }
 
 
+Report = SpectrumReport | StructuredSpectrum
+
+
 @dataclass(frozen=True)
 class LimitingSpectrum:
     """What the limit says by itself: bulks of weights and features, and their spikes."""
@@ -153,8 +156,9 @@ def limiting_spectrum(problem: Problem | Spec) -> LimitingSpectrum | StructuredL
     """The limiting laws alone; nothing is drawn.
 
     Closed forms for one step on isotropic data in the isotropic convention, some hundredths of a
-    second; else types of neurons and nodes of the data, about a second. Raises AssumptionError
-    where no limit is known: general bulks, other optimisers, images.
+    second; else types of neurons and nodes of the data, about a second, up to half a minute after
+    a step on a bulk that is not flat. Raises AssumptionError where no limit is known: several steps
+    on such a bulk, other optimisers, images.
     """
     problem = as_problem(problem)
     setting = _setting(problem)
@@ -179,7 +183,7 @@ def _limit(setting: IsotropicSetting) -> LimitingSpectrum:
     )
 
 
-def spectrum(problem: Problem | Spec, seed: int = 0) -> SpectrumReport | StructuredSpectrum:
+def spectrum(problem: Problem | Spec, seed: int = 0) -> Report:
     """Draw W and F of one repetition and compare them with the limiting laws, for every problem.
 
     One step on isotropic data in the isotropic convention gives a SpectrumReport with closed

@@ -145,7 +145,7 @@ def structured_spectrum(problem: Problem, seed: int = 0) -> StructuredSpectrum:
     """Weights and features of repetition 0 with that seed, and the limits for the same directions.
 
     Cost: that of one repetition, all singular values up to 3000 rows or columns (O(km·min(k, m))),
-    and about a second for the limits.
+    and the time of `structured_limit`.
     """
     note, limit = why_no_limit(problem), None
     if not note:

@@ -106,9 +106,13 @@ def test_a_spectrum_stores_rows_that_can_be_exported(tmp_path):
     done = onegrad("run", "moniri2024/weight-spectrum", "--quick", "--out", tmp_path)
     assert done.returncode == 0 and "Weights: bulk edge" in done.stdout, done.stderr
     done = onegrad("export", tmp_path)
-    assert "1 rows" in done.stdout
-    (row,) = pd.read_csv(tmp_path / "rows.csv").to_dict("records")
-    assert row["model"] == "network" and row["test_error"] > 0
+    assert "2 rows" in done.stdout
+    network, spectrum = pd.read_csv(tmp_path / "rows.csv").to_dict("records")
+    assert network["model"] == "network" and network["test_error"] > 0
+    assert spectrum["model"] == "spectrum" and spectrum["weight_outliers"] == 1
+    assert spectrum["feature_largest"] > spectrum["feature_edge"] > 0
+    stored = json.loads((tmp_path / "results.json").read_text())
+    assert stored["spectra"][0]["weight_outliers"] == 1
 
 
 def test_a_bad_change_is_advice(spec):

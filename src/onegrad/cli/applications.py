@@ -157,7 +157,7 @@ def reproduce(
     from onegrad.runs.progress import progress_line
     from onegrad.runs.reproduce import chosen_figures, planned
     from onegrad.runs.run import run_experiment
-    from onegrad.spectra import spectrum
+    from onegrad.runs.spectra import run_spectra
 
     folder = out or Path("results") / f"reproduction{'-quick' * quick}"
     where = engine_of(engine, workers, scheduler)
@@ -166,7 +166,7 @@ def reproduce(
     for number, one in enumerate(plan, start=1):
         print(f"{number} of {len(plan)}: {one.name}, {one.experiment.name}", file=sys.stderr)
         if one.experiment.figure.draws_spectra:
-            reports = [spectrum(p.problem, p.compare.seed) for p in one.experiment.points]
+            reports = [report for _, report in run_spectra(one.experiment, one.store)]
             save_spectra(one.experiment, reports, folder / one.name)
         else:
             with progress_line(one.experiment) as progress:

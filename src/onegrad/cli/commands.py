@@ -172,7 +172,7 @@ def spectrum(
     spec: Spec,
     changes: Set = None,
     quick: Quick = False,
-    out: Annotated[Path | None, typer.Option(help="folder for the figure")] = None,
+    out: Annotated[Path | None, typer.Option(help="folder for rows and figure")] = None,
     as_json: Json = False,
 ) -> None:
     """Singular values of weights and features: limiting bulk, spikes, alignments."""
@@ -180,7 +180,9 @@ def spectrum(
     from onegrad.specs.experiment import Experiment
 
     experiment = Experiment.read(spec, changes or (), quick)
-    report_spectra(experiment, out or default_folder(spec, experiment.name, quick), as_json)
+    folder = out or default_folder(spec, experiment.name, quick)
+    with stoppable(f"{folder} keeps every row; run the same command again to go on."):
+        report_spectra(experiment, folder, as_json)
 
 
 @app.command()
@@ -199,7 +201,7 @@ def export(
         raise SpecError.of("--format", kind, f"must be from {known}", did_you_mean(kind, SUFFIXES))
     results = load_results(folder)
     written = results.export(out or folder / f"rows{SUFFIXES[kind]}")
-    print(f"{len(results.rows)} rows: {written}")
+    print(f"{len(results.rows) + len(results.spectra)} rows: {written}")
 
 
 @app.command("list")

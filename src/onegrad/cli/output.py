@@ -17,17 +17,18 @@ if TYPE_CHECKING:
 
 
 def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
+    """Compute and store what is missing of the spectra, draw them, print them."""
     from onegrad.cli.structured_text import structured_text
     from onegrad.cli.theory_text import spectrum_text
     from onegrad.figures.histograms import save_spectra
-    from onegrad.spectra import SpectrumReport, spectrum
+    from onegrad.results.rows import SPECTRUM
+    from onegrad.runs.spectra import run_spectra
+    from onegrad.spectra import SpectrumReport
 
-    folder.mkdir(parents=True, exist_ok=True)
-    reports = [spectrum(p.problem, p.compare.seed) for p in experiment.points]
-    written = save_spectra(experiment, reports, folder)
-    pairs = list(zip(experiment.points, reports, strict=True))
+    pairs = run_spectra(experiment, folder)
+    written = save_spectra(experiment, [report for _, report in pairs], folder)
     if as_json:
-        rows = [{"point": p.settings, **report.as_json()} for p, report in pairs]
+        rows = [{"point": p.settings, "model": SPECTRUM, **report.as_json()} for p, report in pairs]
         print_json({"name": experiment.name, "rows": rows})
         return
     for point, report in pairs:

@@ -11,7 +11,7 @@ from onegrad.compute.backend import Array
 from onegrad.figures.caption import spectrum_caption
 from onegrad.figures.style import COLOURS, RC, head, label, save_figure
 from onegrad.specs.experiment import Experiment
-from onegrad.spectra import SpectrumReport
+from onegrad.spectra import Report
 from onegrad.structured_spectra import MatrixSpectrum, StructuredSpectrum
 from onegrad.theory.isotropic.bulk import Bulk
 from onegrad.theory.spectral.law import SpectralLaw
@@ -21,9 +21,6 @@ _FAR = 3.0  # edges away from zero, where an outlier needs a compressed axis
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-
-Report = SpectrumReport | StructuredSpectrum
 
 
 def save_spectra(experiment: Experiment, reports: list[Report], folder: Path) -> list[Path]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from onegrad.control_variates import CONTROL_COLUMNS, control_columns
 from onegrad.errors import OnegradError, SpecError
-from onegrad.results.rows import EXTRAS, QUANTITIES, Row
+from onegrad.results.rows import EXTRAS, QUANTITIES, SPECTRUM_COLUMNS, Row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,15 @@ def columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
     if any(row.controls for row in rows):
         for name in CONTROL_COLUMNS:
             table[name] = [control_columns(row.controls)[name] for row in rows]
-    return table
+    return table | _spectra(rows)
+
+
+def _spectra(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    """The columns of spectra, where there are any."""
+    if not any(row.spectrum for row in rows):
+        return {}
+    found = [row.spectrum_columns() for row in rows]
+    return {name: [one[name] for one in found] for name in SPECTRUM_COLUMNS}
 
 
 def labels(values: Sequence[Any]) -> list[Any]:
@@ -66,9 +74,10 @@ def to_xarray(rows: Sequence[Row], name: str) -> xr.Dataset:
         np.array([seed_at[row.seed] for row in rows], dtype=int),
     )
     arrays = {}
-    for quantity in _NUMBERS:
+    table = {name: [getattr(row, name) for row in rows] for name in _NUMBERS} | _spectra(rows)
+    for quantity, values in table.items():
         array = np.full((*shape, len(models), len(seeds)), np.nan)
-        array[index] = [getattr(row, quantity) for row in rows]
+        array[index] = values
         arrays[quantity] = ((*dims, "model", "seed"), array)
     return xarray.Dataset(arrays, {**coords, "model": models, "seed": seeds}, {"name": name})
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from onegrad.results.frames import export, to_pandas, to_xarray
 from onegrad.results.rows import Row
-from onegrad.results.summaries import Groups, Summary, grouped, summaries
+from onegrad.results.summaries import Groups, Summary, grouped, number_or_none, summaries
 from onegrad.results.verdict import verdicts
 from onegrad.shown import html_table, plots, text_table
 
@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Results:
-    """All rows of an experiment, point by point."""
+    """All rows of an experiment, point by point.
+
+    spectra : rows of singular values, where the experiment draws some; `export` and frames have
+        both
+    """
 
     name: str
     rows: tuple[Row, ...] = ()
+    spectra: tuple[Row, ...] = ()
 
     def __repr__(self) -> str:
         return "\n".join([self._headline(), text_table(*self._table())])
@@ -36,6 +41,8 @@ class Results:
         failed = sum(row.status != "ok" for row in self.rows)
         counts = [f"{points} point{'s' * (points != 1)}", f"{models} model{'s' * (models != 1)}"]
         counts += [f"{len(self.rows)} rows" + f" ({failed} failed)" * bool(failed)]
+        if self.spectra:
+            counts.append(f"{len(self.spectra)} spectr{'a' if len(self.spectra) > 1 else 'um'}")
         return f'Results "{self.name}": {", ".join(counts)}'
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
@@ -61,11 +68,18 @@ class Results:
 
     def as_json(self) -> dict[str, Any]:
         rows = [s.as_json() for s in self.summaries()]
-        return {
+        found = {
             "name": self.name,
             "rows": rows,
             "verdict": [v.as_json() for v in verdicts(self.rows)],
         }
+        if self.spectra:
+            found["spectra"] = [
+                {"point": row.point, **{k: number_or_none(v) for k, v in
+                                        row.spectrum_columns().items()}}
+                for row in self.spectra
+            ]  # fmt: skip
+        return found
 
     def plot(self, *quantities: str, x: str | None = None, ax: Any = None) -> Any:
         """Errors against a swept key: dots with error bars, equivalent models, theory lines.
@@ -80,7 +94,7 @@ class Results:
 
     def to_pandas(self) -> pd.DataFrame:
         """One line per row: swept keys, model, seed, errors, seconds, status."""
-        return to_pandas(self.rows)
+        return to_pandas((*self.rows, *self.spectra))
 
     def to_xarray(self) -> xr.Dataset:
         """The errors with one labelled dimension per swept key, then model and seed.
@@ -88,11 +102,11 @@ class Results:
         Keys that do not form a grid, those swept together for instance, share the dimension
         `point` and are its coordinates. Theories stand at seed 0; what is missing or failed is NaN.
         """
-        return to_xarray(self.rows, self.name)
+        return to_xarray((*self.rows, *self.spectra), self.name)
 
     def export(self, path: str | Path) -> Path:
         """Write all rows to a .csv, .parquet or .nc (NetCDF) file."""
-        return export(self.rows, path, self.name)
+        return export((*self.rows, *self.spectra), path, self.name)
 
 
 def _cell(value: Any) -> str:

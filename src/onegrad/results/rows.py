@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ class Row:
     test_loss, train_loss : mean of the readout's own loss, without penalty (`training.loss`)
     calibration : expected calibration error of 1/(1 + e^{−f}) in ten bins, for the logistic loss
     error_estimate : of a theory, relative; NaN where nothing was checked
+    spectrum : the record of a spectrum (spectrum_records.py), whose rows have no errors
     """
 
     point: dict[str, Any]
@@ -41,14 +43,25 @@ class Row:
     test_loss: float = math.nan
     train_loss: float = math.nan
     calibration: float = math.nan
+    spectrum: Mapping[str, Any] | None = None
 
     @property
     def relative_error(self) -> float:
         """Test error / Var y: 1 is what the best constant reaches; NaN for constant labels."""
         return self.test_error / self.label_variance if self.label_variance > 0 else math.nan
 
+    def spectrum_columns(self) -> dict[str, float]:
+        """SPECTRUM_COLUMNS of a spectrum; NaN for other rows, and where no limit is known."""
+        numbers = {} if self.spectrum is None else self.spectrum["numbers"]
+        found = {name: numbers.get(name) for name in SPECTRUM_COLUMNS}
+        return {name: math.nan if v is None else float(v) for name, v in found.items()}
+
     def __repr__(self) -> str:
         where = f" at {settings_text(self.point)}" if self.point else ""
+        if self.spectrum is not None:
+            counts = (self.spectrum_columns()[f"{m}_outliers"] for m in ("weight", "feature"))
+            weights, features = ("?" if math.isnan(c) else f"{c:.0f}" for c in counts)
+            return f"<row {self.model}{where}: outliers {weights} (weights), {features} (features)>"
         found = f"test_error {self.test_error:.6g}, train_error {self.train_error:.6g}"
         outcome = found if self.status == "ok" else f"{self.status}: {self.error}"
         return f"<row {self.model}{where}, seed {self.seed}: {outcome}>"
@@ -59,3 +72,12 @@ QUANTITIES = ("test_error", "train_error", "train_objective")
 EXTRAS = ("misclassification", "test_loss", "train_loss", "calibration")
 # numbers of a row that have a column in the store
 STORED = (*QUANTITIES, "label_variance", *EXTRAS, "error_estimate")
+SPECTRUM = "spectrum"  # stands for the model in the rows of spectra
+# of the weights and of the features: where the bulk ends, from where on outliers are counted, how
+# many there are and how many in the limit, the largest singular value, that of the limit (an
+# outlier), Kolmogorov distance to the limiting bulk
+SPECTRUM_NUMBERS = (
+    "edge", "threshold", "outliers", "predicted_outliers", "largest", "predicted_largest",
+    "distance",
+)  # fmt: skip
+SPECTRUM_COLUMNS = tuple(f"{m}_{name}" for m in ("weight", "feature") for name in SPECTRUM_NUMBERS)

@@ -15,14 +15,21 @@ from urllib.parse import quote
 
 from onegrad.control_variates import CONTROL_COLUMNS
 from onegrad.errors import OnegradError
-from onegrad.results.rows import STORED
+from onegrad.results.rows import SPECTRUM_COLUMNS, STORED
 
 APPLICATION = 0x6F6E6567  # "oneg": tells our files from other SQLite files
 FORMAT = 3  # of the tables below, kept as the file's user_version
 _OLDEST = 2  # that can be migrated: version 0.1 kept rows under other keys
 KEY = ("point", "model", "compute", "seed", "model_version")
-NUMBERS = (*STORED, *CONTROL_COLUMNS)
-VALUES = (*NUMBERS, "seconds", "status", "error")  # of a row, beside what it is a row of
+NUMBERS = (*STORED, *CONTROL_COLUMNS, *SPECTRUM_COLUMNS)
+TEXTS = ("spectrum", "checksum")  # columns of later formats that are no numbers
+VALUES = (
+    *NUMBERS,
+    "spectrum",
+    "seconds",
+    "status",
+    "error",
+)  # of a row, beside what it is a row of
 COLUMNS = (*KEY, *VALUES, "package_version")  # what a checksum covers
 _TRIES = 100
 SHARE = 0.02  # of a run's time that it may wait for the disk
@@ -36,6 +43,7 @@ CREATE TABLE rows (
     seed INTEGER NOT NULL,
     model_version INTEGER NOT NULL, -- of the model's numbers: rows of another one do not count
     {_NUMBERS},
+    spectrum TEXT,                  -- the record of a spectrum, JSON
     seconds REAL NOT NULL,
     status TEXT NOT NULL,
     error TEXT NOT NULL,
@@ -148,7 +156,7 @@ class Database:
         if not fresh and self._value("PRAGMA quick_check") != "ok":
             raise StoreError(f"{self.path} is damaged. {self._way_out()}")
         if self.read_only:
-            if self.format < FORMAT:
+            if self.format < FORMAT or self._missing_columns():
                 raise StoreError(
                     f"{self.path} was written by an older version of onegrad. Run it once more: "
                     "the rows stay, and get their checksums"
@@ -167,7 +175,7 @@ class Database:
                 self.db.execute(statement)
             self.db.execute(f"PRAGMA application_id = {APPLICATION}")
         for name in self._missing_columns():
-            kind = "TEXT" if name == "checksum" else "REAL"
+            kind = "TEXT" if name in TEXTS else "REAL"
             self.db.execute(f"ALTER TABLE rows ADD COLUMN {name} {kind}")
         if self._value("PRAGMA user_version") < FORMAT:
             self._add_checksums()
@@ -179,7 +187,7 @@ class Database:
 
     def _missing_columns(self) -> list[str]:
         there = {column["name"] for column in self.db.execute("PRAGMA table_info(rows)")}
-        return [name for name in (*NUMBERS, "checksum") if name not in there]
+        return [name for name in (*NUMBERS, *TEXTS) if name not in there]
 
     def _add_checksums(self) -> None:
         """Rows of an older format have none: they are held to what they are today."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from onegrad.errors import OnegradError
 from onegrad.results.results import Results
+from onegrad.results.rows import SPECTRUM
 from onegrad.runs.store import Store, Stored
 
 Flat = dict[str, Any]  # dotted keys of a spec
@@ -56,7 +57,9 @@ def load_points(folder: str | Path) -> tuple[Results, list[Flat]]:
         for i in numbers[one.point, one.compute]
     ]
     rows.sort(key=lambda row: row.number)
-    return Results(folder.resolve().name, tuple(rows)), list(points.values())
+    name, spectra = folder.resolve().name, tuple(row for row in rows if row.model == SPECTRUM)
+    errors = tuple(row for row in rows if row.model != SPECTRUM)
+    return Results(name, errors, spectra), list(points.values())
 
 
 def _places(

@@ -15,6 +15,7 @@ from onegrad.gaussian.activation import get_activation, names, register_activati
 from onegrad.presets import Spec, preset_names
 from onegrad.problem import Problem, as_problem
 from onegrad.results.results import Results
+from onegrad.results.rows import SPECTRUM
 from onegrad.runs.coordinator import Coordinator, Progress
 from onegrad.runs.cost import Agree
 from onegrad.runs.engines import Dask, Local, open_engine
@@ -76,6 +77,10 @@ def _computed(
             if agree is not None:
                 agree(coordinator.cost())
             coordinator.run()
+        if experiment.figure.draws_spectra:
+            from onegrad.runs.spectra import store_spectra  # the theory is loaded where it is asked
+
+            store_spectra(experiment, store)
         return stored_results(experiment, store)
     finally:
         store.close()
@@ -87,7 +92,7 @@ def stored_results(experiment: Experiment, store: Store) -> Results:
     With `seeds = "auto"` those that the rule asks for, even if the store has more. Rows of a
     repetition share its control variates, whichever of them brought these.
     """
-    compare, found = experiment.compare, []
+    compare, found, spectra = experiment.compare, [], []
     for point in experiment.points:
         own = point.compare  # of the repetitions; the models are the experiment's
         rows = store.rows(point, compare.simulated, own.largest_count)
@@ -106,7 +111,9 @@ def stored_results(experiment: Experiment, store: Store) -> Results:
             rows = [row for row in rows if row.seed < count]
         found += rows
         found += store.rows(point, compare.theories, 1)
-    return Results(experiment.name, tuple(found))
+        if experiment.figure.draws_spectra:
+            spectra += store.rows(point, [SPECTRUM], 1)
+    return Results(experiment.name, tuple(found), tuple(spectra))
 
 
 def run(

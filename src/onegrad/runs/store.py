@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from onegrad import __version__
 from onegrad.control_variates import CONTROL_COLUMNS, control_columns, controls_from
 from onegrad.models import MODELS
-from onegrad.results.rows import STORED, Row
+from onegrad.results.rows import SPECTRUM, STORED, Row
 from onegrad.runs.claims import Cell, Claims
 from onegrad.runs.database import (
     COLUMNS,
@@ -29,6 +29,7 @@ from onegrad.specs.experiment import Point
 __all__ = ["Key", "Store", "StoreError", "StoreWarning", "Stored", "compute_spec", "point_spec"]
 
 _DAMAGED = "the stored row does not match its checksum: a bit of the file has flipped"
+_SPECTRUM_VERSION = 1  # raise it when numbers of spectra change
 _NAMED = 5  # damaged rows that a warning names
 
 
@@ -54,6 +55,8 @@ def compute_spec(point: Point, model: str) -> dict[str, Any]:
     Where the risk is exact if it can be, a test set counts as soon as its size is given: whether
     it was needed is known only afterwards.
     """
+    if model == SPECTRUM:
+        return {}
     compare, record = point.compare, MODELS[model]
     if record.theory is not None:
         corrected = compare.finite_size and record.finite_size
@@ -75,6 +78,8 @@ def _text(spec: Mapping[str, Any]) -> str:
 
 def version_of(model: str) -> int:
     """Of the model's numbers, as its record says; stored rows of another one do not count."""
+    if model == SPECTRUM:
+        return _SPECTRUM_VERSION
     return MODELS[model.partition(":")[0]].version
 
 
@@ -192,6 +197,8 @@ class Store:
         record |= {"seed": row.seed, "model_version": key.version}
         record |= {name: float(getattr(row, name)) for name in STORED}
         record |= {name: float(v) for name, v in control_columns(row.controls).items()}
+        record |= row.spectrum_columns()
+        record["spectrum"] = None if row.spectrum is None else json.dumps(row.spectrum)
         record |= {"seconds": float(row.seconds), "status": row.status, "error": row.error}
         record["package_version"] = __version__
         record["checksum"] = checksum(record)
@@ -290,7 +297,8 @@ class Store:
 
 
 def _is_current(model: str, version: int) -> bool:
-    return model.partition(":")[0] in MODELS and version == version_of(model)
+    known = model == SPECTRUM or model.partition(":")[0] in MODELS
+    return known and version == version_of(model)
 
 
 _OF_KEY = "point = ? AND model = ? AND compute = ? AND model_version = ?"
@@ -312,5 +320,7 @@ def _row(
         name: math.nan if record[name] is None else record[name] for name in STORED
     }
     named |= {name: record[name] for name in ("seconds", "status", "error")}
+    if record["spectrum"] is not None:
+        named["spectrum"] = json.loads(record["spectrum"])
     controls = controls_from([record[name] for name in CONTROL_COLUMNS])
     return Row(settings, record["model"], seed, **named, controls=controls, number=number)

@@ -44,7 +44,7 @@ class Closure(NamedTuple):
     def of(cls, trained: bool, spectra: bool) -> Closure:
         """Of a problem with or without a step."""
         if spectra:
-            return cls(3, 4, 3) if trained else cls(3, 6, 6)
+            return cls(3, 6, 3 if trained else 6)
         return cls(3, 4) if trained else cls()
 
     def room(self, directions: int) -> Closure:

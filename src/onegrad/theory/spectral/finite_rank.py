@@ -96,9 +96,14 @@ def find_outliers(
     seen : functions of the samples; unit directions (r,) by name where the part is `fixed`
     """
 
+    known: dict[float, Point] = {}
+
     def at(log_x: float) -> tuple[Array, Array, Point]:
-        point, _ = bulk.beyond(np.array([math.exp(log_x)]))
-        return *part.strengths(point, bulk.counts), point
+        if log_x not in known:  # from the next solution above, monotonically as from infinity
+            above = min((x for x in known if x > log_x), default=None)
+            near = None if above is None else known[above]
+            known[log_x] = bulk.beyond(np.array([math.exp(log_x)]), near)[0]
+        return *part.strengths(known[log_x], bulk.counts), known[log_x]
 
     start = math.log(_outside(bulk, edge))
     threshold = at(start)[0]

@@ -16,6 +16,8 @@ from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 
 _RANK = 1e-6  # squared singular values of tables that are left out, over the largest
+_RANK_OF_MANY = 1e-4  # the same with many tables, which moves edges and densities by 0.1 %
+_FEW = 2  # tables of slopes: one, and that of the lengths
 _TOLERANCE = 1e-5
 _ITERATIONS = 300
 _MOST_ITERATIONS = 3000  # of the few points close to zero
@@ -50,22 +52,23 @@ class _TableFactors:
     left: Array  # (T, R) U
     types: Array  # (T, R(R+1)/2)
     nodes: Array  # (S, R(R+1)/2)
+    upper: tuple[Any, Any]  # where the triangle is
 
     @classmethod
-    def of(cls, slopes: Slopes, counts: Array, weights: Array) -> _TableFactors:
+    def of(cls, slopes: Slopes, counts: Array, weights: Array, least: float) -> _TableFactors:
         scaled = slopes.table * np.sqrt(counts)[:, None] * np.sqrt(weights)
         u, s, vt = np.linalg.svd(scaled, full_matrices=False)
-        rank = max(1, int(np.sum(s**2 > _RANK * max(float(s[0]) ** 2, 1e-300))))
+        rank = max(1, int(np.sum(s**2 > least * max(float(s[0]) ** 2, 1e-300))))
         left = u[:, :rank] * s[:rank] / np.sqrt(counts)[:, None]
         right = vt[:rank].T / np.sqrt(weights)[:, None]
         i, j = np.triu_indices(rank)
         products = left[:, i] * left[:, j], right[:, i] * right[:, j]
-        return cls(slopes.copies, slopes.coordinates, rank, left, *products)
+        return cls(slopes.copies, slopes.coordinates, rank, left, *products, (i, j))
 
     def at(self, table: Array) -> _TableFactors:
         """The same types at other nodes, where the table is that (T, S')."""
         right = np.linalg.lstsq(self.left, table, rcond=None)[0].T
-        i, j = np.triu_indices(self.rank)
+        i, j = self.upper
         return replace(self, nodes=right[:, i] * right[:, j])
 
     def add(
@@ -78,15 +81,22 @@ class _TableFactors:
     ) -> None:
         """Its terms of eqs. (4) and (5), with m the gains times the counts; the responses of
         `other` nodes instead of its own, if given."""
-        i, j = np.triu_indices(self.rank)
+        i, j = self.upper
         twice = np.where(i == j, 1.0, 2.0)
-        g, t = (_full(_times(x, y), self.rank) for x, y in ((w, self.nodes), (m, self.types)))
+        g, t = (self._full(_times(x, y)) for x, y in ((w, self.nodes), (m, self.types)))
         t /= self.coordinates
         h = np.linalg.inv(np.eye(self.rank) + t @ g)
         if inverse is not None:
             inverse += self.copies * _times((g @ h)[:, i, j] * twice, self.types.T)
         nodes = self.nodes if other is None else other.nodes
         response += self.copies * self.coordinates * _times((h @ t)[:, i, j] * twice, nodes.T)
+
+    def _full(self, rows: Array) -> Array:
+        """Symmetric matrices (P, R, R) from their upper triangles (P, R(R+1)/2)."""
+        full = np.empty((len(rows), self.rank, self.rank), rows.dtype)
+        i, j = self.upper
+        full[:, i, j] = full[:, j, i] = rows
+        return full
 
 
 class Resolvent:
@@ -102,7 +112,8 @@ class Resolvent:
         self, extra: Array, slopes: Sequence[Slopes], counts: Array, weights: Array, samples: float
     ) -> None:
         self.extra, self.counts, self.weights, self.samples = extra, counts, weights, samples
-        self.blocks = [_TableFactors.of(one, counts, weights) for one in slopes]
+        least = _RANK if len(slopes) <= _FEW else _RANK_OF_MANY
+        self.blocks = [_TableFactors.of(one, counts, weights, least) for one in slopes]
         variance = extra + sum((one.copies * one.table**2 for one in slopes), np.zeros(1))
         self.scale = float(np.max(variance @ weights))  # of an eigenvalue, at k ≪ m
 
@@ -144,13 +155,17 @@ class Resolvent:
             if not len(going):
                 return
 
-    def beyond(self, values: Array) -> tuple[Point, np.ndarray]:
+    def beyond(self, values: Array, near: Point | None = None) -> tuple[Point, np.ndarray]:
         """The real solution at z = x, and whether there is one: x beyond the upper edge.
 
         From χ = 0, m = −1/x both fall monotonically to it, or out of their range inside the bulk.
+
+        near : a solution close by, from where the way is shorter
         """
         gain = np.repeat((-1.0 / values)[:, None], len(self.counts), axis=1)
         chi = np.zeros((len(values), len(self.weights)))
+        if near is not None:
+            gain[:], chi[:] = near.gain, self.weights / near.weights - 1
         outside, going = np.ones(len(values), bool), np.arange(len(values))
         for _ in range(2 * _ITERATIONS):
             inverse, response = self._map(values[going], gain[going], chi[going])
@@ -200,12 +215,3 @@ def _times(left: Array, right: Array) -> Array:
     if np.iscomplexobj(left):
         return np.asarray(left.real @ right + 1j * (left.imag @ right))
     return np.asarray(left @ right)
-
-
-def _full(rows: Array, rank: int) -> Array:
-    """Symmetric matrices (P, R, R) from their upper triangles (P, R(R+1)/2)."""
-    i, j = np.triu_indices(rank)
-    full = np.empty((len(rows), rank, rank), rows.dtype)
-    full[:, i, j] = rows
-    full[:, j, i] = rows
-    return full

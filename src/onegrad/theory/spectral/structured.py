@@ -38,7 +38,6 @@ DEGREES = 3  # Hermite polynomials of a projection that outliers are compared wi
 _LAW_LEVEL, _OUTLIER_LEVEL = 1, 2  # resolutions: the density needs many points, and less
 _HALF = 0.5
 _MOST_NODES = 500
-_MOST_CLOSED = 4  # directions closed under Λ after a step; more take minutes
 _SEEN = 512  # nodes of each component for alignments
 
 
@@ -90,7 +89,8 @@ def why_no_limit(problem: Problem) -> str:
 
 
 def structured_limit(problem: Problem, overlaps: str = "auto", seed: int = 0) -> StructuredLimit:
-    """Bulks, outliers and alignments of weights and features; about a second.
+    """Bulks, outliers and alignments of weights and features; about a second, up to half a minute
+    after a step on a bulk that is not flat.
 
     overlaps, seed : as for `geometry_of`; "drawn" for a comparison with that draw
 
@@ -107,11 +107,6 @@ def structured_limit(problem: Problem, overlaps: str = "auto", seed: int = 0) ->
     if geometry.special >= MANY_DIRECTIONS:
         raise AssumptionError(
             f"no limiting spectrum: {geometry.special} special directions are too many"
-        )
-    if geometry.levels is not None and problem.trained and geometry.special > _MOST_CLOSED:
-        raise AssumptionError(
-            f"no limiting spectrum: after a step on this bulk {geometry.special} directions count, "
-            "each in every block, which would take minutes"
         )
     neurons, features, seen = _resolved(task, _OUTLIER_LEVEL)
     law_neurons, law_features, _ = _resolved(task, _LAW_LEVEL)
@@ -134,9 +129,12 @@ def _resolved(task: Task, number: int) -> tuple[NeuronTypes, NodeFeatures, Seen]
     level = level_for(problem, geometry, QuadratureLevel.at(number))
     level = replace(level, most=min(level.most, _MOST_NODES))
     neurons = _present(trained_types(problem, geometry, level, task.chance))
-    where = data_nodes(problem, geometry, neurons.spread, level)
-    features = features_at(problem, geometry, neurons, where)
     fine = quasi_nodes(geometry, _SEEN, neurons.vectors.shape[1], level)
+    if geometry.levels is None:
+        where = data_nodes(problem, geometry, neurons.spread, level)
+    else:  # an axis for each block: rules would have too few nodes along each
+        where = fine
+    features = features_at(problem, geometry, neurons, where)
     root = _roots(geometry, neurons.vectors.shape[1])
     named = _projections(problem, geometry, neurons)
     projections = {name: root * v / np.linalg.norm(root * v) for name, v in named.items()}

@@ -1,0 +1,67 @@
+"""Limiting spectra on a bulk that is not flat, after a step: many axes, against networks."""
+
+import math
+
+import numpy as np
+import pytest
+
+import onegrad as og
+from onegrad.randomness import Streams
+from onegrad.structured_spectra import structured_spectrum
+from onegrad.theory.closed import Closure
+from onegrad.theory.spectral.structured import structured_limit
+
+N, DRAWS = 300, 6
+PROBLEM = og.Problem.from_spec({
+    "data": {"model": "isotropic", "dim": N, "spectrum": "power-law", "exponent": 0.8},
+    "labels": {"link": "tanh"}, "network": {"width": N, "activation": "tanh"},
+    "training": {"samples": N * 5 // 4, "step_samples": 16 * N, "rate": 0.5 * N},
+})  # fmt: skip
+
+
+class SameDirections(Streams):
+    """Draws that differ in everything but the teacher."""
+
+    def rng(self, purpose):
+        return Streams(0, 0).rng(purpose) if purpose == "structure" else super().rng(purpose)
+
+
+@pytest.fixture(scope="module")
+def limit():
+    return structured_limit(PROBLEM, "drawn", 0)
+
+
+@pytest.fixture(scope="module")
+def drawn(limit):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("onegrad.structured_spectra.structured_limit", lambda *_: limit)
+        patch.setattr("onegrad.structured_spectra.Streams", SameDirections)
+        return [structured_spectrum(PROBLEM, seed) for seed in range(DRAWS)]
+
+
+@pytest.mark.parametrize("matrix", ["weights", "features"])
+def test_bulks_outliers_and_alignments(limit, drawn, matrix):
+    expected, found = getattr(limit, matrix), [getattr(d, matrix) for d in drawn]
+    assert np.mean([one.distance for one in found]) < 0.035  # 0.012 and less at n = 2000
+    for j, outlier in enumerate(expected.outliers[: 1 if matrix == "weights" else 2]):
+        values = np.array([one.leading[j] for one in found])
+        se = values.std(ddof=1) / math.sqrt(DRAWS)
+        assert abs(values.mean() - outlier.singular_value) <= 4 * se + 0.02 * values.mean()
+        for function, cosine in outlier.alignments.items():
+            seen = np.array([one.alignments[j][function] for one in found])
+            if cosine > 0.3:
+                se = seen.std(ddof=1) / math.sqrt(DRAWS)
+                assert seen.mean() == pytest.approx(cosine, abs=0.03 + 4 * se), function
+
+
+def test_eigenvectors_have_outliers(limit):
+    names = [max(one.alignments, key=one.alignments.get) for one in limit.features.outliers[:3]]
+    assert "eigenvector 2" in names
+
+
+def test_few_blocks_have_another_bulk(drawn, monkeypatch):
+    """Negative control: one eigenvalue for all of the bulk, directions that are not closed."""
+    monkeypatch.setattr(Closure, "of", classmethod(lambda cls, *_: cls(1, 1, 0)))
+    wrong = structured_limit(PROBLEM, "drawn", 0).features.law
+    right = np.mean([one.features.distance for one in drawn])
+    assert np.mean([wrong.distance(one.features.after) for one in drawn]) > 3 * right
