@@ -130,8 +130,10 @@ means are made of the rows ([control-variates.md](control-variates.md)). All but
 - `difference-map`: each model minus `figure.reference`, in percent of it, paired by seed. With
   the default reference it shows how good the equivalents are; with `reference = "linear"`, what
   the step gains.
+- `scaling`: test errors against each of two sizes, and against both in the ratio with the most
+  points, on logarithmic axes; the legend has the exponents of every model.
 - `weight-spectrum`, `feature-spectrum`: singular values of one draw, limiting density, spikes;
-  rows of `[compare]` are stored beside them as for every other figure.
+  each is a row of model `spectrum`, beside those of `[compare]` ([structure.md](structure.md)).
 
 Files of figures are written beside their place and then put into it: an interruption leaves the
 old ones.

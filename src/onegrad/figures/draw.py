@@ -7,12 +7,14 @@ from pathlib import Path
 from onegrad.figures.curves import save_curves
 from onegrad.figures.deviations import save_deviations
 from onegrad.figures.maps import save_difference_map, save_map
+from onegrad.figures.scaling import save_scaling
 from onegrad.results.results import Results
 from onegrad.specs.experiment import Experiment
 
 KINDS = {
     "curves": save_curves,
     "deviations": save_deviations,
+    "scaling": save_scaling,
     "map": save_map,
     "difference-map": save_difference_map,
 }

@@ -23,6 +23,7 @@ from onegrad.runs.progress import progress_line
 from onegrad.runs.schedule import interim_analyses
 from onegrad.runs.store import Store
 from onegrad.specs.experiment import Experiment
+from onegrad.specs.figure_options import FigureOptions
 
 
 def run_experiment(
@@ -60,7 +61,10 @@ def simulate_experiment(
             "compare.models", list(compare.models), "has nothing to simulate",
             "Add the network, or use `onegrad predict`",
         )  # fmt: skip
-    alone = replace(experiment, compare=compare.model_copy(update={"models": compare.simulated}))
+    alone = replace(
+        experiment, compare=compare.model_copy(update={"models": compare.simulated}),
+        figure=FigureOptions(),  # which may be one of spectra
+    )  # fmt: skip
     return _computed(alone, Store(None), engine, progress, agree)
 
 

@@ -21,6 +21,7 @@ _THEORIES = ("theory", "surrogate", "isotropic-limit")  # by name: records of mo
 _SPEED = 4e10  # operations a second on the two cores that the minutes are meant for
 _SIZES = ("data.dim", "training.samples", "network.width", "network.width_ratio")
 _THEORY_SECONDS = 0.3  # of one point of a known population, on one core
+_BULK_SECONDS = 3.0  # of one with a bulk that is not flat
 _IMAGE_SECONDS = 3.0  # of one point of real images
 
 
@@ -71,7 +72,8 @@ def estimated_minutes(tables: Mapping[str, Any]) -> float:
     work = others * sum(_repetition(n, m, step or m, k, len(simulated)) for n, m, k in sizes)
     seconds = work * (seeds if isinstance(seeds, int) else 40) / _SPEED
     theories = (len(models) - len(simulated)) * others * len(sizes)
-    seconds += theories * (_IMAGE_SECONDS if images else _THEORY_SECONDS) / 2
+    point = _BULK_SECONDS if "spectrum" in data else _THEORY_SECONDS
+    seconds += theories * (_IMAGE_SECONDS if images else point) / 2
     return max(0.1, seconds / 60)
 
 

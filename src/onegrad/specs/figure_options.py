@@ -17,10 +17,12 @@ class FigureOptions(Section):
 
     table: ClassVar[str] = "figure"
     kind: Literal[
-        "curves", "deviations", "map", "difference-map", "weight-spectrum", "feature-spectrum"
+        "curves", "deviations", "scaling", "map", "difference-map", "weight-spectrum",
+        "feature-spectrum",
     ] = Field(
         default="curves",
         description="errors as curves; relative differences to the network, with fitted powers; "
+        "test errors against one or two sizes and both together, with exponents; "
         "errors as a heat map over two swept keys; differences to a reference model as one; "
         "histograms of singular values",
         examples=["curves"],
@@ -40,8 +42,8 @@ class FigureOptions(Section):
     )  # fmt: skip
     axes: tuple[str, ...] = Field(
         default=(), max_length=2,
-        description="swept keys along the axes, one for curves, two for maps (default: the numeric "
-        "ones with the most values); other keys tell curves or panels apart",
+        description="swept keys along the axes, one for curves, two for maps and scaling "
+        "(default: the numeric ones with the most values); other keys tell curves or panels apart",
         examples=[["scaling.weighting", "scaling.strength"]],
     )  # fmt: skip
     models: tuple[str, ...] = Field(
@@ -105,7 +107,7 @@ class FigureOptions(Section):
 
     def along(self, sweep: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:
         """The keys along the axes: those asked for, or the numeric ones with the most values."""
-        wanted = 2 if self.draws_map else 1
+        wanted = 2 if self.draws_map or self.kind == "scaling" else 1
         if self.axes:
             return self.axes[:wanted]
         known = numeric(sweep)

@@ -12,6 +12,7 @@ from onegrad.theory.closed import Closure
 from onegrad.theory.spectral.structured import structured_limit
 
 N, DRAWS = 300, 6
+FARTHEST = 0.035  # Kolmogorov distance at this size; 0.012 and less at n = 2000
 PROBLEM = og.Problem.from_spec({
     "data": {"model": "isotropic", "dim": N, "spectrum": "power-law", "exponent": 0.8},
     "labels": {"link": "tanh"}, "network": {"width": N, "activation": "tanh"},
@@ -42,7 +43,7 @@ def drawn(limit):
 @pytest.mark.parametrize("matrix", ["weights", "features"])
 def test_bulks_outliers_and_alignments(limit, drawn, matrix):
     expected, found = getattr(limit, matrix), [getattr(d, matrix) for d in drawn]
-    assert np.mean([one.distance for one in found]) < 0.035  # 0.012 and less at n = 2000
+    assert np.mean([one.distance for one in found]) < FARTHEST
     for j, outlier in enumerate(expected.outliers[: 1 if matrix == "weights" else 2]):
         values = np.array([one.leading[j] for one in found])
         se = values.std(ddof=1) / math.sqrt(DRAWS)
@@ -63,5 +64,4 @@ def test_few_blocks_have_another_bulk(drawn, monkeypatch):
     """Negative control: one eigenvalue for all of the bulk, directions that are not closed."""
     monkeypatch.setattr(Closure, "of", classmethod(lambda cls, *_: cls(1, 1, 0)))
     wrong = structured_limit(PROBLEM, "drawn", 0).features.law
-    right = np.mean([one.features.distance for one in drawn])
-    assert np.mean([wrong.distance(one.features.after) for one in drawn]) > 3 * right
+    assert np.mean([wrong.distance(one.features.after) for one in drawn]) > 2 * FARTHEST
