@@ -52,5 +52,5 @@ def test_exponents_are_found_and_stand_in_the_legend(results, tmp_path):
     assert len(found) == 2 * (3 + 3 + 1)
     panel = draw_scaling(EXPERIMENT, results).axes[0]
     texts = [text.get_text() for text in panel.get_legend().get_texts()]
-    assert any("network 0.50 ±" in text for text in texts)
-    assert any(text.endswith("theory 0.60") for text in texts)
+    assert len(texts) == 3
+    assert all("network 0.50 ±" in text and text.endswith("theory 0.60") for text in texts)

@@ -14,6 +14,7 @@ import numpy as np
 from onegrad.errors import SpecError
 from onegrad.figures.caption import caption
 from onegrad.figures.style import COLOURS, RC, head, label, mark_of, save_figure, tick
+from onegrad.results.estimates import Estimate
 from onegrad.results.results import Results
 from onegrad.results.scaling import ScalingExponent, scaling_exponents
 from onegrad.results.summaries import Summary
@@ -22,6 +23,8 @@ from onegrad.specs.experiment import Experiment
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+_ROOM = 0.3  # of the panel's height, above the curves for the legend
 
 
 def save_scaling(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
@@ -74,6 +77,8 @@ def draw_scaling(experiment: Experiment, results: Results) -> Figure:
             panel.set_title(title, fontsize=10)
             panel.set_xlabel(label(axis))
         panels[0].set_ylabel(label("test_error"))
+        low, high = panels[0].get_ylim()
+        panels[0].set_ylim(low, high * (high / low) ** _ROOM)
         bars = "error bars: standard errors; exponents: test error ∝ size^−exponent, fitted"
         head(figure, experiment.name, caption(experiment, results, bars))
     return figure
@@ -90,6 +95,8 @@ def _exponents(results: Results, axis: str) -> list[ScalingExponent]:
 def _draw_panel(
     panel: Axes, axis: str, summaries: list[Summary], exponents: list[ScalingExponent]
 ) -> None:
+    from matplotlib.ticker import LogLocator
+
     curves: dict[str, dict[str, list[Summary]]] = {}
     for s in summaries:
         if s.status == "ok" and s.test_error.mean > 0:
@@ -98,26 +105,34 @@ def _draw_panel(
     for number, (name, models) in enumerate(curves.items()):
         colour = COLOURS[number % len(COLOURS)]
         fits = {one.model: one.exponent for one in exponents if _at(one.point) == name}
+        powers = [_power(model, fits.get(model)) for model in models]
+        legend = ": ".join(part for part in (name, ", ".join(powers)) if part)
         for model, group in models.items():
             group.sort(key=lambda s: float(s.point[axis]))
-            mark, fit = mark_of(model), fits.get(model)
-            power = f" {fit.mean:.2f}" if fit else ""
-            if fit and not mark.line:
-                power += f" ± {fit.standard_error:.2f}"
+            mark = mark_of(model)
             panel.errorbar(
                 [float(s.point[axis]) for s in group], [s.test_error.mean for s in group],
                 yerr=None if mark.line else [s.test_error.standard_error for s in group],
                 color=colour, linestyle=mark.line or "none", marker=mark.marker or None,
                 markersize=5, linewidth=1.3,
-                label=", ".join(part for part in (name, model) if part) + power,
+                label=legend if model == next(iter(models)) else None,
             )  # fmt: skip
     panel.set_xscale("log")
     panel.set_yscale("log")
     values = sorted({s.point[axis] for s in summaries})
     panel.set_xticks(values, [tick(v) for v in values])
     panel.minorticks_off()
+    panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
+    panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     if curves:
-        panel.legend(fontsize=7)
+        panel.legend(fontsize=7, title="exponents", title_fontsize=7)
+
+
+def _power(model: str, fit: Estimate | None) -> str:
+    if fit is None:
+        return model
+    exact = bool(mark_of(model).line)
+    return f"{model} {fit.mean:.2f}" + ("" if exact else f" ± {fit.standard_error:.2f}")
 
 
 def _at(point: dict[str, Any]) -> str:
