@@ -25,6 +25,7 @@ from onegrad.theory.free_energy import FreeEnergy, Parameters, Resampling
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.features import Harmonic, NodeFeatures, features_at
 from onegrad.theory.layers.recursion import trained_types
+from onegrad.theory.layers.row_noise import ROWS
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.nodes.population import Nodes, data_nodes, single_axes
 from onegrad.theory.nodes.rules import QuadratureLevel
@@ -37,7 +38,7 @@ _CHAOS = 0.5  # what features that are not linear in x_⊥ leave, in units of th
 _TAILS = 0.2  # what features with heavy tails leave, with their excess kurtosis over k squared
 _USUAL = 3.1  # excess kurtosis of gelu
 _TILT = 0.003  # what leaving the tilt out of the ratio moves, at most, where it was looked at
-_ROWS = 0.33  # what the step's noise costs whose rows are not isotropic, in units of its share n/m̃
+_IN_BLOCKS = 0.2  # of what isotropic rows would cost, left where the bulk is in blocks
 _SMALLEST = 10  # bulk directions
 _WORTH_SAYING = 0.01
 _MOST_NODES = 800  # with the lengths; the cost grows like their cube, 2 s at 1150
@@ -65,7 +66,8 @@ def correction_of(solution: Solution) -> Correction:
     """
     task = solution.task
     try:
-        found = _ratios(task)
+        blocks = solution.neurons.shares is not None and task.geometry.levels is None
+        found = _ratios(task, blocks)
         if found.size < _LARGEST:
             return found
         reason = f"it would be {100 * found.size:.0f} %"
@@ -77,10 +79,12 @@ def correction_of(solution: Solution) -> Correction:
     )
 
 
-def _ratios(task: Task) -> Correction:
+def _ratios(task: Task, blocks: bool) -> Correction:
+    """With isotropic rows also where the answer has `blocks` of the step's samples: those are
+    parts of one law, and no coordinates with fluctuations of their own. Their axes are here."""
     problem, geometry = task.problem, task.geometry
     level = level_for(problem, geometry, QuadratureLevel.draft())
-    neurons = trained_types(problem, geometry, level)
+    neurons = trained_types(problem, geometry, level, rows="axes")
     where = data_nodes(problem, geometry, neurons.spread, level)
     if neurons.bulk_dim < _SMALLEST:
         raise AssumptionError(f"{neurons.bulk_dim} directions beside the special ones are too few.")
@@ -109,8 +113,9 @@ def _ratios(task: Task) -> Correction:
         objective / float(plain.train_objective),
     )  # fmt: skip
     chaos = _CHAOS * _nonlinear_share(features) / neurons.effective_dim
-    rows = _ROWS * _step_noise(problem, geometry, neurons) * problem.dim / problem.step_samples
-    if rows > _WORTH_SAYING:
+    rows = ROWS * _step_noise(problem, geometry, neurons) * problem.dim / problem.step_samples
+    rows *= _IN_BLOCKS if blocks else 1.0
+    if rows > _WORTH_SAYING and not blocks:
         left_out.append(
             f"The noise of the step counts as isotropic, which may cost {100 * rows:.2g} % here."
         )
