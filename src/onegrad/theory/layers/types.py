@@ -33,6 +33,7 @@ from onegrad.theory.symmetry import radial_importance, radius
 
 _LITTLE = 0.25  # of the variance before the step
 _NO_SPREAD = 1e-9  # of the largest variance: axes with one node
+_NO_BULK = 1e-10  # of a neuron's square length: integrals need some width
 _SPIKES = 4  # degrees of spikes whose strength decides about the readout's rule
 
 
@@ -312,8 +313,9 @@ def drawn_types(first_layer: Array, basis: Array, tilt: Array | None = None) -> 
     """
     vectors = first_layer @ basis
     square = np.einsum("ij,ij->i", first_layer, first_layer)
+    least = _NO_BULK * max(float(square.mean()), 1e-300)
     square -= np.einsum("ij,ij->i", vectors, vectors)
     k, n = first_layer.shape
     return NeuronTypes(
-        vectors, np.sqrt(np.maximum(square, 1e-300)), np.ones(k), n - basis.shape[1], tilt
+        vectors, np.sqrt(np.maximum(square, least)), np.ones(k), n - basis.shape[1], tilt
     )
