@@ -219,6 +219,7 @@ def _classes(problem: Problem, theory: Theory, seed: int) -> Prediction:
             "the theory of several classes is that of known mixtures. Take two classes of these "
             "data at a time, give labels.values, or simulate"
         )
+    alone = class_problems(problem)
     drawn = problem.trained or problem.data.bulk_eigenvalues is not None
     if theory.method == "layer" or (theory.method == "auto" and drawn):
         return predict_layers(problem, theory, seed, 1 if theory.draft else DRAWS)
@@ -228,7 +229,7 @@ def _classes(problem: Problem, theory: Theory, seed: int) -> Prediction:
             f'{" after a step" * problem.trained}; use method = "layer"'
         )
     outputs = []
-    for one in _conditional(class_problems(problem), replace(theory, method="conditional"), seed):
+    for one in _conditional(alone, replace(theory, method="conditional"), seed):
         if isinstance(one, Failure):
             raise one.error
         outputs.append(one)
