@@ -1,4 +1,5 @@
-"""The softmax readout of K classes: minimise Σ_i (log Σ_c e^{f_ic} − f_iy) + mλ‖a‖², f = Φa.
+"""The softmax readout of K classes: minimise Σ_i (log Σ_c e^{f_ic} − f_iy) + mλ‖a‖², f = Φa
+(docs/losses.md, eq. (13)).
 
 Newton's method in the coefficients (features × K), whose equations are solved by conjugate
 gradients: half the Hessian, mλ + ΦᵀHΦ with H = ½(diag p − ppᵀ) of each sample, couples the outputs.
