@@ -21,7 +21,8 @@ from onegrad.problem import Problem
 from onegrad.theory.cumulants import Cumulants
 from onegrad.theory.errors import Correction, errors_of
 from onegrad.theory.fixed_point import solve_fixed_point
-from onegrad.theory.free_energy import FreeEnergy, Parameters, Resampling
+from onegrad.theory.fluctuations import Resampling
+from onegrad.theory.free_energy import FreeEnergy, Parameters
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.features import Harmonic, NodeFeatures, features_at
 from onegrad.theory.layers.recursion import trained_types
@@ -240,8 +241,11 @@ def errors_at_this_size(energy: FreeEnergy, ridge: float) -> tuple[float, float,
     objective = energy.objective(*fields, Parameters(ridge))
 
     def slope(parameters: Sequence[Parameters], step: float) -> float:
-        up, down = (energy.objective(*energy.stationary(*fields, p), p) for p in parameters)
-        return (up - down) / (2 * step)
+        up, down = parameters
+        above = energy.stationary(*fields, up)
+        x, y = (np.maximum(2 * at - a, 0.5 * at) for at, a in zip(fields, above, strict=True))
+        below = energy.stationary(x, y, down)
+        return (energy.objective(*above, up) - energy.objective(*below, down)) / (2 * step)
 
     step = _DIFFERENCE * ridge
     by_ridge = slope([Parameters(ridge + step), Parameters(ridge - step)], step)
