@@ -196,9 +196,10 @@ def test_without_fluctuations_the_errors_are_those_of_the_fixed_point() -> None:
             mean=features.mean / np.sqrt(scale),
         )  # fmt: skip
         energy = FreeEnergy(large, scale * SAMPLES, Resampling(np.zeros(len(large.weights))))
-        found = np.array(errors_at_this_size(energy, RIDGE))
+        found, fixed_point = errors_at_this_size(energy, RIDGE)
         leading = errors_of(solve_fixed_point(large, scale * SAMPLES, RIDGE))
         limit = np.array([leading.test_error, leading.train_error, leading.train_objective])
+        assert fixed_point == pytest.approx(limit, rel=1e-9)
         gaps.append(np.abs(found / limit - 1))
     assert np.all(gaps[0] < 0.01)
     assert np.all(gaps[1] < 0.6 * gaps[0])  # of order 1/m
@@ -207,9 +208,9 @@ def test_without_fluctuations_the_errors_are_those_of_the_fixed_point() -> None:
 def test_the_steps_of_the_differences_are_small_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Richardson: half the steps by λ and τ change nothing beyond 1e-5."""
     energy = energy_of(random_features())
-    whole = np.array(errors_at_this_size(energy, RIDGE))
+    whole, _ = errors_at_this_size(energy, RIDGE)
     monkeypatch.setattr("onegrad.theory.finite_size._DIFFERENCE", 5e-4)
-    assert np.array(errors_at_this_size(energy, RIDGE)) == pytest.approx(whole, rel=1e-5)
+    assert errors_at_this_size(energy, RIDGE)[0] == pytest.approx(whole, rel=1e-5)
 
 
 def test_fixed_counts_fluctuate_less() -> None:

@@ -191,13 +191,27 @@ def _refine(averages: list[_Average], theory: Theory) -> None:
     _look([a for a in stepped if a.resolution > limit], QuadratureLevel.at(2))
     plain = [a for a in averages if not a.law.strong]
     _look(plain, QuadratureLevel.at(1))
-    wrong = [a for a in plain if a.failure is None and a.resolution > limit]
-    for a in wrong:
-        a.level, a.values = QuadratureLevel.at(1), {}
-    _solve([(a, np.vstack([a.law.typical, a.nodes[0]])) for a in wrong])
-    for a in wrong:
+    _finer([a for a in plain if a.failure is None and a.resolution > limit])
+
+
+def _finer(averages: list[_Average]) -> None:
+    """Means at the next resolution, by a short rule for what it changes:
+
+        E v ≈ Q v⁰ + Q₃(v¹ − v⁰), relative to the typical point of each resolution
+
+    with the long rule Q at the coarse resolution, and rules up to order three at both.
+    """
+    found = []
+    for a in averages:
+        nodes = a.law.nodes(a.law.affordable(ORDERS[0], a.active))
+        fine = replace(a, level=QuadratureLevel.at(1), values={}, nodes=nodes)
+        found.append((a, replace(a, nodes=nodes), fine))
+    both = [part for _, *parts in found for part in parts]
+    _solve([(part, np.vstack([part.law.typical, part.nodes[0]])) for part in both])
+    for a, short, fine in found:
+        a.failure = short.failure or fine.failure
         if a.failure is None:
-            a.ratios.append(_mean_ratio(a))
+            a.ratios.append(a.ratios[-1] * _ratio(_mean_ratio(fine), _mean_ratio(short)))
             a.resolution = _moved(a)
 
 

@@ -19,7 +19,7 @@ from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
 from onegrad.theory.cumulants import Cumulants
-from onegrad.theory.errors import Correction, errors_of
+from onegrad.theory.errors import Correction, NodeErrors, errors_of
 from onegrad.theory.fixed_point import solve_fixed_point
 from onegrad.theory.fluctuations import Resampling
 from onegrad.theory.free_energy import FreeEnergy, Parameters
@@ -96,10 +96,8 @@ def _ratios(task: Task, blocks: bool) -> Correction:
         neurons, tilt = replace(neurons, tilt=None), _TILT
         left_out.append("The finite-size correction leaves the tilt of the neurons out.")
     samples, ridge = float(problem.samples), problem.effective_ridge
-    plain = errors_of(
-        solve_fixed_point(features_at(problem, geometry, neurons, where), samples, ridge)
-    )
-    if not (plain.test_error > 0 and plain.train_error > 0):  # nothing to learn, no error
+    plain = _leading(features_at(problem, geometry, neurons, where), samples, ridge)
+    if not np.all(plain[:2] > 0):  # nothing to learn, no error
         return Correction()
     component = np.tile(where.component, 2)
     fixed = getattr(problem.data, "fixed_counts", False)
@@ -108,11 +106,9 @@ def _ratios(task: Task, blocks: bool) -> Correction:
     flat = geometry.levels is None
     beyond = cumulants_of(problem, geometry, neurons, where) if flat else None
     energy = FreeEnergy.of(features, samples, which, beyond)
-    test, train, objective = errors_at_this_size(energy, ridge)
-    found = Correction(
-        test / float(plain.test_error), train / float(plain.train_error),
-        objective / float(plain.train_objective),
-    )  # fmt: skip
+    # by what fluctuations change at low rank, and what lengths change of all
+    errors, low = errors_at_this_size(energy, ridge)
+    found = Correction(*(errors / low * _leading(features, samples, ridge) / plain).tolist())
     chaos = _CHAOS * _nonlinear_share(features) / neurons.effective_dim
     rows = ROWS * _step_noise(problem, geometry, neurons) * problem.dim / problem.step_samples
     rows *= _IN_BLOCKS if blocks else 1.0
@@ -123,6 +119,15 @@ def _ratios(task: Task, blocks: bool) -> Correction:
     tails = (_TAILS * _excess(problem.activation) / min(problem.width, samples)) ** (1 + flat)
     remainder = found.size**2 + _SHARE * found.size + chaos + tails + tilt + rows
     return replace(found, remainder=remainder, left_out=tuple(left_out))
+
+
+def _leading(features: NodeFeatures, samples: float, ridge: float) -> Array:
+    """Test error, training error and objective of the fixed point."""
+    return _three(errors_of(solve_fixed_point(features, samples, ridge)))
+
+
+def _three(errors: NodeErrors) -> Array:
+    return np.array([errors.test_error, errors.train_error, errors.train_objective])
 
 
 def _step_noise(problem: Problem, geometry: Geometry, neurons: NeuronTypes) -> float:
@@ -230,8 +235,9 @@ def sample_lengths(bulk_dim: float) -> Array:
     return np.sqrt(1.0 + math.sqrt(2.0 / bulk_dim) * np.array([-1.0, 1.0]))
 
 
-def errors_at_this_size(energy: FreeEnergy, ridge: float) -> tuple[float, float, float]:
-    """Means of test error, training error and objective: ∂_τ E L, E L − λ ∂_λ E L, and E L.
+def errors_at_this_size(energy: FreeEnergy, ridge: float) -> tuple[Array, Array]:
+    """Means of test error, training error and objective: ∂_τ E L, E L − λ ∂_λ E L, and E L; and
+    those of the fixed point.
 
     E L by a complex step, exact to rounding; λ and τ by central differences.
     """
@@ -252,4 +258,4 @@ def errors_at_this_size(energy: FreeEnergy, ridge: float) -> tuple[float, float,
     fitted = float(leading.train_objective / leading.test_error)
     step = _DIFFERENCE * min(fitted, 1.0 / (1.0 + float(point.chi.max())))
     by_fresh = slope([Parameters(ridge, fresh=step), Parameters(ridge, fresh=-step)], step)
-    return by_fresh, objective - ridge * by_ridge, objective
+    return np.array([by_fresh, objective - ridge * by_ridge, objective]), _three(leading)

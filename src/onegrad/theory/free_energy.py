@@ -16,6 +16,7 @@ docs/finite-size.md.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -34,8 +35,9 @@ _NEWTON = 30  # iterations; from the fixed point without log det(I + WN) it take
 _CLOSE = 1e-7  # relative change of the fields at which Newton stops: its square is what is left
 _IMAGINARY = 1e-30  # a step so small that derivatives along i have no truncation error
 _NOISE_RANK = 1e-2  # singular values of e below this part of the largest do not bend B
-_SLOPE_RANK = 1e-3  # the same for slopes and harmonics, and at most so many of them:
-_MOST = 10
+_SLOPE_RANK = 1e-3  # the same for slopes and harmonics,
+_MOST = 10  # at most so many of each,
+_MOST_PAIRS = 100  # and of harmonics so many pairs of them together
 
 
 class Parameters(NamedTuple):
@@ -125,19 +127,21 @@ class FreeEnergy:
         cumulants: Cumulants | None = None,
     ) -> FreeEnergy:
         """With slopes and harmonics of low rank; what that leaves out joins e (of either sign)."""
-        extra = features.extra
-        _, _, u, v = features.blocks[0]
-        slopes = _low_rank(u, v, features)
-        extra = extra + (u @ v.T) ** 2 - slopes**2
-        harmonics = []
-        for harmonic, (_, _, u, v) in zip(features.harmonics, features.blocks[1:], strict=True):
-            table = _low_rank(u, v, features)
-            extra = extra + harmonic.copies * (harmonic.table**2 - table**2)
-            harmonics.append(harmonic._replace(table=table))
+        extra, tables = features.extra, []
+        whole = [features.slope * features.bulk[:, None]] + [h.table for h in features.harmonics]
+        for rank, table, (copies, _, u, v) in zip(
+            _ranks(features), whole, features.blocks, strict=True
+        ):
+            kept = np.argsort(-_sizes(u, v, features))[:rank]
+            tables.append(u[:, kept] @ v[:, kept].T)
+            extra = extra + copies * (table**2 - tables[-1] ** 2)
+        slopes, *others = tables
+        harmonics = tuple(
+            h._replace(table=table) for h, table in zip(features.harmonics, others, strict=True)
+        )
         low = replace(
-            features, slope=slopes / features.bulk[:, None], extra=extra,
-            harmonics=tuple(harmonics),
-        )  # fmt: skip
+            features, slope=slopes / features.bulk[:, None], extra=extra, harmonics=harmonics
+        )
         return cls(low, samples, resampling, cumulants)
 
     @property
@@ -326,12 +330,25 @@ class FreeEnergy:
         return self.value(*moved, near).imag / _IMAGINARY
 
 
-def _low_rank(u: Array, v: Array, features: NodeFeatures) -> Array:
-    """U Vᵀ without its small singular values; √c·U has orthogonal columns, √ω·V too."""
-    size = np.sqrt((features.counts @ u**2) * (features.weights @ v**2))
-    kept = np.argsort(-size)[:_MOST]
-    kept = kept[size[kept] > _SLOPE_RANK * size.max()]
-    return np.asarray(u[:, kept] @ v[:, kept].T)
+def _ranks(features: NodeFeatures) -> list[int]:
+    """How many singular values of each block are kept: of the slopes by their own sizes, of the
+    harmonics the largest ones of all of them as long as there is room for their pairs."""
+    first, *others = [np.sort(_sizes(u, v, features))[::-1] for _, _, u, v in features.blocks]
+    ranks = [min(_MOST, int((first > _SLOPE_RANK * first[0]).sum()))] + [0] * len(others)
+    scaled = [math.sqrt(h.copies) * x for h, x in zip(features.harmonics, others, strict=True)]
+    order = sorted(((-x, j) for j, own in enumerate(scaled, 1) for x in own[:_MOST].tolist()))
+    room = _MOST_PAIRS
+    for size, j in order:
+        room -= ranks[j] + 1
+        if room < 0 or -size < _SLOPE_RANK * max(first[0], -order[0][0]):
+            break
+        ranks[j] += 1
+    return ranks
+
+
+def _sizes(u: Array, v: Array, features: NodeFeatures) -> Array:
+    """Singular values of U Vᵀ: √c·U has orthogonal columns, √ω·V too."""
+    return np.sqrt((features.counts @ u**2) * (features.weights @ v**2))
 
 
 def _squares(v: Array) -> Array:
