@@ -30,7 +30,8 @@ from onegrad.real_data import is_real, predict_real
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.specs.experiment import Compare, Experiment, Point
-from onegrad.theory.averages import OverDraws, averaged
+from onegrad.theory.average_curves import averaged_along
+from onegrad.theory.averages import OverDraws
 from onegrad.theory.chance import Law, law_of
 from onegrad.theory.classes import argmax_error, class_problems
 from onegrad.theory.conditional import predict_mixtures
@@ -280,7 +281,7 @@ def _conditional(
     except OnegradError as error:
         return [answers.get(i, Failure(error)) for i in range(len(problems))]
     laws = [law for own in tasks.values() for law, _ in own]
-    means = iter(averaged(laws, solutions, theory))
+    means = iter(averaged_along(laws, solutions, theory))
     for i, own in tasks.items():
         found = [next(means) for _ in own]
         if problems[i].data.bulk_eigenvalues is not None:

@@ -94,15 +94,18 @@ class _Average:
         return self.at(self.law.typical[None])[0]
 
 
+Found = tuple[Solution | Failure, OverDraws | None]
+
+
 def averaged(
     laws: Sequence[Law], solutions: Sequence[Solution | Failure], theory: Theory
-) -> list[tuple[Solution | Failure, OverDraws | None]]:
+) -> list[Found]:
     """Solutions at the typical points of their laws, made means over the laws.
 
     Errors become means over draws; what is known node by node stays that of the typical point.
     The error estimate gains what two rules over the law differ by. A Failure stays one.
     """
-    found: list[tuple[Solution | Failure, OverDraws | None]] = [(one, None) for one in solutions]
+    found: list[Found] = [(one, None) for one in solutions]
     todo = {
         i: _Average(law, one, _level(law, theory))
         for i, (law, one) in enumerate(zip(laws, solutions, strict=True))
@@ -118,7 +121,7 @@ def averaged(
         for average in todo.values():
             if not average.law.strong:
                 (name,) = average.law.canonical(average.law.typical[None])
-                average.values[name] = _outputs(average.solution)
+                average.values[name] = outputs_of(average.solution)
     _run(list(todo.values()), theory)
     for i, (law, one) in enumerate(zip(laws, solutions, strict=True)):
         if isinstance(one, Solution) and law.left_out and not theory.draft:
@@ -287,7 +290,7 @@ def _solve(wanted: list[tuple[_Average, Array]]) -> None:
             if isinstance(one, Failure):
                 a.failure = one
             else:
-                a.values[name] = _outputs(one)
+                a.values[name] = outputs_of(one)
 
 
 _NUMBERS = (
@@ -296,7 +299,8 @@ _NUMBERS = (
 )  # fmt: skip
 
 
-def _outputs(solution: Solution) -> Array:
+def outputs_of(solution: Solution) -> Array:
+    """The numbers that are averaged: errors, losses and Var y, then those of each component."""
     found = [getattr(solution, name) for name in _NUMBERS]
     return np.concatenate([
         [np.nan if value is None else value for value in found],
@@ -304,7 +308,8 @@ def _outputs(solution: Solution) -> Array:
     ])  # fmt: skip
 
 
-def _with_outputs(solution: Solution, ratio: Array) -> Solution:
+def with_ratios(solution: Solution, ratio: Array) -> Solution:
+    """The solution with its outputs times these; those that are not finite count as one."""
     ratio = np.where(np.isfinite(ratio), ratio, 1.0)
     own, parts = ratio[: len(_NUMBERS)], ratio[len(_NUMBERS) :]
     values = {name: getattr(solution, name) for name in _NUMBERS}
@@ -324,7 +329,7 @@ def _finished(average: _Average, theory: Theory) -> tuple[Solution | Failure, Ov
     solution, gauss = average.solution, len(average.ratios) > 2
     ratio = average.ratios[-1]
     nodes, weights = average.nodes
-    mean = _with_outputs(solution, ratio)
+    mean = with_ratios(solution, ratio)
     if average.law.exchangeable:  # points were merged that differ in which component is which
         test, train = np.full_like(mean.component_test, mean.test_error), mean.component_train
         train = np.full_like(train, mean.train_error)
