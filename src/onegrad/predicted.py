@@ -27,6 +27,7 @@ _FINITE_SIZE = "What is left at finite size is of order 1/n."
 _AT_MOST = (
     1.0  # of what sizes leave open: training errors at interpolation to about a factor of two
 )
+_TWO_SIDED = 2.0  # standard errors of a mean over few layers
 _SMALL_LOSS = 0.1  # of the test loss: below, a training loss is compared with that
 _UNSETTLED = " A finer resolution would take long: the accuracy asked for was not reached."
 
@@ -271,12 +272,12 @@ def of_layers(found: Sequence[LayerErrors], theory: Theory, source: str) -> Pred
     return Prediction(
         float(mean[0]), float(mean[1]), float(mean[2]), "matrix theory of the first layer",
         (
-            f"{layers}, {source}; weights are taken as they are, k and m large. {_FINITE_SIZE}",
+            f"{layers}, {source}; weights are taken as they are. {_at_size_of(found)}",
             f"Features Gaussian given their projections on {found[0].directions} directions, "
             f"{found[0].nodes} nodes, {rules}.",
         ),
         "draft" if theory.draft else "ok",
-        math.hypot(by_nodes, scatter, size),
+        math.hypot(by_nodes, _TWO_SIDED * scatter, size),
         test_error_se=float(se[0]), train_error_se=float(se[1]),
         misclassification=_mean_of(found, "misclassification"),
         calibration=_mean_of(found, "calibration"),
@@ -312,6 +313,17 @@ def scatter_of(found: Sequence[LayerErrors]) -> float:
     least[4] = _SMALL_LOSS * mean[3]
     kept = [0, 1, 3, 4]
     return float(np.max(se[kept] / np.maximum(mean, least)[kept]))
+
+
+def _at_size_of(found: Sequence[LayerErrors]) -> str:
+    """The mean correction of first layers, or why there is none."""
+    given = [one.study.correction for one in found if one.study is not None]
+    made = [one for one in given if one is not None and not one.left_out]
+    if not made:
+        why = [f" No finite-size correction: {one.left_out[0]}." for one in given if one]
+        return f"{_FINITE_SIZE}{''.join(why[:1])}"
+    mean = np.mean([(one.test, one.train, one.objective, one.remainder) for one in made], axis=0)
+    return _at_this_size(Correction(*mean.tolist()))
 
 
 def _over_layers(found: Sequence[LayerErrors]) -> tuple[Array, Array]:
@@ -366,7 +378,7 @@ def of_solution(
         solution.train_objective,
         "conditional Gaussian theory" + (", hybrid" if hybrid else ""),
         (
-            f"{data}; n, k, m large with fixed ratios. {_at_this_size(solution)}",
+            f"{data}; n, k, m large with fixed ratios. {_at_this_size(solution.correction)}",
             f"Conditional Gaussian equivalence, {source}; {where}.",
             numerics,
             *(() if solution.correction is None else solution.correction.left_out),
@@ -385,9 +397,8 @@ def of_solution(
     )
 
 
-def _at_this_size(solution: Solution) -> str:
+def _at_this_size(found: Correction | None) -> str:
     """What was done about terms of order 1/n."""
-    found = solution.correction
     if found is None or found.size == 0:
         return _FINITE_SIZE
     test, train = (f"{100 * (ratio - 1):+.2g} %" for ratio in (found.test, found.train))

@@ -1,7 +1,7 @@
 """The readout on any first layer: its errors, given the law of the data and nothing else.
 
-With the data's special directions and the layer's own in V, features given κ = Vᵀx are Gaussian,
-and their covariance is that of the actual weights (docs/layers.md):
+With up to six special directions of data and layer in V, features given κ = Vᵀx are Gaussian, and
+their covariance is that of the actual weights (docs/layers.md):
 
     A = Ŵ_⊥Ŵ_⊥ᵀ (k × k),  Q_s = ν_sν_sᵀ + D_sAD_s + E_s,  χ_s = tr(Q_sM)/m,
     M = (λ + Σ_s ω_sQ_s/(1 + χ_s))⁻¹
@@ -14,18 +14,20 @@ data is Λ instead of the identity, x stands for Λ^{−½}x and Ŵ for ŴΛ^{½
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.compute.linalg import outlying_directions
-from onegrad.errors import AssumptionError
+from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
+from onegrad.theory.errors import Correction
 from onegrad.theory.geometry import Geometry
-from onegrad.theory.layers.features import features_at
+from onegrad.theory.layer_size import size_correction
+from onegrad.theory.layers.given import GivenLayer, given_layer, twice
 from onegrad.theory.layers.low_rank import table_of
 from onegrad.theory.layers.matrix_errors import MatrixErrors, common_errors
 from onegrad.theory.layers.matrix_responses import (
@@ -35,7 +37,6 @@ from onegrad.theory.layers.matrix_responses import (
     Quadratics,
     solve_nodes,
 )
-from onegrad.theory.layers.types import NeuronTypes, drawn_types
 from onegrad.theory.losses.calibration import calibration_error, misclassified
 from onegrad.theory.losses.label_surplus import surplus_deviation, with_surplus
 from onegrad.theory.losses.matrix_loss import (
@@ -43,7 +44,7 @@ from onegrad.theory.losses.matrix_loss import (
     on_fresh_samples,
     solve_matrix_loss,
 )
-from onegrad.theory.nodes.population import Nodes, data_nodes, quasi_nodes
+from onegrad.theory.nodes.population import Nodes, data_nodes, label_means, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
 from onegrad.theory.resolution import level_for
@@ -51,7 +52,16 @@ from onegrad.theory.size_bound import bound_of
 
 _MOST_DIRECTIONS = 4  # of the layer's own
 _VISIBLE = 0.01  # share of the bulk's variance from which on a direction is one of its own
-_NODES = 2400  # of the finer rule at most, but for axes that need more
+_NODES = 2400  # of the usual rule at most, but for axes that need more
+_CLOSE, _FINEST = 0.01, 4  # difference between two rules that is little, and the finest one
+_RESOLVED = 0.05  # differences between rules that do not depend on the responses of nodes
+_PART = 0.1  # of such a difference that may
+_LARGEST_RULE = 6e6  # neurons × nodes of rules beyond the second
+_SIMILAR = 0.02  # corrections below this are as good for other layers of the same problem
+_LARGEST_CORRECTION = 0.5  # beyond it is no expansion any more
+_BESIDE = 0.7  # what directions beside the axes leave, in units of their 1/n'
+_CURVED = 10.0  # times more may be left out of quadratic parts
+_SIGN_LEVEL = QuadratureLevel.at(1)
 _MOST_SPENT = 0.4  # of the degrees of freedom left: errors were off by a factor of three at 0.52
 _AT_MOST = 1.0  # training errors at interpolation are known to about a factor of two
 _SIGN_NODES = 1024  # of the classification error, for each component
@@ -60,15 +70,35 @@ _LEFT_OUT = 1e-3  # of tables by their rank, in units of the ridge
 
 
 @dataclass(frozen=True)
+class Study:
+    """What was found out on one first layer and is as good for others of the same problem.
+
+    level : of the rule for κ; by_nodes : relative difference that a coarser one makes, with one χ
+        for all nodes; NaN if it was not tried
+    chi : mean response, to start from
+    correction : of order 1/n; where none is made it says why, and remainder how large it would be
+    finer : errors of a finer rule over those of this one, with one χ for all nodes
+    settled : the correction is to be taken as it is, else only where it is small
+    """
+
+    level: QuadratureLevel
+    by_nodes: float
+    chi: float
+    correction: Correction | None = None
+    finer: tuple[float, ...] = (1.0, 1.0, 1.0)
+    settled: bool = False
+
+
+@dataclass(frozen=True)
 class LayerErrors:
     """Errors of the readout on one first layer.
 
-    by_nodes : relative difference that a coarser rule makes, with one χ for all nodes; NaN if it
-        was not tried
+    by_nodes : `Study.by_nodes`
     by_size : a bound for what is open in 1/n, relative
     directions, nodes : special ones altogether, and of the finer rule
     test_loss, train_loss : of the readout's own loss
     misclassification, calibration : of labels ±1, and of the logistic loss; else NaN
+    study : for other layers of the same problem
     """
 
     errors: MatrixErrors
@@ -80,6 +110,7 @@ class LayerErrors:
     train_loss: float
     misclassification: float = math.nan
     calibration: float = math.nan
+    study: Study | None = None
 
 
 def own_directions(weights: Array, basis: Array, start: Array | None = None) -> Array:
@@ -104,62 +135,144 @@ def own_directions(weights: Array, basis: Array, start: Array | None = None) -> 
 
 
 def needed_bytes(problem: Problem) -> int:
-    """Memory of `layer_errors`, to about 30 %: eight matrices k × k, the tables of the nodes, and
+    """Memory of `layer_errors`, to about 30 %: twelve matrices k × k, the tables of the nodes, and
     the weights twice."""
     k = problem.width
-    return 8 * (8 * k * k + 4 * _NODES * k + 3 * k * problem.dim)
+    return 8 * (12 * k * k + 8 * _NODES * k + 3 * k * problem.dim)
 
 
 def layer_errors(
-    problem: Problem, geometry: Geometry, weights: Array, own: Array, theory: Theory = Theory()
+    problem: Problem,
+    geometry: Geometry,
+    weights: Array,
+    own: Array,
+    theory: Theory = Theory(),
+    study: Study | None = None,
 ) -> LayerErrors:
     """Errors on fresh samples of the readout that is trained on `weights` (k × n).
 
     geometry : with its basis; own : (n, q) orthonormal directions beside it (`own_directions`)
-    theory : a draft has one rule for κ and no comparison; with finite_size losses of labels ±1 are
-        means over training sets with more labels of one sign
+    theory : a draft has one rule for κ and no comparison; with finite_size errors of the squared
+        loss are corrected for terms of order 1/n, and losses of labels ±1 are means over training
+        sets with more labels of one sign
+    study : of another layer of the same problem, which saves the comparison of rules
 
-    Cost O(k²(n + k)): three eigendecompositions, a few inverses and about ten products of k × k
-    matrices. Memory: `needed_bytes`.
+    Cost O(k²(n + k)): some inverses and about ten products of k × k matrices, two eigenvalue
+    problems without a `study`. Memory: `needed_bytes`.
     """
-    assert geometry.basis is not None
-    basis = np.hstack([geometry.basis, own])
-    neurons = drawn_types(weights, basis)
-    rest = weights - neurons.vectors @ basis.T
-    coupling = rest @ rest.T
-    np.fill_diagonal(coupling, 0.0)
-    levels = [QuadratureLevel.at(i) for i in ((1,) if theory.draft else (2, 1))]
-    where = [_nodes(problem, geometry, neurons, level) for level in levels]
-    rules = [_quadratics(problem, geometry, neurons, coupling, nodes) for nodes in where]
-    fine, (plain, chi) = rules[0], _common(problem, rules[0])
-    solved = solve_nodes(fine, problem.samples, problem.effective_ridge, chi, 1e-4)
-    found, by_nodes = LossSolution(solved, *solved.errors[:2]), math.nan
-    by_size = _by_size(problem, solved.degrees)
-    others: list[tuple[float, ...]]
-    reference: tuple[float, ...]
-    if problem.loss.name == "squared":
-        others = [_common(problem, rule)[0][:2] for rule in rules[1:]]
-        reference = plain[:2]
-    else:
-        found, by_size = _with_loss(problem, fine, solved), min(_AT_MOST, _OTHER_LOSS * by_size)
-        others = [_losses(_coarse_loss(problem, rule)) for rule in rules[1:]]
-        reference = _losses(found)
-    for other in others:
-        by_nodes = max(abs(a / b - 1) for a, b in zip(other, reference, strict=True) if b)
+    layer = given_layer(problem.activation, geometry, weights, own)
+    squared = problem.loss.name == "squared"
+    sized = squared and theory.finite_size and not theory.draft
+    if study is None:
+        study = _study(problem, layer, theory)
+    elif study.correction and study.correction.size > _SIMILAR and not study.settled:
+        mine = _correction(problem, layer)
+        study = study if mine.left_out else replace(study, correction=mine)
+    correction = study.correction if sized else None
+    rule = _rule(problem, layer, study.level)
+    made = correction is not None and not correction.left_out
+    solved = _solved(problem, rule, study.chi, not made)
+    solved, by_size = _times(solved, study.finer), _by_size(problem, solved.degrees)
+    if correction is not None:
+        by_size = max(by_size, correction.remainder)
+    if made and correction is not None:
+        ratios = correction.test, correction.train, correction.objective
+        solved, by_size = _times(solved, ratios), correction.remainder
+    by_size = min(_AT_MOST, by_size + _BESIDE * layer.beside)
+    found = LossSolution(solved, *solved.errors[:2])
+    if not squared:
+        found, by_size = _with_loss(problem, rule, solved), min(_AT_MOST, _OTHER_LOSS * by_size)
     parts: list[tuple[float, LossSolution]] = [(1.0, found)]
-    signs: tuple[float, ...] = (math.nan, math.nan)
+    signs = math.nan, math.nan
     if theory.finite_size and not theory.draft:
-        parts = _over_surplus(problem, geometry, fine, found)
+        parts = _over_surplus(problem, layer.geometry, rule, found)
     if problem.labels_binary:
-        looked = _sign_rule(problem, geometry, neurons, coupling)
-        signs = _mean((p, _signs(problem, looked, one.nodes)) for p, one in parts)
+        where = quasi_nodes(layer.geometry, _SIGN_NODES, layer.geometry.rank, _SIGN_LEVEL)
+        looked = _quadratics(problem, layer, where)
+        seen = [(p, one.nodes) for p, one in parts]
+        if made:  # signs notice what the limit leaves out of χ
+            seen = [(1.0, _solved(problem, rule, study.chi))]
+        wrong, calibration = _mean((p, _signs(problem, looked, one)) for p, one in seen)
+        signs = wrong, calibration
     test_loss, train_loss, *errors = _mean(
         (p, (one.test_loss, one.train_loss, *one.nodes.errors)) for p, one in parts
     )
     return LayerErrors(
-        MatrixErrors(*errors), by_nodes, by_size, basis.shape[1], len(fine), test_loss, train_loss,
-        *signs,
+        MatrixErrors(*errors), study.by_nodes, by_size, layer.special, len(rule), test_loss,
+        train_loss, signs[0], signs[1], study,
     )  # fmt: skip
+
+
+def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
+    """How fine the rule for κ has to be, and the 1/n correction.
+
+    With one χ for all nodes rules get finer until one more changes little. Where the coarsest is
+    close to the finest, responses χ_s are those of the coarsest, and the ratio of the two with one
+    χ multiplies its errors.
+    """
+    level = QuadratureLevel.at(1)
+    first, chi = _common(problem, _rule(problem, layer, level, lengths=False))
+    if theory.draft:
+        return Study(level, math.nan, chi)
+    if problem.loss.name != "squared":
+        fine = QuadratureLevel.at(2)
+        losses = [_losses(problem, _rule(problem, layer, one), chi) for one in (level, fine)]
+        return Study(fine, _apart(*losses), chi)
+    number, by_nodes, before = 1, math.inf, first
+    while by_nodes > _CLOSE and number < _FINEST:
+        rule = _rule(problem, layer, QuadratureLevel.at(number + 1), lengths=False)
+        if number > 1 and len(rule) * problem.width > _LARGEST_RULE:
+            break
+        number += 1
+        after, chi = _common(problem, rule)
+        by_nodes, before = _apart(before[:2], after[:2]), after
+    correction = _correction(problem, layer) if theory.finite_size else None
+    apart = _apart(first[:2], before[:2])
+    if apart > _RESOLVED:
+        return Study(QuadratureLevel.at(number), by_nodes, chi, correction)
+    finer = tuple(b / a if a else 1.0 for a, b in zip(first, before, strict=True))
+    return Study(level, by_nodes + _PART * apart, chi, correction, finer)
+
+
+def _apart(coarse: Sequence[float], fine: Sequence[float]) -> float:
+    return max((abs(a / b - 1) for a, b in zip(coarse, fine, strict=True) if b), default=0.0)
+
+
+def _losses(problem: Problem, rule: Quadratics, chi: float) -> tuple[float, ...]:
+    found = _with_loss(problem, rule, _solved(problem, rule, chi))
+    return *found.nodes.errors[:2], found.test_loss, found.train_loss
+
+
+def _correction(problem: Problem, layer: GivenLayer) -> Correction:
+    """Of order 1/n, or why there is none."""
+    try:
+        where = _nodes(problem, layer, QuadratureLevel.draft())
+        with np.errstate(all="ignore"):  # what is not finite does not converge
+            found = size_correction(problem, layer, where)
+    except (AssumptionError, ConvergenceError) as error:
+        return Correction(left_out=(str(error).split(";")[0].rstrip("."),))
+    if found.size < _LARGEST_CORRECTION:
+        return found
+    reason = f"it would be {100 * found.size:.0f} %"
+    return Correction(remainder=min(found.size, _AT_MOST), left_out=(reason,))
+
+
+def _times(solved: NodeSolution, ratios: Sequence[float]) -> NodeSolution:
+    errors = MatrixErrors(*(e * r for e, r in zip(solved.errors, ratios, strict=True)))
+    return replace(solved, errors=errors)
+
+
+def _solved(problem: Problem, rule: Quadratics, chi: float, mean: bool = True) -> NodeSolution:
+    """The covariance of quadratic parts, less that of lengths, need not be positive: where features
+    are so large that it matters, without them."""
+    numbers = problem.samples, problem.effective_ridge, chi, 1e-4, mean
+    try:
+        return solve_nodes(rule, *numbers)
+    except ConvergenceError:
+        if not rule.squares:
+            raise
+        rule.squares.clear()
+        return solve_nodes(rule, *numbers)
 
 
 def _mean(parts: Iterable[tuple[float, tuple[float, ...]]]) -> tuple[float, ...]:
@@ -180,7 +293,7 @@ def _over_surplus(
         one = found
         if abs(z) > _LEFT_OUT:
             weights, y = with_surplus(rule.weights, rule.y, problem.samples, deviation * z)
-            drawn = Quadratics(rule.couplings, rule.blocks, weights, y, 1 - y**2)
+            drawn = Quadratics(rule.couplings, rule.blocks, weights, y, 1 - y**2, rule.squares)
             one = _with_loss(problem, drawn, found.nodes)
             one = on_fresh_samples(one, rule, problem.loss, binary=True)
         parts.append((float(probability), one))
@@ -205,28 +318,9 @@ def _common(problem: Problem, rule: Quadratics) -> tuple[MatrixErrors, float]:
     return common_errors(rule.moments(), problem.samples, problem.effective_ridge)
 
 
-def _losses(found: LossSolution) -> tuple[float, ...]:
-    return *found.nodes.errors[:2], found.test_loss, found.train_loss
-
-
-def _coarse_loss(problem: Problem, rule: Quadratics) -> LossSolution:
-    chi = _common(problem, rule)[1]
-    begin = solve_nodes(rule, problem.samples, problem.effective_ridge, chi, 1e-2)
-    return _with_loss(problem, rule, begin)
-
-
 def _with_loss(problem: Problem, rule: Quadratics, begin: NodeSolution) -> LossSolution:
     numbers = problem.samples, problem.effective_ridge
     return solve_matrix_loss(rule, *numbers, problem.loss, begin, problem.labels_binary)
-
-
-def _sign_rule(
-    problem: Problem, geometry: Geometry, neurons: NeuronTypes, coupling: Array
-) -> Quadratics:
-    """Nodes for signs, which vary faster with κ than moments do."""
-    level = QuadratureLevel.at(1)
-    where = quasi_nodes(geometry, _SIGN_NODES, neurons.vectors.shape[1], level)
-    return _quadratics(problem, geometry, neurons, coupling, where)
 
 
 def _signs(problem: Problem, rule: Quadratics, found: NodeSolution) -> tuple[float, float]:
@@ -236,19 +330,46 @@ def _signs(problem: Problem, rule: Quadratics, found: NodeSolution) -> tuple[flo
     return misclassified(*outputs), calibration_error(*outputs) if logistic else math.nan
 
 
-def _nodes(
-    problem: Problem, geometry: Geometry, neurons: NeuronTypes, level: QuadratureLevel
-) -> Nodes:
-    return data_nodes(problem, geometry, neurons.spread, level_for(problem, geometry, level))
+def _nodes(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Nodes:
+    geometry = layer.geometry
+    return data_nodes(problem, geometry, layer.spread, level_for(problem, geometry, level))
+
+
+def _rule(
+    problem: Problem, layer: GivenLayer, level: QuadratureLevel, lengths: bool = True
+) -> Quadratics:
+    return _quadratics(problem, layer, _nodes(problem, layer, level), lengths)
 
 
 def _quadratics(
-    problem: Problem, geometry: Geometry, neurons: NeuronTypes, coupling: Array, where: Nodes
+    problem: Problem, layer: GivenLayer, where: Nodes, lengths: bool = True
 ) -> Quadratics:
-    f = features_at(problem, geometry, neurons, where)
-    variance = f.extra + (f.bulk[:, None] * f.slope) ** 2
+    """The features at these nodes, of samples of either length; without lengths and quadratic parts
+    where rules are compared."""
+    tables, nodes = (layer.tables(where), twice(where)) if lengths else (layer.at(where), where)
     left_out = _LEFT_OUT * problem.effective_ridge
-    mean = table_of(f.mean, f.weights, left_out)
-    slope = table_of(f.slope, f.weights, left_out / max(float(np.mean(f.bulk**2)), 1e-300))
-    block = NodeBlock(0, mean, slope, variance)
-    return Quadratics([coupling], [block], f.weights, f.labels, f.noise)
+    every = np.arange(len(nodes.weights))
+    owners = [every] if len(layer.couplings) == 1 else [
+        every[nodes.component == c] for c in range(len(layer.parts))
+    ]  # fmt: skip
+    blocks = []
+    for group, mine in enumerate(owners):
+        weights = nodes.weights[mine]
+        square = max(float(np.mean(layer.parts[group].spread ** 2)), 1e-300)
+        curvature = tables.curvature
+        if curvature is not None:
+            curved = table_of(curvature[:, mine], weights, _CURVED * left_out)
+        blocks.append(NodeBlock(
+            group, table_of(tables.mean[:, mine], weights, left_out),
+            table_of(tables.slope[:, mine], weights, left_out / square),
+            tables.variance[:, mine], None if curvature is None else curved,
+        ))  # fmt: skip
+    labels = np.empty(len(every))
+    for c in range(len(layer.parts)):
+        here = nodes.component == c
+        labels[here] = label_means(problem, layer.geometry, c, nodes.kappa[here])
+    order = np.concatenate(owners)
+    return Quadratics(
+        layer.couplings, blocks, nodes.weights[order], labels[order],
+        problem.label_noise_variance, layer.squares if lengths else (),
+    )  # fmt: skip

@@ -15,6 +15,8 @@ from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 from onegrad.theory.layers.matrix import ConditionedLayer
 
+_NOTHING = 1e-9
+
 
 class MatrixErrors(NamedTuple):
     """Mean squared errors of the readout on a given first layer; the objective adds λ‖a‖²."""
@@ -89,6 +91,9 @@ def common_errors(
 def _solve_chi(values: Array, samples: int, ridge: float) -> float:
     """χ = (1/m) Σ_j h_j/(λ + h_j/(1+χ)): the only root, bracketed."""
     from scipy.optimize import brentq  # slow to import, and needed here alone
+
+    if float(values.sum()) < _NOTHING * ridge * samples:  # features that hardly are any
+        return 0.0
 
     def gap(log_level: float) -> float:
         """1 − 1/(1+χ) − df₁(l)/m at l = λ(1+χ), increasing in l."""

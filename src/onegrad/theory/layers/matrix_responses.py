@@ -23,6 +23,7 @@ from onegrad.theory.layers.matrix import ConditionedLayer
 from onegrad.theory.layers.matrix_errors import FeatureMoments, MatrixErrors
 
 _ITERATIONS = 100
+_SINGULAR = "the matrix of the features is singular; use a larger ridge"
 _SMALLEST = 1e-12  # response that counts as none
 
 
@@ -37,19 +38,23 @@ class Degrees(NamedTuple):
 
 @dataclass(frozen=True)
 class NodeBlock:
-    """Some nodes of one group: ν and d (k × S) as tables, Var σ (k × S)."""
+    """Some nodes of one group: ν and d (k × S) as tables, Var σ (k × S), and where pairs of neurons
+    notice their quadratic parts q = b²E σ''/√2."""
 
     group: int
     mean: Table
     slope: Table
     variance: Array
+    curvature: Table | None = None
 
 
 class Quadratics:
-    """Q_s = E[φφᵀ|node s] = ν_sν_sᵀ + D_sA_cD_s + diag(var_s) of some nodes, never formed.
+    """Q_s = E[φφᵀ|node s] = ν_sν_sᵀ + D_sA_cD_s + diag(var_s) of some nodes, never formed; with
+    `squares` also diag(q_s) R_c diag(q_s), the next term of Mehler's series.
 
     couplings : (k × k) A_c of each group, its diagonal zero (var_s has it)
     weights : (S,) ω_s, summing to one; y : (S,) E[y|s]; noise : Var[y|s], a number or (S,)
+    squares : (k × k) R_c of each group, squared correlations, or none
 
     Sums Σ u_s Q_s and traces tr(Q_s M) are matrix products of O(S·k²) each, of O(p·k²) where the
     tables have the rank p. Memory O(S·k + k²).
@@ -62,8 +67,9 @@ class Quadratics:
         weights: Array,
         y: Array,
         noise: Array | float,
+        squares: Sequence[Array] = (),
     ) -> None:
-        self.couplings, self.blocks = list(couplings), list(blocks)
+        self.couplings, self.blocks, self.squares = list(couplings), list(blocks), list(squares)
         self.weights, self.y, self.noise = weights, y, noise
         self.width = len(self.couplings[0])
         ends = np.cumsum([block.variance.shape[1] for block in self.blocks])
@@ -86,33 +92,36 @@ class Quadratics:
     def __len__(self) -> int:
         return len(self.y)
 
+    def _pairs(self, block: NodeBlock) -> list[tuple[Table, Array]]:
+        """Tables of a block with what couples their neurons."""
+        pairs = [(block.slope, self.couplings[block.group])]
+        if block.curvature is not None and self.squares:
+            pairs.append((block.curvature, self.squares[block.group]))
+        return pairs
+
     def total(self, u: Array, mean: bool = True) -> Array:
         """Σ_s u_s Q_s; without the part of the means if not `mean`."""
         k = self.width
         total, diagonal = np.zeros((k, k)), np.zeros(k)
-        slopes: dict[int, Array] = {}
         for block, place in zip(self.blocks, self.places, strict=True):
             some = u[place]
             if mean:
                 total += block.mean.outer(some)
-            outer = block.slope.outer(some)
-            if block.group in slopes:
-                outer += slopes[block.group]
-            slopes[block.group] = outer
+            for table, coupling in self._pairs(block):
+                outer = table.outer(some)
+                outer *= coupling
+                total += outer
             diagonal += block.variance @ some
-        for group, outer in slopes.items():
-            outer *= self.couplings[group]
-            total += outer
         total.flat[:: k + 1] += diagonal
         return total
 
     def traces(self, matrix: Array, mean: bool = True) -> Array:
         """tr(Q_s·matrix) of every node; without the part of the means if not `mean`."""
         result = np.empty(len(self))
-        products = [coupling * matrix for coupling in self.couplings]
         for block, place in zip(self.blocks, self.places, strict=True):
-            value = block.slope.forms(products[block.group])
-            value += np.diagonal(matrix) @ block.variance
+            value = np.diagonal(matrix) @ block.variance
+            for table, coupling in self._pairs(block):
+                value += table.forms(coupling * matrix)
             if mean:
                 value += block.mean.forms(matrix)
             result[place] = value
@@ -166,20 +175,28 @@ def node_errors(
 
 
 def solve_nodes(
-    q: Quadratics, samples: int, ridge: float, chi: float, tolerance: float = 1e-3
-) -> NodeSolution:
+    q: Quadratics, samples: int, ridge: float, chi: float, tolerance: float = 1e-3,
+    mean: bool = True,
+) -> NodeSolution:  # fmt: skip
     """The readout at all nodes: χ_s = tr(Q_sM)/m, M = (λ + Σ_s ω_sQ_s/(1 + χ_s))⁻¹,
     a = M Σ_s ω_sȳ_sν_s/(1 + χ_s), f_s = ν_sᵀa and Var f_s, from the common χ as the first guess
     (docs/layers.md, (2)–(4); docs/real-data.md, (9)–(12)).
 
     The readout minimises (1/m)‖y − Φa‖² + λ‖a‖² with m = `samples` and λ = `ridge`. Each iteration
     costs two or three products of S·k² and a few of k³.
+
+    mean : whether ν_sν_sᵀ counts in the Q_s of χ_s and of its response, an effect of order 1/m;
+        without it this is the limit that the 1/n correction starts from (docs/finite-size.md)
     """
     weight = q.weights
-    responses, inverse = _solve_responses(q, samples, ridge, chi, tolerance)
+    responses, inverse = _solve_responses(q, samples, ridge, chi, tolerance, mean)
     u = weight / (1 + responses)
-    cross = q.cross(u * q.y)
-    readout = inverse @ cross
+    cross, whole = q.cross(u * q.y), inverse
+    if not mean:
+        system = q.total(u)
+        system.flat[:: q.width + 1] += ridge
+        whole = inverse_of(system)
+    readout = whole @ cross
     prediction = q.mean(readout)
     left = q.y - prediction
     # aᵀQ_sa counts the square of the mean prediction, which the residual has already
@@ -188,8 +205,8 @@ def solve_nodes(
 
     def apply(x: Array) -> Array:
         x = x.ravel()
-        moved = inverse @ q.total(half * x) @ inverse
-        return np.asarray(x - half * q.traces(moved) / samples)
+        moved = inverse @ q.total(half * x, mean) @ inverse
+        return np.asarray(x - half * q.traces(moved, mean) / samples)
 
     size = len(q)
     operator = LinearOperator((size, size), matvec=apply, dtype=float)
@@ -205,13 +222,13 @@ def solve_nodes(
     test = float(weight @ errors)
     train = float(weight @ (errors / (1 + responses) ** 2))
     objective = float(u @ (q.y**2 + q.noise) - cross @ readout)
-    means = np.concatenate([block.mean.forms(inverse) for block in q.blocks])
+    means = np.concatenate([block.mean.forms(whole) for block in q.blocks])
     # M Σ u_sQ_s = I − λM
-    second = q.width - 2 * ridge * np.trace(inverse) + ridge**2 * np.sum(inverse**2)
+    second = q.width - 2 * ridge * np.trace(whole) + ridge**2 * np.sum(whole**2)
     degrees = Degrees(float(u @ means), samples * float(u.sum()), samples - float(second))
     return NodeSolution(
         MatrixErrors(test, train, objective), responses, inverse, readout, prediction,
-        errors - left**2 - q.noise, q.total(half * solution),
+        errors - left**2 - q.noise, q.total(half * solution, mean),
         degrees,
     )  # fmt: skip
 
@@ -222,18 +239,18 @@ def _share(apply: Callable[[Array], Array], right: Array) -> float:
 
 
 def _solve_responses(
-    q: Quadratics, samples: int, ridge: float, chi: float, tolerance: float
+    q: Quadratics, samples: int, ridge: float, chi: float, tolerance: float, mean: bool
 ) -> tuple[Array, Array]:
     """χ_s = tr(Q_sM)/m with M = (λ + Σ ω_sQ_s/(1+χ_s))⁻¹, and M, by Anderson acceleration."""
     k = q.width
     z = np.full(len(q), np.log(max(chi, _SMALLEST)))
     acceleration, root = Acceleration(), np.sqrt(q.weights * len(q))[None]
     for _ in range(_ITERATIONS):
-        system = q.total(q.weights / (1 + np.exp(z)))
+        system = q.total(q.weights / (1 + np.exp(z)), mean)
         system.flat[:: k + 1] += ridge
         inverse = inverse_of(system)
         # a node at which every ReLU is silent has no response at all
-        change = np.log(np.maximum(q.traces(inverse) / samples, _SMALLEST)) - z
+        change = np.log(np.maximum(q.traces(inverse, mean) / samples, _SMALLEST)) - z
         residual = float(q.weights @ np.abs(change))
         if residual < tolerance:
             return np.exp(z + change), inverse
@@ -246,10 +263,13 @@ def _solve_responses(
 
 def inverse_of(system: Array) -> Array:
     """Of a symmetric positive matrix, which is overwritten: k³ operations."""
-    factor, lower = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+    try:
+        factor, lower = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        raise ConvergenceError(_SINGULAR) from None
     inverse, failed = dpotri(factor, lower=lower, overwrite_c=True)
     if failed:
-        raise ConvergenceError("the matrix of the features is singular; use a larger ridge")
+        raise ConvergenceError(_SINGULAR)
     # the upper triangle is whatever the factor left there
     below = np.tril(inverse, -1)
     return np.asarray(below + below.T + np.diag(np.diagonal(inverse)))
