@@ -77,11 +77,30 @@ def test_a_draft_says_so(layer):
     (lambda w: w * np.nan, "weights.*must be finite"),
     (lambda w: "weights.npy", "weights = 'str'"),
     (lambda w: None, "weights"),
+    (lambda w: w * 1j, "weights"),
+    (lambda w: 0 * w, r"weights = 'rows of length up to 0'.*between 0\.0001 and 10000"),
+    (lambda w: 1e8 * w, "weights = 'rows of length"),
 ])  # fmt: skip
 def test_weights_that_are_none_are_refused(layer, change, message):
     p, weights, _, instance = layer
     with pytest.raises(SpecError, match=message):
         og.predict_readout(change(weights), p, instance=instance)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu", "sigmoid"])
+def test_neurons_without_a_bulk_are_neurons(activation):
+    """Rows of zeros are constants, equal rows one direction of their own."""
+    p = og.Problem(
+        data={"model": "isotropic", "dim": 40}, network={"width": 20, "activation": activation},
+        training={"samples": 200, "rate": 1.0},
+    )  # fmt: skip
+    weights = np.random.default_rng(0).standard_normal((20, 40)) / 40**0.5
+    some = og.predict_readout(weights * (np.arange(20) > 4)[:, None], p, instance=p.instance(0))
+    fewer = og.predict_readout(weights, p, instance=p.instance(0))
+    alone = og.predict_readout(np.tile(weights[:1], (20, 1)), p, instance=p.instance(0))
+    for found in (some, fewer, alone):
+        assert 0 < found.train_error < found.test_error < 2
+    assert alone.train_error > fewer.train_error
 
 
 def test_random_directions_need_their_instance(layer):

@@ -20,7 +20,7 @@ from onegrad.declared import Section
 from onegrad.degree_rule import degree_rule
 from onegrad.errors import SpecError
 from onegrad.gaussian.activation import Activation
-from onegrad.gaussian.convex_losses import Loss, loss_of
+from onegrad.gaussian.convex_losses import Loss, Softmax, loss_of
 from onegrad.gaussian.joint_links import JointLink
 from onegrad.presets import Spec, read_spec
 from onegrad.randomness import Rng, generator
@@ -88,27 +88,12 @@ class Problem(Section):
                 f"the test; the data have {self.data.rows}",
                 f"For example {max(1, (self.data.rows or 0) // 3)}",
             )  # fmt: skip
-        self._check_loss()
+        if self.outputs > 1:
+            self.training.check_classes(self.outputs, self.label_noise)
+        elif self.data.known and not self.labels_binary:
+            self.training.check_no_signs()
         self._check_scales()
         return self
-
-    def _check_loss(self) -> None:
-        """Refuse a loss of signs where labels are known to be others than ±1."""
-        if self.outputs > 1 and self.loss.name != "squared":
-            raise SpecError.of(
-                "training.loss", self.training.loss,
-                f"is a loss of one output, and {self.outputs} classes have as many",
-                'Use loss = "squared", two components, or labels.values; a softmax is not offered: '
-                "its theory needs a matrix of responses for each sample",
-            )  # fmt: skip
-        if self.loss.signs and self.data.known and not self.labels_binary:
-            raise SpecError.of(
-                "training.loss", self.training.loss,
-                "is for labels ±1 without noise: component labels with such values, or a teacher "
-                "of signs",
-                'Use labels.model = "component" with values ±1, or loss = "squared", "huber" or '
-                '"absolute"',
-            )  # fmt: skip
 
     def _check_scales(self) -> None:
         """Refuse scales that are no numbers: every error would be NaN, or exactly that of zero."""
@@ -279,6 +264,16 @@ class Problem(Section):
     def loss(self) -> Loss:
         """What the readout minimises, beside λ_eff‖a‖²."""
         return loss_of(self.training.loss, self.training.delta)
+
+    @property
+    def readout_loss(self) -> Loss | Softmax:
+        """The same with the logistic loss of several classes, which is a softmax."""
+        return Softmax() if self.softmax else self.loss
+
+    @property
+    def softmax(self) -> bool:
+        """Whether the readout is fitted to classes by a softmax."""
+        return self.outputs > 1 and self.loss.name == "logistic"
 
     # --- the degree rule ----------------------------------------------------------------
 

@@ -37,6 +37,7 @@ from onegrad.theory.semi_parametric import predict_from_layers
 
 DRAWS = 4  # first layers of method = "layer"
 _MOST_DRAWS = 32  # where the mean is wanted to an accuracy, and layers are small
+_EXTREME = 1e4  # length of a neuron's weights, and one over the shortest
 _SMALL = 500  # neurons up to which more than DRAWS are worth their time
 
 
@@ -194,7 +195,10 @@ def _matrix(name: str, weights: Any, problem: Problem) -> Array:
     shape = problem.width, problem.dim
     given = getattr(weights, "shape", None)
     try:
-        matrix = host(weights.detach() if hasattr(weights, "detach") else weights)
+        given_array = weights.detach() if hasattr(weights, "detach") else weights
+        if np.iscomplexobj(given_array):
+            raise TypeError
+        matrix = host(given_array)
     except (TypeError, ValueError):
         given, matrix = type(weights).__name__, np.zeros(0)
     if matrix.shape != shape:
@@ -205,6 +209,13 @@ def _matrix(name: str, weights: Any, problem: Problem) -> Array:
         )  # fmt: skip
     if not np.all(np.isfinite(matrix)):
         raise SpecError.of(name, "NaN or infinity", "must be finite", "Has the training diverged?")
+    largest = float(np.abs(matrix).max()) * math.sqrt(problem.dim)
+    if name == "weights" and not 1 / _EXTREME < largest < _EXTREME:
+        raise SpecError.of(
+            name, f"rows of length up to {largest:.2g}",
+            f"must have rows of length between {1 / _EXTREME:g} and {_EXTREME:g}",
+            "Features of such a layer are constant or steps; scale the weights",
+        )  # fmt: skip
     return matrix
 
 

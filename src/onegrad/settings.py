@@ -17,7 +17,7 @@ from onegrad.data.base import DataModel
 from onegrad.declared import Count, Real, Section
 from onegrad.errors import SpecError
 from onegrad.gaussian.activation import Activation, get_activation, written
-from onegrad.gaussian.convex_losses import DELTA
+from onegrad.gaussian.convex_losses import DELTA, OF_SIGNS
 
 NamedActivation = Annotated[
     Activation,
@@ -110,7 +110,8 @@ class Training(Section):
     )  # fmt: skip
     loss: Literal["squared", "logistic", "hinge", "squared-hinge", "huber", "absolute"] = Field(
         default="squared", description="what the readout minimises beside its ridge; logistic, "
-        "hinge and squared-hinge for labels ±1: docs/losses.md", examples=["logistic"],
+        "hinge and squared-hinge for labels ±1, logistic of more than two classes is a softmax "
+        "(simulation only): docs/losses.md", examples=["logistic"],
     )  # fmt: skip
     delta: Annotated[Real, Field(gt=0, le=1e6)] | None = Field(
         default=None, description="of the huber loss: the residual from which on it grows "
@@ -131,6 +132,32 @@ class Training(Section):
                 'Remove it, or set loss = "huber"',
             )  # fmt: skip
         return self
+
+    def check_classes(self, outputs: int, noise: float) -> None:
+        """Several outputs have the squared loss, or the softmax of classes that are certain."""
+        if self.loss not in ("squared", "logistic"):
+            raise SpecError.of(
+                "training.loss", self.loss,
+                f"is a loss of one output, and {outputs} classes have as many",
+                'Use loss = "logistic" (a softmax) or "squared", two components, or labels.values',
+            )  # fmt: skip
+        if self.loss == "logistic" and noise:
+            raise SpecError.of(
+                "labels.noise", noise, 'cannot be added to classes where training.loss = "logistic"'
+                ": a softmax is for labels that name one class",
+                'Use noise = 0, or loss = "squared"',
+            )  # fmt: skip
+
+    def check_no_signs(self) -> None:
+        """Refuse a loss of signs, where labels are known to be others than ±1."""
+        if self.loss in OF_SIGNS:
+            raise SpecError.of(
+                "training.loss", self.loss,
+                "is for labels ±1 without noise: component labels with such values, or a teacher "
+                "of signs",
+                'Use labels.model = "component" with values ±1, or loss = "squared", "huber" or '
+                '"absolute"',
+            )  # fmt: skip
 
     @model_serializer(mode="wrap")
     def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from onegrad.problem import Problem
 from onegrad.theory.cumulants import Cumulants, Local
 from onegrad.theory.finite_size import cumulants_of, with_lengths
 from onegrad.theory.fixed_point import solve_fixed_point
-from onegrad.theory.free_energy import FreeEnergy, Parameters, Resampling
+from onegrad.theory.fluctuations import Resampling
+from onegrad.theory.free_energy import FreeEnergy, Parameters
 from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.nodes.population import data_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel

@@ -11,7 +11,7 @@ import pytest
 from onegrad.errors import AssumptionError
 from onegrad.prediction import predict, predict_curve
 from onegrad.problem import Problem
-from onegrad.theory import resolution
+from onegrad.theory import average_curves, resolution
 from onegrad.theory.conditional import predict_mixture, predict_mixtures
 from onegrad.theory.nodes import rules
 from onegrad.theory.options import Theory
@@ -155,3 +155,26 @@ def test_neighbours_share_their_features(monkeypatch: pytest.MonkeyPatch) -> Non
     ]
     predict_mixtures([Task.of(point) for point in points], Theory(accuracy=0.03))
     assert len(made) == 2
+
+
+def test_means_over_draws_are_computed_at_few_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the others are interpolated, within what the error estimate says."""
+    widths = np.geomspace(0.3, 3.0, 13)
+    problems = [problem(network__width_ratio=float(w), scaling__strength=0.9) for w in widths]
+    alone = [predict(one, finite_size=False) for one in problems]
+    asked: list[int] = []
+    whole = average_curves.averaged
+
+    def counted(laws: Any, solutions: Any, theory: Theory) -> Any:
+        asked.append(len(laws))
+        return whole(laws, solutions, theory)
+
+    monkeypatch.setattr(average_curves, "averaged", counted)
+    together = predict_curve(problems, finite_size=False)
+    assert sum(asked) <= 9
+    interpolated = 0
+    for one, own in zip(together, alone, strict=True):
+        assert one.test_error == pytest.approx(own.test_error, rel=1e-3)
+        assert one.train_error == pytest.approx(own.train_error, rel=1e-3)
+        interpolated += one.error_estimate > own.error_estimate + 0.5 * average_curves.INTERPOLATION
+    assert interpolated >= 13 - sum(asked)

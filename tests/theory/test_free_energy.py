@@ -13,7 +13,8 @@ from onegrad.compute.backend import Array
 from onegrad.theory.errors import errors_of
 from onegrad.theory.finite_size import errors_at_this_size
 from onegrad.theory.fixed_point import solve_fixed_point
-from onegrad.theory.free_energy import FreeEnergy, Parameters, Resampling
+from onegrad.theory.fluctuations import Resampling, Second
+from onegrad.theory.free_energy import FreeEnergy, Parameters
 from onegrad.theory.layers.features import Harmonic, NodeFeatures
 
 RIDGE, SAMPLES = 0.07, 40.0
@@ -94,7 +95,7 @@ def test_gradients_and_hessians_are_those_of_the_values(at: Parameters) -> None:
     slope = differences(lambda z: energy.sample_part(z, at).value.real, x)
     assert part.gradient == pytest.approx(slope, rel=1e-7)
     curvature = differences(lambda z: energy.sample_part(z, at).gradient, x)
-    assert part.hessian == pytest.approx(curvature, rel=1e-6, abs=1e-9)
+    assert part.hessian_times(np.eye(len(x))) == pytest.approx(curvature, rel=1e-6, abs=1e-9)
     slope = differences(lambda z: energy.bulk_part(z, at).value.real, y)
     assert bulk.gradient == pytest.approx(slope, rel=1e-7)
     curvature = differences(lambda z: energy.bulk_part(z, at).gradient, y)
@@ -109,11 +110,30 @@ def test_derivatives_by_what_is_drawn(name: str) -> None:
     def part(values: Array) -> Any:
         return energy_of(replace(features, **{name: values})).sample_part(x, at)
 
-    values = getattr(features, name)
+    values, found, every = getattr(features, name), part(getattr(features, name)), np.eye(len(x))
+    mine = (
+        slice(0, len(features.weights)) if name == "weights" else slice(len(features.weights), None)
+    )
     mixed = differences(lambda v: part(v).gradient, values)
-    assert getattr(part(values), f"{name}_fields") == pytest.approx(mixed, rel=1e-6, abs=1e-10)
+    whole = found.drawn_times(every, found.through(every))
+    assert whole[mine] == pytest.approx(mixed, rel=1e-6, abs=1e-10)
     twice = differences(lambda v: differences(lambda u: part(u).value.real, v), values)
-    assert getattr(part(values), name) == pytest.approx(twice, rel=1e-4, abs=1e-6)
+    scale, none = found.by_drawn[mine], np.zeros((len(values), 1))
+    second = Second(found.matrix[mine, mine], scale, none, np.zeros((1, 1)))
+    assert second.diagonal == pytest.approx(twice.diagonal(), rel=1e-4, abs=1e-6)
+    for unit in np.eye(len(values)) + np.eye(len(values))[0]:
+        assert second.form(unit).real == pytest.approx(unit @ twice @ unit, rel=1e-4, abs=1e-6)
+
+
+def test_the_label_pushes_the_fields() -> None:
+    """∂²A/∂x∂ε² against a difference."""
+    energy = energy_of(random_features())
+    x, _ = some_fields(energy)
+    up, down = (energy.sample_part(x, Parameters(RIDGE, h, 0.1)).gradient for h in (1e-5, -1e-5))
+    slope = (up - down) / 2e-5
+    assert energy.sample_part(x, Parameters(RIDGE, 0.0, 0.1)).label == pytest.approx(
+        slope, rel=1e-6
+    )
 
 
 def plain_free_energy(features: NodeFeatures, z: Array, ridge: float) -> float:
@@ -176,9 +196,10 @@ def test_without_fluctuations_the_errors_are_those_of_the_fixed_point() -> None:
             mean=features.mean / np.sqrt(scale),
         )  # fmt: skip
         energy = FreeEnergy(large, scale * SAMPLES, Resampling(np.zeros(len(large.weights))))
-        found = np.array(errors_at_this_size(energy, RIDGE))
+        found, fixed_point = errors_at_this_size(energy, RIDGE)
         leading = errors_of(solve_fixed_point(large, scale * SAMPLES, RIDGE))
         limit = np.array([leading.test_error, leading.train_error, leading.train_objective])
+        assert fixed_point == pytest.approx(limit, rel=1e-9)
         gaps.append(np.abs(found / limit - 1))
     assert np.all(gaps[0] < 0.01)
     assert np.all(gaps[1] < 0.6 * gaps[0])  # of order 1/m
@@ -187,20 +208,27 @@ def test_without_fluctuations_the_errors_are_those_of_the_fixed_point() -> None:
 def test_the_steps_of_the_differences_are_small_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Richardson: half the steps by λ and τ change nothing beyond 1e-5."""
     energy = energy_of(random_features())
-    whole = np.array(errors_at_this_size(energy, RIDGE))
+    whole, _ = errors_at_this_size(energy, RIDGE)
     monkeypatch.setattr("onegrad.theory.finite_size._DIFFERENCE", 5e-4)
-    assert np.array(errors_at_this_size(energy, RIDGE)) == pytest.approx(whole, rel=1e-5)
+    assert errors_at_this_size(energy, RIDGE)[0] == pytest.approx(whole, rel=1e-5)
 
 
 def test_fixed_counts_fluctuate_less() -> None:
     """A multinomial draw within each group: no variance between groups is left."""
-    weights, second = np.array([0.2, 0.3, 0.5]), np.ones((3, 3))
+    weights = np.array([0.2, 0.3, 0.5])
     for groups, indicator in (
         ([0, 0, 0], np.array([1.0, 1, 1])),
         ([0, 0, 1], np.array([1.0, 1, 0])),
     ):
         drawn = Resampling(np.array(groups))
-        assert drawn.over_weights(weights, second) == pytest.approx(0)
-        assert drawn.over_weights(weights, np.outer(indicator, indicator)) == pytest.approx(0)
-    within = np.diag([1.0, 0, 0])
+        assert drawn.over_weights(weights, dense(np.ones((3, 3)))) == pytest.approx(0)
+        assert drawn.over_weights(weights, dense(np.outer(indicator, indicator))) == pytest.approx(
+            0
+        )
+    within = dense(np.diag([1.0, 0, 0]))
     assert Resampling(np.array([0, 0, 1])).over_weights(weights, within) == pytest.approx(0.12 / 1)
+
+
+def dense(matrix: Array) -> Second:
+    """Half of it as M, half as B K Bᵀ."""
+    return Second(0.5 * matrix, np.ones(len(matrix)), np.eye(len(matrix)), 0.5 * matrix)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _SHORT = {
-    "test_error": "test", "train_error": "train", "misclassification": "wrong sign",
+    "test_error": "test", "train_error": "train", "misclassification": "misclassified",
     "test_loss": "test loss", "train_loss": "train loss",
 }  # fmt: skip
 FEWEST_SEEDS = 8  # whose standard error can be counted in, as `seeds = "auto"` has at least

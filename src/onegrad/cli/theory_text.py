@@ -31,7 +31,7 @@ def prediction_table(experiment: Experiment, predictions: Sequence[Prediction]) 
     methods = list(dict.fromkeys(p.method for p in good))
     headers = ["test error", "train error", "train objective", "test / Var y", "error estimate"]
     losses = any(p.test_loss != p.test_error for p in good)
-    headers += ["wrong sign"] if binary else []
+    headers += ["misclassified"] if binary else []
     headers += ["test loss", "train loss"] if losses else []
     headers += ["theory"] if len(methods) > 1 else []
     for header in headers:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, ndtr
+from scipy.special import expit, logsumexp, ndtr, softmax
 
 from onegrad.compute.backend import Array
 
@@ -144,6 +144,22 @@ class Logistic:
 
 
 Loss = Clipped | Logistic
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """log Σ_c e^{f_c} − f_y of K outputs, y the class: labels one-hot, (m, K) like the outputs."""
+
+    name: str = "logistic"
+    signs: bool = False
+
+    def slope(self, y: Array, f: Array) -> Array:
+        """ρ_c = ½(y_c − p_c), p the probabilities e^{f_c}/Σ e^{f}."""
+        return np.asarray(0.5 * (y - softmax(f, axis=-1)))
+
+    def value(self, y: Array, f: Array) -> Array:
+        """ℓ(y, f): (m,)."""
+        return np.asarray(logsumexp(f, axis=-1) - np.sum(y * f, axis=-1))
 
 
 def loss_of(name: str, delta: float | None = None) -> Loss:

@@ -174,7 +174,7 @@ def fit_features(trial: Trial, features: FeatureMap, noise: str | None = None) -
                 phi[rows] += piece * math.sqrt(variance)
             else:
                 phi[rows] += piece * namespace(phi).sqrt(variance[rows])
-    solver = readout_solver(phi, trial.train.batch.y, trial.problem.loss, trial.draw.pool)
+    solver = readout_solver(phi, trial.train.batch.y, trial.problem.readout_loss, trial.draw.pool)
     if trial.many_ridges:
         readout = solver.fit(trial.problem.effective_ridge)
         return LinearInFeatures(features, readout, solver)

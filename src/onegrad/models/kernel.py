@@ -66,7 +66,7 @@ def _fit(trial: Trial, ridge: float) -> Fitted:
     x, y = trial.train.batch.x, trial.train.batch.y
     gram = _kernel(trial, x, x)
     y = namespace(y).astype(y, gram.dtype, copy=False)
-    return KernelModel(trial, fit_kernel_readout(gram, y, ridge, trial.problem.loss))
+    return KernelModel(trial, fit_kernel_readout(gram, y, ridge, trial.problem.readout_loss))
 
 
 MODEL = Model(

@@ -47,7 +47,7 @@ def fit_linear(trial: Trial, everything: bool = False) -> Fitted:
         design = xp.concat([design, features.moments(Inputs(step))[0]], axis=0)
         y = xp.concat([y, xp.astype(step.y, design.dtype)])
     size = float(xp.mean(design**2)) * trial.problem.dim
-    loss = trial.problem.loss
+    loss = trial.problem.readout_loss
     if loss.name != "squared":
         few = (np.geomspace(1e-5, 10.0, 7) * size / y.shape[0]).tolist()
         best = held_out_ridge(design, y, loss, few)

@@ -14,7 +14,7 @@ import numpy as np
 from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import Array, host, like
 from onegrad.errors import AssumptionError
-from onegrad.gaussian.convex_losses import Loss
+from onegrad.gaussian.convex_losses import Loss, Softmax
 from onegrad.network.minimisers import Minimum, minimise
 from onegrad.network.readout import Readout, RidgeSolver, fit_dual
 from onegrad.network.systems import FeatureSystem, KernelSystem, System
@@ -25,10 +25,11 @@ class ConvexSolver:
 
     Each ridge starts from the solution at the last one. Cost: the Gram matrix of mk·min(m, k)
     operations where k ≥ m, and 5 to 25 factorisations of min(m, k)³/3 (and as many products of mk²
-    where k < m). Memory 16·min(m, k)² bytes, and 8mk where k < m.
+    where k < m), of a softmax one for each class now and then. Memory 16·min(m, k)² bytes, for a
+    softmax 8·(K + 1)·min(m, k)², and 8mk where k < m (K as many of a softmax).
     """
 
-    def __init__(self, features: Array, y: Array, loss: Loss) -> None:
+    def __init__(self, features: Array, y: Array, loss: Loss | Softmax) -> None:
         self._given, self.loss = features, loss
         self.features = np.asarray(host(features), float)
         self.y = checked_labels(y, loss)
@@ -47,12 +48,14 @@ class ConvexSolver:
         start = None if self._last is None else self._last[1] * min(ridge / self._last[0], 1.0)
         found = minimise(self.loss, system, self.y, start)
         self._last = ridge, found.slopes
-        coefficients = self.features.T @ found.slopes / shift
+        coefficients = found.coefficients
+        if coefficients is None:
+            coefficients = self.features.T @ found.slopes / shift
         return _readout(self.loss, ridge, self.y, found, like(coefficients, self._given))
 
 
 def readout_solver(
-    features: Array, y: Array, loss: Loss, pool: Pool | None = None
+    features: Array, y: Array, loss: Loss | Softmax, pool: Pool | None = None
 ) -> RidgeSolver | ConvexSolver:
     """What fits the readout with this loss."""
     if loss.name == "squared":
@@ -60,7 +63,7 @@ def readout_solver(
     return ConvexSolver(features, y, loss)
 
 
-def fit_kernel_readout(gram: Array, y: Array, ridge: float, loss: Loss) -> Readout:
+def fit_kernel_readout(gram: Array, y: Array, ridge: float, loss: Loss | Softmax) -> Readout:
     """Coefficients α of f = Kα for a kernel matrix K, which is overwritten."""
     if loss.name == "squared":
         return fit_dual(gram, y, ridge)
@@ -70,7 +73,9 @@ def fit_kernel_readout(gram: Array, y: Array, ridge: float, loss: Loss) -> Reado
     return _readout(loss, ridge, labels, found, like(found.slopes / shift, gram))
 
 
-def held_out_ridge(features: Array, y: Array, loss: Loss, ridges: Sequence[float]) -> float:
+def held_out_ridge(
+    features: Array, y: Array, loss: Loss | Softmax, ridges: Sequence[float]
+) -> float:
     """The ridge with the least loss on the last fifth of the samples, fitted on the others."""
     phi, labels = np.asarray(host(features), float), checked_labels(y, loss)
     part = max(1, len(labels) - len(labels) // 5)
@@ -83,9 +88,16 @@ def held_out_ridge(features: Array, y: Array, loss: Loss, ridges: Sequence[float
     return min(sorted(ridges, reverse=True), key=held_out)
 
 
-def checked_labels(y: Array, loss: Loss) -> Array:
-    """As a NumPy array; refused where a loss of signs meets other labels."""
+def checked_labels(y: Array, loss: Loss | Softmax) -> Array:
+    """As a NumPy array; refused where a loss of signs or of classes meets other labels."""
     labels = np.asarray(host(y), float)
+    if isinstance(loss, Softmax):
+        one_hot = np.all((labels == 0) | (labels == 1)) and np.all(labels.sum(axis=1) == 1)
+        if not one_hot:
+            raise AssumptionError(
+                f'training.loss = "{loss.name}" of several classes is for labels that name one '
+                'class each, 1 for it and 0 for the others. Use "squared" for others'
+            )
     if loss.signs and not np.all(np.abs(labels) == 1):
         raise AssumptionError(
             f'training.loss = "{loss.name}" is for labels ±1, and these data have others (for '
@@ -94,8 +106,13 @@ def checked_labels(y: Array, loss: Loss) -> Array:
     return labels
 
 
-def _readout(loss: Loss, ridge: float, y: Array, found: Minimum, coefficients: Array) -> Readout:
+def _readout(
+    loss: Loss | Softmax, ridge: float, y: Array, found: Minimum, coefficients: Array
+) -> Readout:
     value = float(np.mean(loss.value(y, found.outputs)))
-    penalty = float(found.slopes @ found.outputs) / len(y)
-    error = float(np.mean((y - found.outputs) ** 2))
+    if found.coefficients is None:
+        penalty = float(np.vdot(found.slopes, found.outputs)) / len(y)
+    else:
+        penalty = ridge * float(np.vdot(found.coefficients, found.coefficients))
+    error = float(np.sum((y - found.outputs) ** 2)) / len(y)
     return Readout(ridge, coefficients, error, value + penalty, value)

@@ -16,8 +16,9 @@ from scipy.linalg import cho_factor, cho_solve
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
-from onegrad.gaussian.convex_losses import Clipped, Loss
-from onegrad.network.systems import System
+from onegrad.gaussian.convex_losses import Clipped, Loss, Softmax
+from onegrad.network.softmax import softmax_readout
+from onegrad.network.systems import FeatureSystem, System
 
 _ENOUGH = 1e-16  # of the objective: the gap at which Newton's method stops
 _ACCEPTED = 1e-8  # the gap that is good enough where rounding allows no less
@@ -28,16 +29,23 @@ _CLOSE = 1e-3  # the gap from which on the samples at the kink can be guessed
 
 @dataclass(frozen=True)
 class Minimum:
-    """ρ and f = K̃ρ (m,), and how far the objective is above its minimum at most, relatively."""
+    """ρ and f = K̃ρ, (m,) or (m, K).
+
+    gap : how far the objective is above its minimum at most, relatively
+    coefficients : a, where they are known better than ρ
+    """
 
     slopes: Array
     outputs: Array
     gap: float
+    coefficients: Array | None = None
 
 
-def minimise(loss: Loss, system: System, y: Array, start: Array | None = None) -> Minimum:
+def minimise(loss: Loss | Softmax, system: System, y: Array, start: Array | None = None) -> Minimum:
     """The minimiser; `start`: ρ of a similar problem."""
-    if isinstance(loss, Clipped) and loss.softness == 0:
+    if isinstance(loss, Softmax):
+        found = _softmax(loss, system, y, start)
+    elif isinstance(loss, Clipped) and loss.softness == 0:
         found = _interior(loss, system, y)
     else:
         found = _newton(loss, system, y, np.zeros_like(y) if start is None else start)
@@ -51,8 +59,19 @@ def minimise(loss: Loss, system: System, y: Array, start: Array | None = None) -
     return found
 
 
-def _objective(loss: Loss, y: Array, rho: Array, f: Array) -> float:
-    return float(np.mean(loss.value(y, f)) + rho @ f / len(y))
+def _objective(loss: Loss | Softmax, y: Array, rho: Array, f: Array) -> float:
+    return float(np.mean(loss.value(y, f)) + np.vdot(rho, f) / len(y))
+
+
+def _softmax(loss: Softmax, system: System, y: Array, start: Array | None) -> Minimum:
+    """By the features, or those of a root of K̃, which is exact up to rounding only."""
+    best = softmax_readout(system.root(), system.shift, y, start)
+    if isinstance(system, FeatureSystem):
+        return Minimum(best.slopes, best.outputs, best.gap, best.coefficients)
+    rho, f = best.slopes, system.times(best.slopes)
+    d = loss.slope(y, f) - rho
+    above = max(float(np.vdot(d, system.times(d))), 0.0) / len(y)
+    return Minimum(rho, f, above / max(_objective(loss, y, rho, f), 1e-300))
 
 
 def _newton(loss: Loss, system: System, y: Array, rho: Array) -> Minimum:

@@ -14,9 +14,13 @@ from scipy.linalg import cho_factor, cho_solve
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 
+_ROUNDING = 1e-15  # of the largest entry, for each row
+
 
 class System(Protocol):
-    """A positive matrix K̃ (m × m), given or by its factors."""
+    """A positive matrix K̃ (m × m), given or by its factors; shift = mλ."""
+
+    shift: float
 
     def times(self, v: Array) -> Array:
         """K̃v."""
@@ -26,6 +30,9 @@ class System(Protocol):
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> Array:
         """K̃ at some rows and columns."""
+
+    def root(self) -> Array:
+        """Features with ΦΦᵀ = mλ·K̃."""
 
 
 class Solver(Protocol):
@@ -47,11 +54,17 @@ class KernelSystem:
         matrix = self.gram * (s / self.shift)[:, None]
         matrix *= s
         matrix.flat[:: len(s) + 1] += 1.0
-        factor = _factor(matrix)
-        return lambda v: np.asarray(cho_solve(factor, v, check_finite=False))
+        cholesky = factor(matrix)
+        return lambda v: np.asarray(cho_solve(cholesky, v, check_finite=False))
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> Array:
         return np.asarray(self.gram[np.ix_(rows, columns)] / self.shift)
+
+    def root(self) -> Array:
+        """Cholesky's factor, of K plus what rounding leaves of it."""
+        matrix = self.gram.copy()
+        matrix.flat[:: len(matrix) + 1] += _ROUNDING * len(matrix) * float(self.gram.max())
+        return np.asarray(np.tril(factor(matrix)[0]))
 
 
 class FeatureSystem:
@@ -67,18 +80,22 @@ class FeatureSystem:
         scaled = self.features * s[:, None]
         matrix = scaled.T @ scaled
         matrix.flat[:: len(matrix) + 1] += self.shift
-        factor = _factor(matrix)
+        cholesky = factor(matrix)
 
         def solve(v: Array) -> Array:
-            return np.asarray(v - scaled @ cho_solve(factor, scaled.T @ v, check_finite=False))
+            return np.asarray(v - scaled @ cho_solve(cholesky, scaled.T @ v, check_finite=False))
 
         return solve
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> Array:
         return np.asarray(self.features[rows] @ self.features[columns].T / self.shift)
 
+    def root(self) -> Array:
+        return self.features
 
-def _factor(matrix: Array) -> tuple[Array, bool]:
+
+def factor(matrix: Array) -> tuple[Array, bool]:
+    """Cholesky's, of a positive matrix, which is overwritten."""
     try:
         return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=True)
     except (LinAlgError, ValueError):

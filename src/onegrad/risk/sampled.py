@@ -143,12 +143,16 @@ class _LossSample:
     def result(self) -> tuple[float, float, float]:
         """Mean loss, its slope on the squared error, calibration."""
         loss, square = (np.concatenate(part) for part in zip(*self._parts, strict=True))
-        spread = float(np.var(square))
-        slope = float(np.mean((loss - loss.mean()) * square)) / spread if spread > 0 else 0.0
         error = math.nan
         if self.loss.name == "logistic":
             error = float(np.abs(self._bins[0] - self._bins[1]).sum()) / self._count
-        return float(loss.mean()), slope, error
+        return float(loss.mean()), slope_on(loss, square), error
+
+
+def slope_on(loss: Array, square: Array) -> float:
+    """Of losses on squared errors, sample by sample: the best weight of the control variate."""
+    spread = float(np.var(square))
+    return float(np.mean((loss - loss.mean()) * square)) / spread if spread > 0 else 0.0
 
 
 def _wrong_signs(y: Array, prediction: Array, variance: Array | float) -> float:

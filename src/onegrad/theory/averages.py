@@ -94,15 +94,18 @@ class _Average:
         return self.at(self.law.typical[None])[0]
 
 
+Found = tuple[Solution | Failure, OverDraws | None]
+
+
 def averaged(
     laws: Sequence[Law], solutions: Sequence[Solution | Failure], theory: Theory
-) -> list[tuple[Solution | Failure, OverDraws | None]]:
+) -> list[Found]:
     """Solutions at the typical points of their laws, made means over the laws.
 
     Errors become means over draws; what is known node by node stays that of the typical point.
     The error estimate gains what two rules over the law differ by. A Failure stays one.
     """
-    found: list[tuple[Solution | Failure, OverDraws | None]] = [(one, None) for one in solutions]
+    found: list[Found] = [(one, None) for one in solutions]
     todo = {
         i: _Average(law, one, _level(law, theory))
         for i, (law, one) in enumerate(zip(laws, solutions, strict=True))
@@ -118,7 +121,7 @@ def averaged(
         for average in todo.values():
             if not average.law.strong:
                 (name,) = average.law.canonical(average.law.typical[None])
-                average.values[name] = _outputs(average.solution)
+                average.values[name] = outputs_of(average.solution)
     _run(list(todo.values()), theory)
     for i, (law, one) in enumerate(zip(laws, solutions, strict=True)):
         if isinstance(one, Solution) and law.left_out and not theory.draft:
@@ -191,13 +194,27 @@ def _refine(averages: list[_Average], theory: Theory) -> None:
     _look([a for a in stepped if a.resolution > limit], QuadratureLevel.at(2))
     plain = [a for a in averages if not a.law.strong]
     _look(plain, QuadratureLevel.at(1))
-    wrong = [a for a in plain if a.failure is None and a.resolution > limit]
-    for a in wrong:
-        a.level, a.values = QuadratureLevel.at(1), {}
-    _solve([(a, np.vstack([a.law.typical, a.nodes[0]])) for a in wrong])
-    for a in wrong:
+    _finer([a for a in plain if a.failure is None and a.resolution > limit])
+
+
+def _finer(averages: list[_Average]) -> None:
+    """Means at the next resolution, by a short rule for what it changes:
+
+        E v ≈ Q v⁰ + Q₃(v¹ − v⁰), relative to the typical point of each resolution
+
+    with the long rule Q at the coarse resolution, and rules up to order three at both.
+    """
+    found = []
+    for a in averages:
+        nodes = a.law.nodes(a.law.affordable(ORDERS[0], a.active))
+        fine = replace(a, level=QuadratureLevel.at(1), values={}, nodes=nodes)
+        found.append((a, replace(a, nodes=nodes), fine))
+    both = [part for _, *parts in found for part in parts]
+    _solve([(part, np.vstack([part.law.typical, part.nodes[0]])) for part in both])
+    for a, short, fine in found:
+        a.failure = short.failure or fine.failure
         if a.failure is None:
-            a.ratios.append(_mean_ratio(a))
+            a.ratios.append(a.ratios[-1] * _ratio(_mean_ratio(fine), _mean_ratio(short)))
             a.resolution = _moved(a)
 
 
@@ -273,7 +290,7 @@ def _solve(wanted: list[tuple[_Average, Array]]) -> None:
             if isinstance(one, Failure):
                 a.failure = one
             else:
-                a.values[name] = _outputs(one)
+                a.values[name] = outputs_of(one)
 
 
 _NUMBERS = (
@@ -282,7 +299,8 @@ _NUMBERS = (
 )  # fmt: skip
 
 
-def _outputs(solution: Solution) -> Array:
+def outputs_of(solution: Solution) -> Array:
+    """The numbers that are averaged: errors, losses and Var y, then those of each component."""
     found = [getattr(solution, name) for name in _NUMBERS]
     return np.concatenate([
         [np.nan if value is None else value for value in found],
@@ -290,7 +308,8 @@ def _outputs(solution: Solution) -> Array:
     ])  # fmt: skip
 
 
-def _with_outputs(solution: Solution, ratio: Array) -> Solution:
+def with_ratios(solution: Solution, ratio: Array) -> Solution:
+    """The solution with its outputs times these; those that are not finite count as one."""
     ratio = np.where(np.isfinite(ratio), ratio, 1.0)
     own, parts = ratio[: len(_NUMBERS)], ratio[len(_NUMBERS) :]
     values = {name: getattr(solution, name) for name in _NUMBERS}
@@ -310,7 +329,7 @@ def _finished(average: _Average, theory: Theory) -> tuple[Solution | Failure, Ov
     solution, gauss = average.solution, len(average.ratios) > 2
     ratio = average.ratios[-1]
     nodes, weights = average.nodes
-    mean = _with_outputs(solution, ratio)
+    mean = with_ratios(solution, ratio)
     if average.law.exchangeable:  # points were merged that differ in which component is which
         test, train = np.full_like(mean.component_test, mean.test_error), mean.component_train
         train = np.full_like(train, mean.train_error)

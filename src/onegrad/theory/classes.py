@@ -15,6 +15,7 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.data.labels import ComponentLabels
+from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
 from onegrad.theory.conditional import simplified
 from onegrad.theory.errors import errors_of
@@ -43,7 +44,13 @@ def with_values(problem: Problem, values: Sequence[float]) -> Problem:
 
 
 def class_problems(problem: Problem) -> list[Problem]:
-    """One problem for each output: 1 for its class, 0 for the others."""
+    """One problem for each output: 1 for its class, 0 for the others. A softmax has no such."""
+    if problem.softmax:
+        raise AssumptionError(
+            f'no theory is known of training.loss = "logistic" with {problem.outputs} classes: in '
+            "a softmax the response of a sample is a matrix. Simulate it, or predict loss = "
+            '"squared", whose largest output is a class too'
+        )
     return [with_values(problem, row) for row in np.eye(problem.outputs).tolist()]
 
 

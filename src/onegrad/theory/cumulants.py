@@ -87,7 +87,7 @@ class Cumulants:
         """What F gains, with t = `slopes` and n'₂ = n'(n'+1)/2 − 1 traceless quadratic forms,
 
             −½ Σ_is (m̂_i²/c_i) (ŵ_s²/(mω_s)) [κ₄(t) + 4 felt κ₃(t)]      one entry            (7)
-            −(1/2n'₂) Σ_ss' ŵ_s ŵ_s' (Σ_i m̂_i q_is q_is')²               quadratic forms      (8)
+            −(1/2n'₂) Σ_ij m̂_i m̂_j (Σ_s ŵ_s q_is q_js)²                  quadratic forms      (8)
             +(1/n') Σ_s (ŵ_s²/(mω_s)) X_s² + (1/n') Σ_i (m̂_i²/c_i) x_i²   lengths              (9)
 
         The last are lengths that the linear part has twice: those of the Gaussian vectors x_⊥ and
@@ -99,8 +99,8 @@ class Cumulants:
         fourth = self.fourth[0] + t * (self.fourth[1] + t * fourth)
         total = -0.5 * (local.types @ (fourth + 4 * local.felt * third) @ local.nodes)
         forms = 0.5 * self.bulk_dim * (self.bulk_dim + 1) - 1
-        quadratic = (self.curvature.T * local.gains) @ self.curvature
-        total -= local.weights @ quadratic**2 @ local.weights / (2 * forms)
+        quadratic = (self.curvature * local.weights) @ self.curvature.T
+        total -= local.gains @ quadratic**2 @ local.gains / (2 * forms)
         known = self.lengths * local.linear_types
         total += (local.nodes @ local.linear_nodes**2 + local.types @ known**2) / self.bulk_dim
         return complex(total)

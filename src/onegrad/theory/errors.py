@@ -119,7 +119,7 @@ class Response:
     Q_is = tilt_i d_is, is zero without a tilt.
 
     kernel : Z; pushed : (T,) p; own : (T, S) F at the nodes of the point
-    tilted : (R,) with (W⁻¹β)(κ) = V(κ) H·tilted, or None
+    tilted : (R,) with (W⁻¹β)(κ) = V(κ) H·tilted for every block, or nothing without a tilt
     load : (S,) D t
     amplification : Σ ω t over Σ ω (noise + r² + B), that is 1/(1 − df₂/m)
     """
@@ -128,7 +128,7 @@ class Response:
     blocks: Sequence[WoodburyFactors]
     kernel: Cholesky
     pushed: Array
-    tilted: Array | None
+    tilted: tuple[Array, ...]
     own: Array
     load: Array
     amplification: Array
@@ -142,7 +142,8 @@ class Response:
         """One problem of a stack."""
         blocks = [one_of(block, index) for block in self.blocks]
         point, kernel = self.point.take(index), self.kernel.take(index)
-        return one_of(self, index, point=point, blocks=blocks, kernel=kernel)
+        tilted = tuple(one[index] for one in self.tilted)
+        return one_of(self, index, point=point, blocks=blocks, kernel=kernel, tilted=tilted)
 
     def _carried(self, table: Array, factors: Sequence[Array], load: Array) -> Array:
         """J load, the rows of J at the nodes of `table`."""
@@ -156,8 +157,8 @@ class Response:
     def _source(self, table: Array, factors: Sequence[Array]) -> Array:
         """B at the nodes of `table`."""
         source = product(table.mT, self.kernel.solve(self.pushed))
-        if self.tilted is not None:
-            source -= product(factors[0] @ self.blocks[0].h, self.tilted) ** 2
+        for block, v, tilted in zip(self.blocks, factors, self.tilted, strict=False):
+            source -= product(v @ block.h, tilted) ** 2
         return np.asarray(source)
 
     def solved(self, fixed: Array, counted: Array | float = 1.0) -> tuple[Response, Array]:
@@ -253,9 +254,9 @@ def mean_system(point: FixedPoint, blocks: Sequence[WoodburyFactors], weights: A
     system = (f.mean * weights[..., None, :]) @ f.mean.mT
     index = np.arange(m.shape[-1])
     system[..., index, index] += 1.0 / (f.counts * m)
-    if f.tilt is not None:
-        lifted = blocks[0].u * (f.tilt / f.bulk)[..., None]
-        system -= lifted @ blocks[0].gh @ lifted.mT
+    for block, lift in zip(blocks, f.lifts, strict=False):
+        lifted = block.u * lift[..., None]
+        system -= lifted @ block.gh @ lifted.mT
     return np.asarray(system)
 
 
@@ -263,15 +264,14 @@ def response_of(point: FixedPoint, blocks: Sequence[WoodburyFactors], readout: A
     """Z, p and F at the fixed point; nothing loaded yet."""
     f, m = point.features, point.gain
     kernel = Cholesky(response_kernel(f, blocks, m), "the response of the fixed point")
-    pushed, tilted = (readout / (f.counts * m)) ** 2, None
-    if f.tilt is not None:
-        slopes = blocks[0]
-        tilted = product(slopes.u.mT, f.tilt / f.bulk * readout)
-        swayed = product(slopes.u @ slopes.gh, tilted)
-        pushed -= swayed**2 / f.bulk_dim[..., None]
+    pushed, tilted = (readout / (f.counts * m)) ** 2, []
+    for block, lift in zip(blocks, f.lifts, strict=False):
+        tilted.append(product(block.u.mT, lift * readout))
+        swayed = product(block.u @ block.gh, tilted[-1])
+        pushed -= swayed**2 / block.coordinates[..., None]
     own = response_table(blocks, f.extra, [block.v for block in blocks])
     none, one = np.zeros_like(f.weights), np.ones(f.weights.shape[:-1])
-    return Response(point, blocks, kernel, pushed, tilted, own, none, one)
+    return Response(point, blocks, kernel, pushed, tuple(tilted), own, none, one)
 
 
 def _conjugate_gradients(

@@ -19,12 +19,14 @@ from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
 from onegrad.theory.cumulants import Cumulants
-from onegrad.theory.errors import Correction, errors_of
+from onegrad.theory.errors import Correction, NodeErrors, errors_of
 from onegrad.theory.fixed_point import solve_fixed_point
-from onegrad.theory.free_energy import FreeEnergy, Parameters, Resampling
+from onegrad.theory.fluctuations import Resampling
+from onegrad.theory.free_energy import FreeEnergy, Parameters
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.features import Harmonic, NodeFeatures, features_at
 from onegrad.theory.layers.recursion import trained_types
+from onegrad.theory.layers.row_noise import ROWS
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.nodes.population import Nodes, data_nodes, single_axes
 from onegrad.theory.nodes.rules import QuadratureLevel
@@ -37,7 +39,7 @@ _CHAOS = 0.5  # what features that are not linear in x_⊥ leave, in units of th
 _TAILS = 0.2  # what features with heavy tails leave, with their excess kurtosis over k squared
 _USUAL = 3.1  # excess kurtosis of gelu
 _TILT = 0.003  # what leaving the tilt out of the ratio moves, at most, where it was looked at
-_ROWS = 0.33  # what the step's noise costs whose rows are not isotropic, in units of its share n/m̃
+_IN_BLOCKS = 0.2  # of what isotropic rows would cost, left where the bulk is in blocks
 _SMALLEST = 10  # bulk directions
 _WORTH_SAYING = 0.01
 _MOST_NODES = 800  # with the lengths; the cost grows like their cube, 2 s at 1150
@@ -65,7 +67,8 @@ def correction_of(solution: Solution) -> Correction:
     """
     task = solution.task
     try:
-        found = _ratios(task)
+        blocks = solution.neurons.shares is not None and task.geometry.levels is None
+        found = _ratios(task, blocks)
         if found.size < _LARGEST:
             return found
         reason = f"it would be {100 * found.size:.0f} %"
@@ -77,10 +80,12 @@ def correction_of(solution: Solution) -> Correction:
     )
 
 
-def _ratios(task: Task) -> Correction:
+def _ratios(task: Task, blocks: bool) -> Correction:
+    """With isotropic rows also where the answer has `blocks` of the step's samples: those are
+    parts of one law, and no coordinates with fluctuations of their own. Their axes are here."""
     problem, geometry = task.problem, task.geometry
     level = level_for(problem, geometry, QuadratureLevel.draft())
-    neurons = trained_types(problem, geometry, level)
+    neurons = trained_types(problem, geometry, level, rows="axes")
     where = data_nodes(problem, geometry, neurons.spread, level)
     if neurons.bulk_dim < _SMALLEST:
         raise AssumptionError(f"{neurons.bulk_dim} directions beside the special ones are too few.")
@@ -91,10 +96,8 @@ def _ratios(task: Task) -> Correction:
         neurons, tilt = replace(neurons, tilt=None), _TILT
         left_out.append("The finite-size correction leaves the tilt of the neurons out.")
     samples, ridge = float(problem.samples), problem.effective_ridge
-    plain = errors_of(
-        solve_fixed_point(features_at(problem, geometry, neurons, where), samples, ridge)
-    )
-    if not (plain.test_error > 0 and plain.train_error > 0):  # nothing to learn, no error
+    plain = _leading(features_at(problem, geometry, neurons, where), samples, ridge)
+    if not np.all(plain[:2] > 0):  # nothing to learn, no error
         return Correction()
     component = np.tile(where.component, 2)
     fixed = getattr(problem.data, "fixed_counts", False)
@@ -103,20 +106,28 @@ def _ratios(task: Task) -> Correction:
     flat = geometry.levels is None
     beyond = cumulants_of(problem, geometry, neurons, where) if flat else None
     energy = FreeEnergy.of(features, samples, which, beyond)
-    test, train, objective = errors_at_this_size(energy, ridge)
-    found = Correction(
-        test / float(plain.test_error), train / float(plain.train_error),
-        objective / float(plain.train_objective),
-    )  # fmt: skip
+    # by what fluctuations change at low rank, and what lengths change of all
+    errors, low = errors_at_this_size(energy, ridge)
+    found = Correction(*(errors / low * _leading(features, samples, ridge) / plain).tolist())
     chaos = _CHAOS * _nonlinear_share(features) / neurons.effective_dim
-    rows = _ROWS * _step_noise(problem, geometry, neurons) * problem.dim / problem.step_samples
-    if rows > _WORTH_SAYING:
+    rows = ROWS * _step_noise(problem, geometry, neurons) * problem.dim / problem.step_samples
+    rows *= _IN_BLOCKS if blocks else 1.0
+    if rows > _WORTH_SAYING and not blocks:
         left_out.append(
             f"The noise of the step counts as isotropic, which may cost {100 * rows:.2g} % here."
         )
     tails = (_TAILS * _excess(problem.activation) / min(problem.width, samples)) ** (1 + flat)
     remainder = found.size**2 + _SHARE * found.size + chaos + tails + tilt + rows
     return replace(found, remainder=remainder, left_out=tuple(left_out))
+
+
+def _leading(features: NodeFeatures, samples: float, ridge: float) -> Array:
+    """Test error, training error and objective of the fixed point."""
+    return _three(errors_of(solve_fixed_point(features, samples, ridge)))
+
+
+def _three(errors: NodeErrors) -> Array:
+    return np.array([errors.test_error, errors.train_error, errors.train_objective])
 
 
 def _step_noise(problem: Problem, geometry: Geometry, neurons: NeuronTypes) -> float:
@@ -224,8 +235,9 @@ def sample_lengths(bulk_dim: float) -> Array:
     return np.sqrt(1.0 + math.sqrt(2.0 / bulk_dim) * np.array([-1.0, 1.0]))
 
 
-def errors_at_this_size(energy: FreeEnergy, ridge: float) -> tuple[float, float, float]:
-    """Means of test error, training error and objective: ∂_τ E L, E L − λ ∂_λ E L, and E L.
+def errors_at_this_size(energy: FreeEnergy, ridge: float) -> tuple[Array, Array]:
+    """Means of test error, training error and objective: ∂_τ E L, E L − λ ∂_λ E L, and E L; and
+    those of the fixed point.
 
     E L by a complex step, exact to rounding; λ and τ by central differences.
     """
@@ -235,12 +247,15 @@ def errors_at_this_size(energy: FreeEnergy, ridge: float) -> tuple[float, float,
     objective = energy.objective(*fields, Parameters(ridge))
 
     def slope(parameters: Sequence[Parameters], step: float) -> float:
-        up, down = (energy.objective(*energy.stationary(*fields, p), p) for p in parameters)
-        return (up - down) / (2 * step)
+        up, down = parameters
+        above = energy.stationary(*fields, up)
+        x, y = (np.maximum(2 * at - a, 0.5 * at) for at, a in zip(fields, above, strict=True))
+        below = energy.stationary(x, y, down)
+        return (energy.objective(*above, up) - energy.objective(*below, down)) / (2 * step)
 
     step = _DIFFERENCE * ridge
     by_ridge = slope([Parameters(ridge + step), Parameters(ridge - step)], step)
     fitted = float(leading.train_objective / leading.test_error)
     step = _DIFFERENCE * min(fitted, 1.0 / (1.0 + float(point.chi.max())))
     by_fresh = slope([Parameters(ridge, fresh=step), Parameters(ridge, fresh=-step)], step)
-    return by_fresh, objective - ridge * by_ridge, objective
+    return np.array([by_fresh, objective - ridge * by_ridge, objective]), _three(leading)

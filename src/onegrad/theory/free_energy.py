@@ -16,8 +16,9 @@ docs/finite-size.md.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -27,14 +28,16 @@ from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 from onegrad.theory.cumulants import Cumulants, Local
 from onegrad.theory.fixed_point import FixedPoint
+from onegrad.theory.fluctuations import Resampling, Second, real_product
 from onegrad.theory.layers.features import NodeFeatures
 
 _NEWTON = 30  # iterations; from the fixed point without log det(I + WN) it takes about four
-_CLOSE = 1e-10  # relative change of the fields at which Newton stops
+_CLOSE = 1e-7  # relative change of the fields at which Newton stops: its square is what is left
 _IMAGINARY = 1e-30  # a step so small that derivatives along i have no truncation error
 _NOISE_RANK = 1e-2  # singular values of e below this part of the largest do not bend B
-_SLOPE_RANK = 1e-3  # the same for slopes and harmonics, and at most so many of them:
-_MOST = 10
+_SLOPE_RANK = 1e-3  # the same for slopes and harmonics,
+_MOST = 10  # at most so many of each,
+_MOST_PAIRS = 100  # and of harmonics so many pairs of them together
 
 
 class Parameters(NamedTuple):
@@ -50,43 +53,38 @@ class Parameters(NamedTuple):
     fresh: complex = 0.0
 
 
-@dataclass(frozen=True)
-class Resampling:
-    """Whose fluctuations count beside the fields: which samples were drawn, and which neurons.
-
-    groups : (S,) nodes with the same number share a fixed number of samples: all of them, or
-        those of a component where the counts of the components are fixed
-    """
-
-    groups: np.ndarray
-    samples: bool = True
-    neurons: bool = True
-
-    def over_weights(self, weights: Array, second: Array) -> complex:
-        """Tr[second (diag ω − Σ_g ω_g ω_gᵀ/|ω_g|)]: a multinomial draw within each group."""
-        total = second.diagonal() @ weights
-        for group in np.unique(self.groups):
-            mine = weights * (self.groups == group)
-            total -= mine @ second @ mine / mine.sum()
-        return complex(total)
-
-    @staticmethod
-    def over_counts(counts: Array, second: Array) -> complex:
-        """Tr[second (diag c − c cᵀ/k)]."""
-        return complex(second.diagonal() @ counts - counts @ second @ counts / counts.sum())
-
-
 class SamplePart(NamedTuple):
-    """A and its derivatives by x = (Q, p), and by ω and c, on which nothing else depends."""
+    """A and its derivatives by x = (Q, p), and by θ = (ω, c), on which nothing else depends.
+
+    With M the second derivative of log det(I + WN) by v = (w, n),
+
+        A_xx = v_x M v_x + bent,  A_θx = v_θ M v_x + mixed,  A_θθ = v_θ M v_θ
+
+    and all but M diagonal.
+    """
 
     value: complex
     gradient: Array
-    hessian: Array
-    weights: Array  # ∂²A/∂ω∂ω
-    counts: Array  # ∂²A/∂c∂c
-    weights_fields: Array  # ∂²A/∂ω∂x
-    counts_fields: Array  # ∂²A/∂c∂x
+    matrix: Array  # (S + T, S + T) M
+    by_fields: Array  # (S + T,) v_x
+    by_drawn: Array  # (S + T,) v_θ
+    bent: Array  # (S + T,)
+    mixed: Array  # (S + T,)
     felt: Array  # (T, S) (I − CΩ)ν
+    label: Array  # (S + T,) ∂²A/∂x∂ε²
+
+    def through(self, columns: Array) -> Array:
+        """M v_x times real columns."""
+        return real_product(columns.T, (self.matrix * self.by_fields).T).T
+
+    def hessian_times(self, columns: Array, through: Array | None = None) -> Array:
+        """A_xx times real columns; through : as above, if it is known."""
+        found = self.through(columns) if through is None else through
+        return np.asarray(self.by_fields[:, None] * found + self.bent[:, None] * columns)
+
+    def drawn_times(self, columns: Array, through: Array) -> Array:
+        """A_θx times real columns."""
+        return np.asarray(self.by_drawn[:, None] * through + self.mixed[:, None] * columns)
 
 
 class BulkPart(NamedTuple):
@@ -129,19 +127,21 @@ class FreeEnergy:
         cumulants: Cumulants | None = None,
     ) -> FreeEnergy:
         """With slopes and harmonics of low rank; what that leaves out joins e (of either sign)."""
-        extra = features.extra
-        _, _, u, v = features.blocks[0]
-        slopes = _low_rank(u, v, features)
-        extra = extra + (u @ v.T) ** 2 - slopes**2
-        harmonics = []
-        for harmonic, (_, _, u, v) in zip(features.harmonics, features.blocks[1:], strict=True):
-            table = _low_rank(u, v, features)
-            extra = extra + harmonic.copies * (harmonic.table**2 - table**2)
-            harmonics.append(harmonic._replace(table=table))
+        extra, tables = features.extra, []
+        whole = [features.slope * features.bulk[:, None]] + [h.table for h in features.harmonics]
+        for rank, table, (copies, _, u, v) in zip(
+            _ranks(features), whole, features.blocks, strict=True
+        ):
+            kept = np.argsort(-_sizes(u, v, features))[:rank]
+            tables.append(u[:, kept] @ v[:, kept].T)
+            extra = extra + copies * (table**2 - tables[-1] ** 2)
+        slopes, *others = tables
+        harmonics = tuple(
+            h._replace(table=table) for h, table in zip(features.harmonics, others, strict=True)
+        )
         low = replace(
-            features, slope=slopes / features.bulk[:, None], extra=extra,
-            harmonics=tuple(harmonics),
-        )  # fmt: skip
+            features, slope=slopes / features.bulk[:, None], extra=extra, harmonics=harmonics
+        )
         return cls(low, samples, resampling, cumulants)
 
     @property
@@ -183,30 +183,27 @@ class FreeEnergy:
         g = 1 + q / m
         w, w_q, w_qq = omega / g, -omega / (m * g**2), 2 * omega / (m**2 * g**3)
         n, n_p, n_pp = np.append(c / p, at.label), -c / p**2, 2 * c / p**3
-        overlap = (self._means * (w + at.fresh * omega)) @ self._means.T
+        means = self._means
+        overlap = real_product(means, (means * (w + at.fresh * omega)).T).T
         system = np.eye(len(n)) + overlap * n
         resolvent = n[:, None] * np.linalg.inv(system)
         through = overlap @ resolvent
-        felt = (self._means - through @ self._means)[:-1]
-        left = felt**2
-        gamma = (overlap - through @ overlap)[:-1, :-1]
-        a = self._means.T @ resolvent @ self._means
-        by_w, by_n, ww, nn = a.diagonal(), gamma.diagonal(), -(a**2), -(gamma**2)
+        felt = means - real_product(means.T, through.T).T
+        gamma = overlap - through @ overlap
+        a = real_product(means.T, real_product(means.T, resolvent.T).T)
+        left, types = felt[:-1] ** 2, gamma[:-1, :-1]
+        matrix = np.empty((len(x), len(x)), a.dtype)
+        np.multiply(a, -a, out=matrix[:s, :s])
+        np.multiply(types, -types, out=matrix[s:, s:])
+        matrix[s:, :s], matrix[:s, s:] = left, left.T
+        by_w, by_n, by_fields = a.diagonal(), types.diagonal(), np.concatenate([w_q, n_p])
         value = m * omega @ np.log(g) + c @ np.log(p) + _log_det(system)
-        hessian = np.empty((len(x), len(x)), ww.dtype)
-        hessian[:s, :s] = w_q[:, None] * ww * w_q
-        hessian[s:, s:] = n_p[:, None] * nn * n_p
-        hessian[s:, :s] = n_p[:, None] * left * w_q
-        hessian[:s, s:] = hessian[s:, :s].T
-        bent = [-omega / (m * g**2) + by_w * w_qq, -c / p**2 + by_n * n_pp]
-        hessian[np.diag_indices(len(x))] += np.concatenate(bent)
-        weights_fields = np.concatenate([ww * w_q, left.T * n_p], axis=1) / g[:, None]
-        weights_fields[:, :s] += np.diag(1 / g - by_w / (m * g**2))
-        counts_fields = np.concatenate([left * w_q, nn * n_p], axis=1) / p[:, None]
-        counts_fields[:, s:] += np.diag(1 / p - by_n / p**2)
+        label = by_fields * np.concatenate([felt[-1] ** 2, -(gamma[-1, :-1] ** 2)])
         return SamplePart(
-            complex(value), np.concatenate([omega / g + by_w * w_q, c / p + by_n * n_p]), hessian,
-            ww / np.outer(g, g), nn / np.outer(p, p), weights_fields, counts_fields, felt,
+            complex(value), np.concatenate([omega / g + by_w * w_q, c / p + by_n * n_p]), matrix,
+            by_fields, np.concatenate([1 / g, 1 / p]),
+            np.concatenate([-omega / (m * g**2) + by_w * w_qq, -c / p**2 + by_n * n_pp]),
+            np.concatenate([1 / g - by_w / (m * g**2), 1 / p - by_n / p**2]), felt[:-1], label,
         )  # fmt: skip
 
     def bulk_part(self, y: Array, at: Parameters) -> BulkPart:
@@ -218,24 +215,25 @@ class FreeEnergy:
         w, gain, noise = y[:s] + at.fresh * f.weights, y[s:], at.label * f.noise
         value = at.ridge * gain.sum() + gain @ f.extra @ w + noise @ w
         by_w, by_gain = f.extra.T @ gain + noise, at.ridge + f.extra @ w
-        of_nodes, of_both, of_types = [], [], []
+        half, start = self.directions.shape[1] // 2, 0
+        inner = np.zeros((2 * half, 2 * half), np.result_type(w, gain))
         for copies, size, u, v, _, _ in self._blocks:
             g, t = (v.T * w) @ v, (u.T * (gain / size)) @ u
             system = np.eye(len(t)) + t @ g
             h = np.linalg.inv(system)
             k, gh = h @ t, g @ h
             value = value + copies * size * _log_det(system)
-            by_w = by_w + copies * size * np.einsum("sa,ab,sb->s", v, k, v, optimize=True)
-            by_gain = by_gain + copies * np.einsum("ta,ab,tb->t", u, gh, u, optimize=True)
-            of_nodes.append(-copies * size * _square(k))
-            of_both.append(copies * _square(h))
-            of_types.append(-copies / size * _square(gh))
-        rank = self.directions.shape[1] // 2 - sum(len(part) for part in of_both)
-        none = np.zeros((rank, rank))
-        both = block_diag(*of_both, np.eye(rank))
-        inner = np.block(
-            [[block_diag(*of_nodes, none), both], [both.T, block_diag(*of_types, none)]]
-        )
+            by_w = by_w + copies * size * _diagonal(v, k)
+            by_gain = by_gain + copies * _diagonal(u, gh)
+            both = copies * _square(h)
+            nodes = slice(start, start + len(both))
+            types = slice(half + start, half + start + len(both))
+            inner[nodes, nodes] = -copies * size * _square(k)
+            inner[nodes, types], inner[types, nodes] = both, both.T
+            inner[types, types] = -copies / size * _square(gh)
+            start += len(both)
+        noisy = np.arange(start, half)  # e is linear in either
+        inner[noisy, half + noisy] = inner[half + noisy, noisy] = 1.0
         return BulkPart(value, np.concatenate([by_w, by_gain]), inner)
 
     def start(self, point: FixedPoint) -> tuple[Array, Array]:
@@ -250,7 +248,7 @@ class FreeEnergy:
         """
         for _ in range(_NEWTON):
             a, b = self.sample_part(x, at), self.bulk_part(y, at)
-            dx, dy = self._response(a.hessian, b.inner, a.gradient - y, b.gradient - x)
+            dx, dy = self._response(a, b.inner, a.gradient - y, b.gradient - x)
             step = min(1.0, 0.5 / max(np.max(-dx / x), np.max(-dy / y), 1e-300))
             x, y = x + step * dx, y + step * dy
             change = max(np.max(np.abs(dx / x)), np.max(np.abs(dy / y)))
@@ -265,7 +263,7 @@ class FreeEnergy:
         )
 
     def _response(
-        self, hessian: Array, inner: Array, push_x: Array, push_y: Array
+        self, a: SamplePart, inner: Array, push_x: Array, push_y: Array
     ) -> tuple[Array, Array]:
         """How the fields move when the gradients of A and B get these additions.
 
@@ -273,10 +271,17 @@ class FreeEnergy:
         """
         phi = self.directions
         right = push_y + phi @ (inner @ (phi.T @ push_x))
-        bent = hessian @ phi
+        bent = a.hessian_times(phi, self._through(a))
         system = np.eye(len(inner)) - inner @ (phi.T @ bent)
         dx = right + phi @ np.linalg.solve(system, inner @ (bent.T @ right))
-        return dx, push_x + hessian @ dx
+        return dx, push_x + a.hessian_times(dx[:, None])[:, 0]
+
+    def _through(self, a: SamplePart) -> Array:
+        """`SamplePart.through` of Φ, which has two blocks."""
+        phi, s = self.directions, self.nodes
+        half, scaled = phi.shape[1] // 2, a.matrix * a.by_fields
+        parts = [(phi[:s, :half], scaled[:, :s]), (phi[s:, half:], scaled[:, s:])]
+        return np.concatenate([real_product(f.T, part.T).T for f, part in parts], axis=1)
 
     def value(self, x: Array, y: Array, at: Parameters) -> complex:
         """F = S + ½ log|det S″| + ½ Tr[S″_θθ Cov θ] (+ `Cumulants.energy`) at a stationary point.
@@ -284,18 +289,18 @@ class FreeEnergy:
         S″_θθ = A_θθ + A_θx (I − B″A″)⁻¹ B″ A_xθ is the total second derivative by what fluctuates
         beside the fields, θ = ω with covariance (diag ω − ωωᵀ)/m and θ = c with diag c − ccᵀ/k.
         """
-        a, b, phi = self.sample_part(x, at), self.bulk_part(y, at), self.directions
-        system = np.eye(len(b.inner)) - b.inner @ (phi.T @ (a.hessian @ phi))
-        factors = lu_factor(system, check_finite=False)
+        a, b, phi, s = self.sample_part(x, at), self.bulk_part(y, at), self.directions, self.nodes
+        through = self._through(a)
+        curved = real_product(phi.T, a.hessian_times(phi, through))
+        factors = lu_factor(np.eye(len(b.inner)) - b.inner @ curved, check_finite=False)
         total = a.value - x @ y + b.value + 0.5 * _log_of(factors[0].diagonal())
         kernel, f = lu_solve(factors, b.inner, check_finite=False), self.features
+        seen = a.drawn_times(phi, through)
         if self.resampling.samples:
-            seen = a.weights_fields @ phi
-            second = a.weights + seen @ kernel @ seen.T
+            second = Second(a.matrix[:s, :s], a.by_drawn[:s], seen[:s], kernel)
             total += 0.5 / self.samples * self.resampling.over_weights(f.weights, second)
         if self.resampling.neurons:
-            seen = a.counts_fields @ phi
-            second = a.counts + seen @ kernel @ seen.T
+            second = Second(a.matrix[s:, s:], a.by_drawn[s:], seen[s:], kernel)
             total += 0.5 * self.resampling.over_counts(f.counts, second)
         if self.cumulants is not None:
             total += self.cumulants.energy(self._local(y, at, a.felt))
@@ -309,8 +314,7 @@ class FreeEnergy:
         h = np.linalg.inv(np.eye(len(t)) + t @ g)
         return Local(
             u @ h.T @ v.T, felt, gains**2 / f.counts, y[:s] ** 2 / (self.samples * f.weights),
-            np.einsum("ta,ab,tb->t", u, g @ h, u, optimize=True),
-            size * np.einsum("sa,ab,sb->s", v, h @ t, v, optimize=True), gains, w,
+            _diagonal(u, g @ h), size * _diagonal(v, h @ t), gains, w,
         )  # fmt: skip
 
     def objective(self, x: Array, y: Array, at: Parameters) -> float:
@@ -318,21 +322,33 @@ class FreeEnergy:
 
         By a step along the imaginary axis, with which the fields move.
         """
-        near = at._replace(label=1j * _IMAGINARY)
-        push_x = self.sample_part(x, near).gradient.imag / _IMAGINARY
+        a, inner = self.sample_part(x, at), self.bulk_part(y, at).inner
         push_y = np.concatenate([self.features.noise, np.zeros(len(y) - self.nodes)])
-        hessian, inner = self.sample_part(x, at).hessian, self.bulk_part(y, at).inner
-        dx, dy = self._response(hessian, inner, push_x, push_y)
+        dx, dy = self._response(a, inner, a.label, push_y)
         moved = x + 1j * _IMAGINARY * dx, y + 1j * _IMAGINARY * dy
+        near = at._replace(label=1j * _IMAGINARY)
         return self.value(*moved, near).imag / _IMAGINARY
 
 
-def _low_rank(u: Array, v: Array, features: NodeFeatures) -> Array:
-    """U Vᵀ without its small singular values; √c·U has orthogonal columns, √ω·V too."""
-    size = np.sqrt((features.counts @ u**2) * (features.weights @ v**2))
-    kept = np.argsort(-size)[:_MOST]
-    kept = kept[size[kept] > _SLOPE_RANK * size.max()]
-    return np.asarray(u[:, kept] @ v[:, kept].T)
+def _ranks(features: NodeFeatures) -> list[int]:
+    """How many singular values of each block are kept: of the slopes by their own sizes, of the
+    harmonics the largest ones of all of them as long as there is room for their pairs."""
+    first, *others = [np.sort(_sizes(u, v, features))[::-1] for _, _, u, v in features.blocks]
+    ranks = [min(_MOST, int((first > _SLOPE_RANK * first[0]).sum()))] + [0] * len(others)
+    scaled = [math.sqrt(h.copies) * x for h, x in zip(features.harmonics, others, strict=True)]
+    order = sorted(((-x, j) for j, own in enumerate(scaled, 1) for x in own[:_MOST].tolist()))
+    room = _MOST_PAIRS
+    for size, j in order:
+        room -= ranks[j] + 1
+        if room < 0 or -size < _SLOPE_RANK * max(first[0], -order[0][0]):
+            break
+        ranks[j] += 1
+    return ranks
+
+
+def _sizes(u: Array, v: Array, features: NodeFeatures) -> Array:
+    """Singular values of U Vᵀ: √c·U has orthogonal columns, √ω·V too."""
+    return np.sqrt((features.counts @ u**2) * (features.weights @ v**2))
 
 
 def _squares(v: Array) -> Array:
@@ -343,11 +359,23 @@ def _squares(v: Array) -> Array:
 
 def _square(k: np.ndarray) -> Array:
     """K ⊗ K on symmetric pairs."""
-    first, second = np.triu_indices(len(k))
+    first, second, scale = _pairs(len(k))
+    rows, others = k[first], k[second]
+    pairs = rows[:, first] * others[:, second]
+    pairs += rows[:, second] * others[:, first]
+    return np.asarray(pairs * scale)
+
+
+@lru_cache(maxsize=64)
+def _pairs(rank: int) -> tuple[np.ndarray, np.ndarray, Array]:
+    first, second = np.triu_indices(rank)
     scale = np.where(first == second, np.sqrt(0.5), 1.0)
-    pairs = k[np.ix_(first, first)] * k[np.ix_(second, second)]
-    pairs = pairs + k[np.ix_(first, second)] * k[np.ix_(second, first)]
-    return np.asarray(pairs * np.outer(scale, scale))
+    return first, second, np.outer(scale, scale)
+
+
+def _diagonal(v: Array, k: Array) -> Array:
+    """diag(V K Vᵀ)."""
+    return np.einsum("sa,sa->s", real_product(v, k), v)
 
 
 def _log_det(matrix: Array) -> complex:

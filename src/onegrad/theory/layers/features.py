@@ -47,12 +47,13 @@ class Harmonic(NamedTuple):
 
     One copy is Σ_a ω_ia table_is x_a/√p with p = `coordinates` independent x_a of a sample and as
     many random coefficients ω_ia of a neuron, all of variance one. The slopes have this form
-    themselves: p = n', table b_i d_is.
+    themselves: p = n', table b_i d_is. lift : (T,) tilt_i/b_i of the block, if rows are tilted
     """
 
     copies: float
     coordinates: float
     table: Array
+    lift: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class NodeFeatures:
         direction W₀ᵀa is among those conditioned on (docs/theory.md eq. (24))
     harmonics : what nodes and types add that stand for whole spheres of directions
         (docs/theory.md, section 8), or the further blocks of a bulk that is not flat
-        (docs/structure.md); no stacks, no tilt
+        (docs/structure.md, docs/layers.md); no stacks
     """
 
     mean: Array
@@ -98,6 +99,14 @@ class NodeFeatures:
     def factors(self) -> tuple[Array, Array]:
         """(U, V) with b_i d_is = (U Vᵀ)_is, U (T, R), V (S, R), by a truncated SVD."""
         return self._factored(self.slope * np.sqrt(self.counts * self.bulk**2)[..., None])
+
+    @property
+    def lifts(self) -> list[Array]:
+        """tilt_i/b_i of every block, or none at all."""
+        if self.tilt is None:
+            return []
+        others = [h.lift for h in self.harmonics if h.lift is not None]
+        return [self.tilt / self.bulk, *others]
 
     @cached_property
     def blocks(self) -> list[tuple[float, Array, Array, Array]]:
@@ -136,13 +145,16 @@ def features_at(
         shift = neurons.vectors @ where.kappa.T
         mean, slope, variance = smoothed(problem.activation, shift, scale)
         extra, harmonics = np.maximum(variance - (scale * slope) ** 2, 0.0), ()
-    bulk, bulk_dim = neurons.bulk, float(neurons.bulk_dim)
+    bulk, bulk_dim, tilt = neurons.bulk, float(neurons.bulk_dim), neurons.tilt
     if neurons.shares is not None and neurons.coordinates is not None:
         parts = neurons.bulk[:, None] * np.sqrt(neurons.shares)
         bulk, bulk_dim = parts[:, 0], float(neurons.coordinates[0])
+        lifts: list[Array | None] = [None] * len(neurons.coordinates)
+        if tilt is not None:
+            lifts, tilt = list((tilt / parts).T), tilt[:, 0]
         harmonics = tuple(
-            Harmonic(1.0, float(p), b[:, None] * slope)
-            for p, b in zip(neurons.coordinates[1:], parts.T[1:], strict=True)
+            Harmonic(1.0, float(p), b[:, None] * slope, lift)
+            for p, b, lift in list(zip(neurons.coordinates, parts.T, lifts, strict=True))[1:]
         )
     labels = np.empty(len(where.weights))
     for c in range(len(geometry.weights)):
@@ -151,7 +163,7 @@ def features_at(
     return NodeFeatures(
         mean, slope, extra, bulk, neurons.counts, where.weights, labels,
         np.full(len(labels), problem.label_noise_variance), np.asarray(bulk_dim),
-        neurons.tilt, harmonics,
+        tilt, harmonics,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ eq. (23)); the rest counts as noise in u, which knows nothing of w_i.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from onegrad.theory.nodes.rules import Integrand, QuadratureLevel, component_nod
 
 _ORDER = 12  # of the rule along the bulk
 _LEVEL = QuadratureLevel.at(1)  # of the rule over κ: an effect of order η E a² needs no finer one
+_SHARE = 4  # as many times fewer nodes in κ as the step's own sample has (step.py)
 _ENTRIES = 1_000_000  # of a table held at once
 
 
@@ -49,10 +51,11 @@ def own_moments(problem: Problem, geometry: Geometry, start: Array, bulk: Array)
     push, stretch = np.zeros((count, r)), np.zeros(count)
     once, twice = np.zeros((count, 2)), np.zeros((count, 2))
     integrand = Integrand(np.eye(r) * variance / rest, None, None)
+    level = replace(_LEVEL, most=_LEVEL.most // (_SHARE * int(np.count_nonzero(geometry.weights))))
     for c, share in enumerate(geometry.weights):
         if share == 0:
             continue
-        kappa, omega = component_nodes(geometry.means[c], geometry.roots[c], integrand, _LEVEL)
+        kappa, omega = component_nodes(geometry.means[c], geometry.roots[c], integrand, level)
         spread = np.sqrt(rest + variance * np.einsum("si,si->s", kappa, kappa))
         table = smoothed(activation, np.zeros((len(kappa), 1)), spread[:, None])
         mean = table.value[:, :1] if problem.readout_std == 0 else 0.0

@@ -54,16 +54,20 @@ def trained_types(
     geometry: Geometry,
     level: QuadratureLevel,
     chance: StepChance | None = None,
+    rows: str = "blocks",
 ) -> NeuronTypes:
     """Types of neurons after all steps of the problem: `pure_types` for one, `block_types` on a
-    bulk that is not flat."""
+    bulk that is not flat.
+
+    rows : of one step, see `pure_types`
+    """
     if geometry.levels is not None:
         return block_types(problem, geometry, level)
     later = len(problem.rates) - 1
     if later:  # each of them doubles the types
         most, points = max(_TYPES >> later, 300), max(_TYPES >> later, 256)
         level = replace(level, most=min(level.most, most), points=min(level.points, points))
-    neurons = pure_types(problem, geometry, level, chance)
+    neurons = pure_types(problem, geometry, level, chance, "isotropic" if later else rows)
     if later and output_share(problem, geometry) > _OUTPUT:
         raise AssumptionError(
             "several steps without a draw need an initial output that is small beside the labels, "

@@ -40,6 +40,7 @@ class StepMoments(NamedTuple):
     curvature: Array  # (T,) E[u σ'']
     noise: Array  # (T,) E[u² σ'²] − E[u² σ']²/E u²
     spread: Array  # (T, r', r') E[u² Var_z'(σ') κ̃κ̃ᵀ]
+    bend: Array  # (T,) E[u² σ'']/E u²
 
     def tiled(self, repeats: int) -> StepMoments:
         """The same for every neuron again, `repeats` times."""
@@ -116,7 +117,8 @@ class StepSample:
         spread[:, own, own] += (slope.variance @ wu2)[:, None]
         power = float(weights @ u**2)
         noise = second - (squared**2 / power if power > 0 else 0.0)
-        return StepMoments(push, curvature, np.maximum(noise, 0.0), spread)
+        bend = slope.curvature @ wu2 / max(power, 1e-300)
+        return StepMoments(push, curvature, np.maximum(noise, 0.0), spread, bend)
 
 
 def step_sample(

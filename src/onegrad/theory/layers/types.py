@@ -17,6 +17,7 @@ from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.own_output import own_moments
+from onegrad.theory.layers.row_noise import moved_rows, row_law
 from onegrad.theory.layers.step import (
     OUTPUT_LOSS,
     StepChance,
@@ -32,6 +33,7 @@ from onegrad.theory.symmetry import radial_importance, radius
 
 _LITTLE = 0.25  # of the variance before the step
 _NO_SPREAD = 1e-9  # of the largest variance: axes with one node
+_NO_BULK = 1e-10  # of a neuron's square length: integrals need some width
 _SPIKES = 4  # degrees of spikes whose strength decides about the readout's rule
 
 
@@ -42,7 +44,7 @@ class NeuronTypes:
     vectors : (T, r') v_i, |v_i| along a group; bulk : (T,) b_i; counts : (T,) c_i, Σ c_i = k
     bulk_dim : n' = n − r'. Coordinates after the r of the geometry are N(0, 1) on fresh data,
         independent of κ and y
-    tilt : (T,) or None, see NodeFeatures.tilt
+    tilt : (T,) or None, see NodeFeatures.tilt; (T, J) where the bulk is in blocks
     readout : (T,) the initial a_i of pure types, which later steps move along
     moved : how much the step changed preactivations (`step_importance`); NaN where it is not known
     shares : (T, J) of b_i² along each block of a bulk that is not flat, summing to one in a row,
@@ -82,6 +84,7 @@ class _Start(NamedTuple):
     readout: Array  # (T,) a_i
     weights: Array  # (T,) summing to one
     repeats: int  # how often the same f⁰ come again, with another readout
+    images: Array  # (T, r'(J − 1)) coordinates along images of the special directions
 
 
 def pure_types(
@@ -89,6 +92,7 @@ def pure_types(
     geometry: Geometry,
     level: QuadratureLevel,
     chance: StepChance | None = None,
+    rows: str = "blocks",
 ) -> NeuronTypes:
     """Types of neurons after the first step, nothing drawn.
 
@@ -106,6 +110,9 @@ def pure_types(
     a_i √(n s_w²/(k E a²)), and tilt_i = b₀ mult_i a_i/√(k E a²): eqs. (23), (24). What
     `chance` knows of one draw makes f⁰_i ~ N(a_i c/(k E a²), s_w² I) and adds h_i ζ to v_i: eqs.
     (31), (32).
+
+    rows : "blocks" of the bulk where what the step's samples make of it counts (row_noise.py),
+        their "axes" alone, or "isotropic"
     """
     variance, bulk_dim = problem.weight_variance, bulk_dimension(geometry, False)
     if bulk_dim < 2:
@@ -123,7 +130,11 @@ def pure_types(
         bulk_dim -= 1
         sample = step_sample(problem, geometry, level, True, chance)
         moved = step_importance(problem, geometry, sample, math.sqrt(bulk_dim * variance))
-    start = _before_step(problem, geometry, level, output, moved)
+    law = None
+    if rows != "isotropic" and not geometry.groups:
+        law = row_law(problem, sample, bulk_dim, rows == "axes")
+    images = 0 if law is None else law.images
+    start = _before_step(problem, geometry, level, (output, images), moved)
     if chance is not None and output:
         start = _with_chance(start, problem, chance)
     each = len(start.readout) // start.repeats
@@ -137,42 +148,70 @@ def pure_types(
     h = problem.rate * start.readout
     stretch = 1.0 + h * moments.curvature
     spread = (h**2 / problem.step_samples)[:, None, None] * moments.spread
+    before, push = start.coordinates, moments.push
+    turn = np.eye(before.shape[1])
+    found = None if law is None else moved_rows(law, problem, sample, moments, (h, start.bulk))
+    if found is not None:
+        turn, spread = found.turn, found.spread
+        before, push = (np.concatenate(x, axis=1) for x in (
+            (before, start.images), (push, np.zeros_like(start.images))))  # fmt: skip
     if problem.readout_std == 0 and not geometry.groups:
-        pushed = start.coordinates + h[:, None] * moments.push
+        pushed = (turn @ before[..., None])[..., 0] + h[:, None] * push
         vectors = _with_noise(pushed, spread, start.weights, variance)
     else:
-        roots = spread_roots(np.eye(start.coordinates.shape[1]) + spread / variance)
-        vectors = np.einsum("tij,tj->ti", roots, start.coordinates)
-        vectors = vectors + h[:, None] * moments.push
+        roots = spread_roots(turn @ turn.mT + spread / variance)
+        if found is not None:  # of the right covariance, and without noise the linear map itself
+            left, _, right = np.linalg.svd(turn)
+            roots = roots @ left @ right
+        vectors = np.einsum("tij,tj->ti", roots, before) + h[:, None] * push
     if chance is not None:
         vectors[:, : geometry.rank] += h[:, None] * chance.noise
+    counts, size = problem.width * start.weights, math.sqrt(problem.width * problem.readout_square)
+    if found is not None:
+        left_dim = bulk_dim - start.images.shape[1]
+        part = left_dim / bulk_dim
+        total = found.squares.sum(axis=1)
+        tilts = math.sqrt(part) * found.roots * (start.readout / size)[:, None]
+        flat = NeuronTypes(
+            vectors, np.sqrt(part * total), counts, left_dim, None, start.readout, moved
+        )
+        if rows == "axes":
+            return flat
+        return replace(
+            flat, tilt=tilts if output else None, shares=found.squares / total[:, None],
+            coordinates=left_dim * found.shares,
+        )  # fmt: skip
     noise = h**2 * (bulk_dim / problem.step_samples) * moments.noise
     after = np.sqrt(start.bulk**2 * stretch**2 + noise)
-    tilt = None
-    if output:
-        size = math.sqrt(problem.width * problem.readout_square)
-        tilt = start.bulk * stretch * start.readout / size
-    counts = problem.width * start.weights
+    tilt = start.bulk * stretch * start.readout / size if output else None
     return NeuronTypes(vectors, after, counts, bulk_dim, tilt, start.readout, moved)
 
 
 def _before_step(
-    problem: Problem, geometry: Geometry, level: QuadratureLevel, output: bool, moved: float
+    problem: Problem,
+    geometry: Geometry,
+    level: QuadratureLevel,
+    added: tuple[bool, int],
+    moved: float,
 ) -> _Start:
     """f⁰ and a by tensor Gauss rules, or quasi-Monte Carlo when many directions are strong.
 
     The norm of w_i is an axis of its own: its fluctuation of order 1/√n is what a centred even
     activation learns a constant from. Of a group only the length of f⁰ there counts.
+    added : whether W₀ᵀa is an axis, and the images of every axis (row_noise.py)
     moved : variance that the step adds to preactivations; if it is small, the readout is one more
         weak axis
     """
+    output, images = added
     count, bulk_dim = geometry.rank + 1 + int(output), bulk_dimension(geometry, output)
+    images *= count
     variance, single = problem.weight_variance, geometry.single
     # Principal directions of E κκᵀ, strong ones first; e and W₀ᵀa have unit variance.
     second = second_moment(geometry)
     values, directions = np.linalg.eigh(second[:single, :single])
-    importance = np.concatenate([values[::-1], second.diagonal()[single:], np.ones(count + 1)])
-    importance = importance[: count + 1] / bulk_dim
+    beside = np.ones(count + images + 1)
+    importance = np.concatenate([values[::-1], second.diagonal()[single:], beside])
+    importance = importance[: len(beside)] / bulk_dim
     importance[-1] = 0.0
     for j, size in enumerate(geometry.groups, start=single):
         importance[j] = radial_importance(importance[j], size, problem.labels_separate)
@@ -186,7 +225,7 @@ def _before_step(
     z, weights = standard_nodes(importance, replace(level, most=level.most // 2), leading)
     z = np.roll(z, 1, axis=1) if weak else z
     readout = problem.readout_mean + problem.readout_std * z[:, 0]
-    coordinates = math.sqrt(variance) * z[:, 1:-1] @ rotation.T
+    coordinates = math.sqrt(variance) * z[:, 1 : 1 + count] @ rotation.T
     for j, size in enumerate(geometry.groups, start=single):
         coordinates[:, j] = math.sqrt(variance) * radius(z[:, 1 + j], size)
     # b₀² has the mean n's_w² and the relative variance 2/n'
@@ -198,7 +237,8 @@ def _before_step(
         )
     # Without the output nothing but h depends on the readout: average once per f⁰.
     repeats = 1 if output or weak else leading[0].order
-    return _Start(coordinates, bulk, readout, weights, repeats)
+    further = math.sqrt(variance) * z[:, 1 + count : -1]
+    return _Start(coordinates, bulk, readout, weights, repeats, further)
 
 
 def _with_chance(start: _Start, problem: Problem, chance: StepChance) -> _Start:
@@ -273,8 +313,9 @@ def drawn_types(first_layer: Array, basis: Array, tilt: Array | None = None) -> 
     """
     vectors = first_layer @ basis
     square = np.einsum("ij,ij->i", first_layer, first_layer)
+    least = _NO_BULK * max(float(square.mean()), 1e-300)
     square -= np.einsum("ij,ij->i", vectors, vectors)
     k, n = first_layer.shape
     return NeuronTypes(
-        vectors, np.sqrt(np.maximum(square, 1e-300)), np.ones(k), n - basis.shape[1], tilt
+        vectors, np.sqrt(np.maximum(square, least)), np.ones(k), n - basis.shape[1], tilt
     )

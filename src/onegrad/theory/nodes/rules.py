@@ -31,6 +31,7 @@ from onegrad.theory.nodes.designs import (
 )
 
 _Nodes = tuple[Array, Array]
+_Content = tuple[tuple[int, ...], bytes]  # of an array
 _ENDLESS = 10_000  # nodes along an axis that no rule resolves
 _DRAFT_DESIGN = 1  # of weak axes, the most accurate small one
 _LABEL, _LABEL_DRAFT = 3e-4, 5e-3  # relative errors of the moments of labels
@@ -269,7 +270,38 @@ class Integrand:
 def component_nodes(
     mean: Array, root: Array, integrand: Integrand, level: QuadratureLevel
 ) -> tuple[Array, Array]:
-    """Nodes (S, r + further axes) and weights (S,) for κ ~ N(mean, root²), root symmetric."""
+    """Nodes (S, r + further axes) and weights (S,) for κ ~ N(mean, root²), root symmetric.
+
+    Points of a curve and steps of a computation ask for the same ones: the last ones are kept.
+    """
+    arrays = (mean, root, integrand.spread, integrand.label, integrand.centre)
+    return _kept_nodes(tuple(map(_content, arrays)), integrand.link, integrand.further, level)
+
+
+def _content(array: Array | None) -> _Content | None:
+    return None if array is None else (array.shape, np.asarray(array, float).tobytes())
+
+
+@lru_cache(maxsize=128)
+def _kept_nodes(
+    arrays: tuple[_Content | None, ...],
+    link: Activation | JointLink | None,
+    further: tuple[float, ...],
+    level: QuadratureLevel,
+) -> _Nodes:
+    mean, root, spread, label, centre = (
+        None if part is None else np.frombuffer(part[1]).reshape(part[0]) for part in arrays
+    )
+    assert mean is not None and root is not None and spread is not None
+    found = _component_nodes(mean, root, Integrand(spread, label, link, centre, further), level)
+    for array in found:
+        array.flags.writeable = False
+    return found
+
+
+def _component_nodes(
+    mean: Array, root: Array, integrand: Integrand, level: QuadratureLevel
+) -> _Nodes:
     if isinstance(integrand.link, JointLink):
         return _joint_nodes(mean, root, integrand, level)
     leading: tuple[Rule, ...] = ()

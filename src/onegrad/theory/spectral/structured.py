@@ -128,7 +128,7 @@ def _resolved(task: Task, number: int) -> tuple[NeuronTypes, NodeFeatures, Seen]
     problem, geometry = task.problem, task.geometry
     level = level_for(problem, geometry, QuadratureLevel.at(number))
     level = replace(level, most=min(level.most, _MOST_NODES))
-    neurons = _present(trained_types(problem, geometry, level, task.chance))
+    neurons = _present(trained_types(problem, geometry, level, task.chance, rows="isotropic"))
     fine = quasi_nodes(geometry, _SEEN, neurons.vectors.shape[1], level)
     if geometry.levels is None:
         where = data_nodes(problem, geometry, neurons.spread, level)
