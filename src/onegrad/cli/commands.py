@@ -209,11 +209,13 @@ def list_presets() -> None:
     """The built-in experiments: name, title, about how many minutes on two cores."""
     from onegrad.specs.catalogue import preset_groups
 
-    for source, presets in preset_groups().items():
+    groups = preset_groups()
+    longest = max(len(one.name) for presets in groups.values() for one in presets)
+    for source, presets in groups.items():
         print(source)
         for one in presets:
             minutes = f"{one.minutes:.0f}" if one.minutes >= 1 else "< 1"
-            print(f"  {one.name:26} {one.title:66} {minutes:>3} min")
+            print_text(f"  {one.name:{longest}} {minutes:>3} min  {one.title}", longest + 12)
 
 
 @app.command("show")

@@ -21,13 +21,14 @@ def new_table(title: str | None = None) -> Table:
     return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
 
 
-def print_text(text: str) -> None:
+def print_text(text: str, margin: int | None = None) -> None:
     """Sentences, broken into lines on a terminal."""
-    print(wrapped(text, shutil.get_terminal_size().columns) if sys.stdout.isatty() else text)
+    width = shutil.get_terminal_size().columns
+    print(wrapped(text, width, margin) if sys.stdout.isatty() else text)
 
 
-def wrapped(text: str, width: int) -> str:
-    """Longer lines broken, what follows indented like them.
+def wrapped(text: str, width: int, margin: int | None = None) -> str:
+    """Longer lines broken, what follows indented like them, or by a `margin`.
 
     >>> print(wrapped("  one two three", 10))
       one two
@@ -35,7 +36,7 @@ def wrapped(text: str, width: int) -> str:
     """
     lines: list[str] = []
     for line in text.split("\n"):
-        indent = line[: len(line) - len(line.lstrip())]
+        indent = line[: len(line) - len(line.lstrip())] if margin is None else " " * margin
         short = len(line) <= width
         lines += [line] if short else textwrap.wrap(line, width, subsequent_indent=indent)
     return "\n".join(lines)

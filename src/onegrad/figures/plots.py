@@ -85,11 +85,11 @@ def plot_prediction(
             own = nodes["component"] == c
             at = nodes["kappa"][own][:, : len(unit)] @ unit
             t, error = _averaged(at, nodes["test_error"][own], nodes["weight"][own])
-            name = f"component {int(c) + 1}"
+            name = f"component {int(c) + 1}" if nodes["component"].any() else "given t"
             colour = COLOURS[int(c) % len(COLOURS)]
             right.plot(t, error, "o-", color=colour, lw=1, ms=4, alpha=0.8, label=name)
         mean = prediction.test_error
-        right.axhline(mean, color="#222222", lw=1, linestyle="--", label="test error")
+        right.axhline(mean, color="#222222", lw=1, linestyle="--", label="mean")
         right.set_xlabel(f"t: projection on {direction}")
         right.set_ylabel("test error given t")
         right.legend(fontsize=8)
