@@ -167,7 +167,7 @@ def test_a_link_gives_the_same_page(visit):
     assert again.evaluate("location.hash") == seen[0]
     assert again.get_attribute("#tab-features", "aria-selected") == "true"
     assert again.is_checked("#controls input[value=tanh]")
-    assert "scaling.weighting=0.515" in seen[0]
+    assert "scaling.weighting=0.815" in seen[0]
 
 
 def test_what_is_refused_is_said(visit):
