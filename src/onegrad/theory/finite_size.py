@@ -85,7 +85,7 @@ def _ratios(task: Task, blocks: bool) -> Correction:
     parts of one law, and no coordinates with fluctuations of their own. Their axes are here."""
     problem, geometry = task.problem, task.geometry
     level = level_for(problem, geometry, QuadratureLevel.draft())
-    neurons = trained_types(problem, geometry, level, rows="axes")
+    neurons = trained_types(problem, geometry, level, rows="axes" if blocks else "isotropic")
     where = data_nodes(problem, geometry, neurons.spread, level)
     if neurons.bulk_dim < _SMALLEST:
         raise AssumptionError(f"{neurons.bulk_dim} directions beside the special ones are too few.")

@@ -112,7 +112,7 @@ def pure_types(
     (31), (32).
 
     rows : "blocks" of the bulk where what the step's samples make of it counts (row_noise.py),
-        their "axes" alone, or "isotropic"
+        their "axes" alone, or "isotropic"; no blocks with a `chance`, of which there are many
     """
     variance, bulk_dim = problem.weight_variance, bulk_dimension(geometry, False)
     if bulk_dim < 2:
@@ -131,7 +131,7 @@ def pure_types(
         sample = step_sample(problem, geometry, level, True, chance)
         moved = step_importance(problem, geometry, sample, math.sqrt(bulk_dim * variance))
     law = None
-    if rows != "isotropic" and not geometry.groups:
+    if rows != "isotropic" and not geometry.groups and chance is None:
         law = row_law(problem, sample, bulk_dim, rows == "axes")
     images = 0 if law is None else law.images
     start = _before_step(problem, geometry, level, (output, images), moved)
