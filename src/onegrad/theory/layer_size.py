@@ -100,11 +100,8 @@ def size_correction(problem: Problem, layer: GivenLayer, where: Nodes) -> Correc
     fixed = getattr(problem.data, "fixed_counts", False)
     which = Resampling(component if fixed else 0 * component, neurons=False)
     energy = FreeEnergy.of(features, samples, which, _cumulants(types, where))
-    test, train, objective = errors_at_this_size(energy, ridge)
-    found = Correction(
-        test / float(limit.test_error), train / float(limit.train_error),
-        objective / float(limit.train_objective),
-    )  # fmt: skip
+    errors, low = errors_at_this_size(energy, ridge)
+    found = Correction(*(errors / low).tolist())
     least = _OPEN + _CHAOS / layer.outside
     return replace(found, remainder=found.size**2 + _SHARE * found.size + least)
 
