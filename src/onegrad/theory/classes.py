@@ -96,7 +96,7 @@ def output_laws(
         labelled = replace(features, labels=values[nodes.component])
         result = errors_of(replace(point, features=labelled))
         means.append(result.readout @ there.mean)
-        fluctuation = result.mean_fluctuation(there, strata(problem, nodes))
+        fluctuation = result.mean_fluctuation(there, strata(problem, nodes), neurons is not None)
         squares.append(result.response.variance_at(there) + fluctuation)
     covariance = np.empty((len(where.weights), classes, classes))
     for c in range(classes):

@@ -44,7 +44,7 @@ class NodeErrors:
     readout : (T,) trained readout summed over the neurons of a type, E[f|κ] = Σ readout_i ν_i(κ)
     train_objective, test_error, train_error : arrays of no axes (or the leading one)
     train_loss, test_loss : the same of another loss than the squared one (losses/), else None
-    slopes : (S,) α = w(ȳ − f), of the squared loss
+    slopes : (S,) α = w(ȳ − f), of other losses ω E ρ
     """
 
     prediction: Array
@@ -64,26 +64,38 @@ class NodeErrors:
         """One problem of a stack."""
         return one_of(self, index, response=self.response.take(index))
 
-    def mean_fluctuation(self, features: NodeFeatures, strata: np.ndarray) -> Array:
-        """What the mean part of the readout adds to Var f from one training set to the next, at
-        nodes of other features of the same neurons: of order 1/m, and not in q.
+    def mean_fluctuation(
+        self, features: NodeFeatures, strata: np.ndarray, given: bool = False
+    ) -> Array:
+        """What the mean part of the readout adds to Var f from one training set and one first layer
+        to the next, at nodes of other features of the same neurons: it is not in q.
 
             (1/m) [Σ_s D_s t_s R(κ, κ_s)² − Σ_c (Σ_{s in c} R(κ, κ_s) α_s)²/Ω_c]             (36)
             R(κ, κ') = ν(κ)ᵀS⁻¹ν(κ'),  S of (12),  α = W(ȳ − f),  Ω_c = Σ_{s in c} ω_s
+            Σ_i c_i (a_i ν̃_i)² − (Σ_i c_i a_i ν̃_i)²/k,   ν̃ = diag(1/(cm)) S⁻¹ν(κ)            (38)
 
         The variance of a mean over m training samples, as many of each stratum as its share says:
-        one training set has more samples of one class than the next, unless classes are strata.
-        strata : (S,) to which each node of the point belongs. O(T²(T + S)), of one problem
+        one training set has more samples of one class than the next, unless classes are strata;
+        and that of a sum over k neurons, a_i the readout of one.
+        strata : (S,) to which each node of the point belongs
+        given : the first layer is the same in all training sets, without (38)
+        O(T²(T + S)), of one problem
         """
         response, point = self.response, self.response.point
         assert self.slopes is not None
-        system = mean_system(point, response.blocks, point.weights)
-        kernel = point.features.mean.T @ np.linalg.solve(system, features.mean)
+        own = point.features
+        solved = np.linalg.solve(mean_system(point, response.blocks, point.weights), features.mean)
+        kernel = own.mean.T @ solved
         found = response.load @ kernel**2
         for stratum in np.unique(strata):
             mine = strata == stratum
-            found -= (self.slopes[mine] @ kernel[mine]) ** 2 / point.features.weights[mine].sum()
-        return np.asarray(np.maximum(found, 0.0) / point.samples)
+            found -= (self.slopes[mine] @ kernel[mine]) ** 2 / own.weights[mine].sum()
+        found = np.maximum(found, 0.0) / point.samples
+        if given:
+            return np.asarray(found)
+        each = (self.readout / (own.counts**2 * point.gain))[:, None] * solved
+        neurons = own.counts @ each**2 - (own.counts @ each) ** 2 / own.counts.sum()
+        return np.asarray(found + np.maximum(neurons, 0.0))
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.layers.step import StepChance, spike_strength
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.losses.calibration import calibration_error, misclassified
+from onegrad.theory.losses.label_surplus import surplus_deviation
 from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
 from onegrad.theory.nodes.population import Nodes, data_nodes, label_means, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
@@ -298,23 +299,27 @@ def _mean_degrees(point: FixedPoint) -> float:
 def errors_at(solution: Solution, where: Nodes, finite: bool = False) -> tuple[Array, Array]:
     """E[f|κ] and Var[f|κ] at nodes of one's own choice, in the coordinates of the solution.
 
-    Weights of the nodes play no part. finite : with the fluctuation of the mean part, eq. (36)
+    Weights of the nodes play no part. finite : with the fluctuation of the mean part, eqs. (36)
+    and (38)
     """
     task, result = solution.task, solution.by_node
     features = features_at(task.problem, task.geometry, solution.neurons, where)
     variance = result.response.variance_at(features)
     if finite:
         variance = variance + result.mean_fluctuation(
-            features, strata(task.problem, solution.where)
+            features, strata(task.problem, solution.where), task.neurons is not None
         )
     return result.readout @ features.mean, variance
 
 
 def with_signs_at_this_size(solution: Solution) -> Solution:
-    """Misclassification with the fluctuation of the mean part, eq. (36); other losses than the
-    squared one are means over training sets of other labels (losses/label_surplus.py)."""
-    level = solution.where.level
-    if solution.misclassification is None or level is None or not solution.squared:
+    """Misclassification with the fluctuation of the mean part, eqs. (36) and (38); other losses
+    than the squared one are means over training sets of other labels (losses/label_surplus.py),
+    unless all training sets have the same."""
+    level, task = solution.where.level, solution.task
+    if solution.misclassification is None or level is None:
+        return solution
+    if surplus_deviation(task.problem, task.geometry) > 0:
         return solution
     return _with_signs(solution, level, finite=True)
 

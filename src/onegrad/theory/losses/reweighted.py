@@ -197,5 +197,5 @@ def _finished(problem: LossProblem, state: _State, inner: float) -> tuple[FixedP
     return state.point, NodeErrors(
         prediction, variance, total, found.train_square, readout,
         train(found.train_loss + penalty), test(total), train(found.train_square), response,
-        train(found.train_loss), test(fresh.test_loss),
+        train(found.train_loss), test(fresh.test_loss), problem.drawn.weights * found.mean,
     )  # fmt: skip
