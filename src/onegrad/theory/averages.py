@@ -26,6 +26,9 @@ _SETTLED = 0.5  # of the accuracy: by less than that two rules may differ
 _SIGNS = 6.0  # times the square of an effect: what rules of signs may be wrong by
 _WORST = 0.05  # a mean over draws that is not known better than that is refused
 _FIXED_POINT = 1e-6  # its tolerance
+_SIGN_CHANGE = 0.02  # of misclassification: by more than that a surplus of labels needs a fine rule
+_SIGN_ORDER = 9  # of that rule
+_SIGN_NODES = 60  # points that it may take
 _DRAFT_ERROR = 0.03  # of what a coarse resolution says about an effect
 _DRAFT_CHANCE = 0.5  # Q up to which a draft leaves the step's chance out: below 0.2 %, measured
 _DRAFT_SIGNS = 256  # nodes of the classification error, in the means of a draft
@@ -173,7 +176,7 @@ def _run(averages: list[_Average], theory: Theory) -> None:
         a.effect = float(_relative(odd + even, a.base).max())
         a.spread = float(np.sqrt(odd[0] ** 2 + 2 * even[0] ** 2))
         a.ratios, a.nodes = [_ratio(0.5 * (plus + minus), a.base)], _pair(a.law)
-    limit = _SCREEN * theory.accuracy
+    limit, screened = _SCREEN * theory.accuracy, averages
     averages = [a for a in averages if a.effect > limit or a.law.importance > 1]
     _choose(averages, limit)
     _rule(averages, 2)
@@ -184,6 +187,32 @@ def _run(averages: list[_Average], theory: Theory) -> None:
         visible = [a for a in visible if _moved(a) > settled]
     if not theory.draft:
         _refine([a for a in averages if a.failure is None and len(a.ratios) > 2], theory)
+        _resolve_signs([a for a in screened if a.failure is None])
+
+
+def _resolve_signs(averages: list[_Average]) -> None:
+    """Misclassification and calibration with a finer rule over the surplus of labels, which may
+    decide all signs where it changes no error: at strong ridges outputs are small."""
+    chosen = []
+    for a in averages:
+        kinds = [variable.kind for variable in a.law.variables]
+        plus, minus, low = a.at(a.law.screen)[:, _OF_SIGNS]
+        change = _ratio(np.abs(np.stack([plus, minus]) - low), a.base[_OF_SIGNS])
+        if "balance" in kinds and change[:, 0].max() > _SIGN_CHANGE:
+            orders = a.orders or [1] * len(kinds)
+            fine = [
+                _SIGN_ORDER if kind == "balance" else o
+                for kind, o in zip(kinds, orders, strict=True)
+            ]
+            nodes, weights = a.law.nodes(fine)
+            if len(set(a.law.canonical(nodes))) <= _SIGN_NODES:
+                chosen.append((replace(a, nodes=(nodes, weights), values=dict(a.values)), a))
+    _solve([(fine, np.vstack([a.law.typical, fine.nodes[0]])) for fine, a in chosen])
+    for fine, a in chosen:
+        if fine.failure is None:
+            last = a.ratios[-1].copy()
+            last[_OF_SIGNS] = _mean_ratio(fine)[_OF_SIGNS]
+            a.ratios[-1] = last
 
 
 def _refine(averages: list[_Average], theory: Theory) -> None:
@@ -297,6 +326,7 @@ _NUMBERS = (
     "test_error", "train_error", "train_objective", "misclassification", "label_variance",
     "test_loss", "train_loss", "calibration",
 )  # fmt: skip
+_OF_SIGNS = [_NUMBERS.index("misclassification"), _NUMBERS.index("calibration")]
 
 
 def outputs_of(solution: Solution) -> Array:
