@@ -28,7 +28,6 @@ _WORST = 0.05  # a mean over draws that is not known better than that is refused
 _FIXED_POINT = 1e-6  # its tolerance
 _SIGN_CHANGE = 0.02  # of misclassification: by more than that a surplus of labels needs a fine rule
 _SIGN_ORDER = 9  # of that rule
-_SIGN_NODES = 60  # points that it may take
 _DRAFT_ERROR = 0.03  # of what a coarse resolution says about an effect
 _DRAFT_CHANCE = 0.5  # Q up to which a draft leaves the step's chance out: below 0.2 %, measured
 _DRAFT_SIGNS = 256  # nodes of the classification error, in the means of a draft
@@ -192,22 +191,16 @@ def _run(averages: list[_Average], theory: Theory) -> None:
 
 def _resolve_signs(averages: list[_Average]) -> None:
     """Misclassification and calibration with a finer rule over the surplus of labels, which may
-    decide all signs where it changes no error: at strong ridges outputs are small."""
+    decide all signs where it changes no error: at strong ridges outputs are small. Where nothing
+    else is left to chance."""
     chosen = []
     for a in averages:
-        kinds = [variable.kind for variable in a.law.variables]
-        plus, minus, low = a.at(a.law.screen)[:, _OF_SIGNS]
-        change = _ratio(np.abs(np.stack([plus, minus]) - low), a.base[_OF_SIGNS])
-        if "balance" in kinds and change[:, 0].max() > _SIGN_CHANGE:
-            orders = a.orders or [1] * len(kinds)
-            fine = [
-                _SIGN_ORDER if kind == "balance" else o
-                for kind, o in zip(kinds, orders, strict=True)
-            ]
-            nodes, weights = a.law.nodes(fine)
-            if len(set(a.law.canonical(nodes))) <= _SIGN_NODES:
-                chosen.append((replace(a, nodes=(nodes, weights), values=dict(a.values)), a))
-    _solve([(fine, np.vstack([a.law.typical, fine.nodes[0]])) for fine, a in chosen])
+        if [variable.kind for variable in a.law.variables] != ["balance"]:
+            continue
+        sides = a.at(a.law.screen[:2])[:, _OF_SIGNS[0]]
+        if np.abs(sides / a.base[_OF_SIGNS[0]] - 1).max() > _SIGN_CHANGE:
+            chosen.append((replace(a, nodes=a.law.nodes([_SIGN_ORDER])), a))
+    _solve([(fine, fine.nodes[0]) for fine, _ in chosen])
     for fine, a in chosen:
         if fine.failure is None:
             last = a.ratios[-1].copy()

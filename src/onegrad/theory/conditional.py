@@ -22,7 +22,7 @@ from onegrad.theory.resolution import (
     Task,
     level_for,
     solve_tasks,
-    with_signs_at_this_size,
+    with_signs,
 )
 from onegrad.theory.symmetry import grouped
 
@@ -66,7 +66,7 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     tolerance, given = _FIXED_POINT * theory.accuracy, tasks
     tasks = [simplified(task) for task in tasks]
     first = QuadratureLevel.draft() if theory.draft else QuadratureLevel.at(0)
-    found = solve_tasks(tasks, first, tolerance)
+    found = solve_tasks(tasks, first, tolerance, theory.draft)
     found = [_far_from_interpolation(_few_enough(one)) for one in found]
     if theory.draft:
         return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
@@ -75,7 +75,7 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     for number in range(1, _HIGHEST_LEVEL + int(theory.accuracy < ACCURATE) + 1):
         going = [i for i, one in rough.items() if _goes_on(one, number, most)]
         level, left = QuadratureLevel.at(number), [tasks[i] for i in going]
-        finer = solve_tasks(left, level, tolerance)
+        finer = solve_tasks(left, level, tolerance, signs=False)
         for i, one in zip(going, finer, strict=True):
             compared = _compared(one, rough.pop(i))
             found[i] = compared
@@ -84,9 +84,11 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     for i, solution in rough.items():
         found[i] = _unsettled(solution, theory.accuracy)
     found = [_with_directions(one, task, theory) for one, task in zip(found, given, strict=True)]
+    found = [
+        one if isinstance(one, Failure) else with_signs(one, theory.finite_size) for one in found
+    ]
     if not theory.finite_size:
         return found
-    found = [one if isinstance(one, Failure) else with_signs_at_this_size(one) for one in found]
     answers = iter(with_corrections([one for one in found if _correctable(one)]))
     return [next(answers) if _correctable(one) else one for one in found]
 

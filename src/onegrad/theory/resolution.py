@@ -193,9 +193,11 @@ def _before_readout(problem: Problem) -> tuple[object, ...]:
 
 
 def solve_tasks(
-    tasks: Iterable[Task], level: QuadratureLevel, tolerance: float = 1e-10
+    tasks: Iterable[Task], level: QuadratureLevel, tolerance: float = 1e-10, signs: bool = True
 ) -> list[Solution | Failure]:
     """One resolution of every task, no error estimates; a Failure in the place of what fails.
+
+    signs : with misclassification and calibration, which have many nodes of their own
 
     Neighbours that differ only in ridge or samples share their features, and tables of the same
     shape are solved together.
@@ -206,7 +208,10 @@ def solve_tasks(
 
     def solve(batch: list[tuple[int, _Resolved]]) -> None:
         parts = [resolved for _, resolved in batch]
-        found.update(zip((i for i, _ in batch), _solve(parts, tolerance), strict=True))
+        answers = _solve(parts, tolerance)
+        if signs:
+            answers = [one if isinstance(one, Failure) else with_signs(one) for one in answers]
+        found.update(zip((i for i, _ in batch), answers, strict=True))
 
     for index, task in enumerate(tasks):
         try:
@@ -283,9 +288,7 @@ def _solution(resolved: _Resolved, point: FixedPoint, result: NodeErrors) -> Sol
     )  # fmt: skip
     if solution.geometry.single >= MANY_DIRECTIONS:
         solution = replace(solution, mean_degrees=_mean_degrees(point))
-    if not problem.labels_binary:
-        return solution
-    return _with_signs(solution, resolved.level)
+    return solution
 
 
 def _mean_degrees(point: FixedPoint) -> float:
@@ -312,16 +315,18 @@ def errors_at(solution: Solution, where: Nodes, finite: bool = False) -> tuple[A
     return result.readout @ features.mean, variance
 
 
-def with_signs_at_this_size(solution: Solution) -> Solution:
-    """Misclassification with the fluctuation of the mean part, eqs. (36) and (38); other losses
-    than the squared one are means over training sets of other labels (losses/label_surplus.py),
-    unless all training sets have the same."""
+def with_signs(solution: Solution, finite_size: bool = False) -> Solution:
+    """With misclassification and calibration, where labels are ±1.
+
+    finite_size : with the fluctuation of the mean part, eqs. (36) and (38); other losses than the
+        squared one are means over training sets of other labels (losses/label_surplus.py), unless
+        all training sets have the same
+    """
     level, task = solution.where.level, solution.task
-    if solution.misclassification is None or level is None:
+    if level is None or not task.problem.labels_binary:
         return solution
-    if surplus_deviation(task.problem, task.geometry) > 0:
-        return solution
-    return _with_signs(solution, level, finite=True)
+    finite = finite_size and surplus_deviation(task.problem, task.geometry) == 0
+    return _with_signs(solution, level, finite)
 
 
 def strata(problem: Problem, where: Nodes) -> np.ndarray:

@@ -31,7 +31,8 @@ _ITERATIONS = 80
 _FLOOR = 0.01  # of the largest curvature: less does not speed up the mean part
 _SOFTEST = 1e8  # c of a node without any curvature
 _LOOSE = 1e-3  # tolerance on the way: of larger ridges and smoother kinks
-_SMOOTH = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)  # added to χ where a loss has a kink
+_SMOOTH = (0.1, 0.0)  # added to χ where a loss has a kink
+_SMOOTHER = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)  # the same, where that does not work at once
 _RIDGES = (1000.0, 100.0, 10.0, 1.0)  # factors of the ridge, where it does not work at once
 
 
@@ -107,7 +108,7 @@ def _from_larger_ridges(problem: LossProblem, tolerance: float, inner: float) ->
             begin = solve_fixed_point(part.drawn, part.samples, part.ridge, tolerance=1e-6)
             first = errors_of(begin)
             state = _State(begin, first.prediction, first.variance)
-        for smooth in _SMOOTH if kink else (0.0,):
+        for smooth in _SMOOTHER if kink else (0.0,):
             last = smooth == 0 and factor == 1
             state = _settled(part, state, smooth, tolerance if last else _LOOSE, inner)
     assert state is not None
