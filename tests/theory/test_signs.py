@@ -30,7 +30,9 @@ def test_networks_agree_and_a_first_layer_without_chance_fails(loss, monkeypatch
     found = simulated.misclassification
     assert abs(off(loss, found)) < 1
     true = NodeErrors.mean_fluctuation
-    monkeypatch.setattr(
-        NodeErrors, "mean_fluctuation", lambda self, at, strata, given=False: true(self, at, strata, True)
-    )  # fmt: skip
+
+    def one_layer(self, features, strata, given=False):
+        return true(self, features, strata, given=True)
+
+    monkeypatch.setattr(NodeErrors, "mean_fluctuation", one_layer)
     assert off(loss, found) < -1
