@@ -259,7 +259,7 @@ def presets() -> list[dict[str, Any]]:
         entries = []
         for preset in members:
             tables = read_toml(preset_path(preset.name))
-            if tables["data"]["model"] in DATA_MODELS:
+            if tables["data"]["model"] in DATA_MODELS and _drawn_by_theory(tables):
                 entries.append({
                     "name": preset.name, "title": preset.title, "tables": tables,
                     "published": published_points(preset.name),
@@ -269,6 +269,13 @@ def presets() -> list[dict[str, Any]]:
         if entries:
             groups.append({"source": source, "presets": entries})
     return groups
+
+
+def _drawn_by_theory(tables: dict[str, Any]) -> bool:
+    """Curves of the page are the theory's: a figure of curves without one is for `onegrad run`."""
+    models = tables.get("compare", {}).get("models", ["network"])
+    kind = tables.get("figure", {}).get("kind", "curves")
+    return kind != "curves" or any(name.startswith("theory") for name in models)
 
 
 def published_points(name: str) -> list[dict[str, Any]]:
