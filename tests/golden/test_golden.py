@@ -15,8 +15,9 @@ _BY_THEORY = ("predict", "curve", "spectrum", "activations")  # kinds of cases w
 # Parts of names: numbers of a theory in a simulated case, and a quotient of two small differences,
 # which are held to SIMULATION themselves.
 _OF_THEORY = ("theory", "surrogate", "standard_errors")
-# What a difference is small against: errors of order one.
-_FLOORS = {"difference": 1.0, "error_estimate": 1.0, "_se": 0.1}
+# What a difference is small against: errors of order one. Estimates contain what is left of a
+# correction that is a difference of free energies: other kernels of BLAS move them by 2e-8.
+_FLOORS = {"difference": 1.0, "error_estimate": 100.0, "_se": 0.1}
 GOLDEN = json.loads(FILE.read_text(encoding="utf-8"))
 
 

@@ -77,7 +77,7 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def checksum(record: Mapping[str, Any]) -> str:
+def checksum(record: Mapping[str, Any] | sqlite3.Row) -> str:
     """Of a row by column: 16 digits of BLAKE2b over the names and values of what is not NULL.
 
     Columns of a later format, which are NULL in earlier rows, do not change it.
@@ -85,10 +85,12 @@ def checksum(record: Mapping[str, Any]) -> str:
     parts = []
     for name in COLUMNS:
         value = record[name]
+        if value is None:
+            continue
         if isinstance(value, float):
             if value == value:  # SQLite stores NaN as NULL
                 parts.append(f"{name} {value.hex()}")
-        elif value is not None:
+        else:
             text = str(value)
             parts.append(f"{name} {type(value).__name__} {len(text)} {text}")
     text = ";".join(parts)

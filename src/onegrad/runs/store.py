@@ -286,7 +286,9 @@ class Store:
             ).fetchall()
         specs = {key: json.loads(spec) for key, spec in points if text_hash(spec) == key}
         rows = []
-        for row in found:
+        names = found[0].keys() if found else []
+        for values in found:
+            row = dict(zip(names, values, strict=True))  # a sqlite3.Row searches for every name
             whole = _is_whole(row)
             if whole and not _is_current(row["model"], row["model_version"]):
                 continue
@@ -304,12 +306,15 @@ def _is_current(model: str, version: int) -> bool:
 _OF_KEY = "point = ? AND model = ? AND compute = ? AND model_version = ?"
 
 
-def _is_whole(row: sqlite3.Row) -> bool:
-    return bool(row["checksum"] == checksum({name: row[name] for name in COLUMNS}))
+def _is_whole(row: sqlite3.Row | dict[str, Any]) -> bool:
+    return bool(row["checksum"] == checksum(row))
 
 
 def _row(
-    settings: dict[str, Any], number: int, record: sqlite3.Row, whole: bool | None = None
+    settings: dict[str, Any],
+    number: int,
+    record: sqlite3.Row | dict[str, Any],
+    whole: bool | None = None,
 ) -> Row:
     """A row of the file; what it has no number for is NaN. `whole` if that is known already."""
     seed = record["seed"] if isinstance(record["seed"], int) else -1
