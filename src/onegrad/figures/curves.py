@@ -194,8 +194,10 @@ def _log_scale(panel: Axes) -> None:
     panel.yaxis.set_minor_locator(NullLocator())
 
 
-def _spaced(values: list[float], apart: float = 1.35) -> list[float]:
-    """Those of the sorted values that leave room for their labels on a logarithmic axis."""
+def _spaced(values: list[float], labels: int = 11) -> list[float]:
+    """Those of the sorted values that leave room for their labels, `labels` side by side at most,
+    on a logarithmic axis."""
+    apart = max(1.35, (values[-1] / values[0]) ** (1 / labels))
     chosen: list[float] = []
     for value in values:
         if not chosen or value / chosen[-1] >= apart:
