@@ -341,12 +341,10 @@ def test_cheaper_than_a_test_set_of_m_samples():
             trial.__dict__.pop("grams", None)
             exact_risk(trial, fitted)
 
-        times = []
-        for run in (by_samples, exactly):
-            seconds = []
-            for _ in range(7):
+        best = {by_samples: math.inf, exactly: math.inf}
+        for _ in range(25):  # in turns, because others may use the machine
+            for run in best:
                 start = time.process_time()
                 run()
-                seconds.append(time.process_time() - start)
-            times.append(min(seconds))
-    assert times[1] < times[0]
+                best[run] = min(best[run], time.process_time() - start)
+    assert best[exactly] < best[by_samples]

@@ -62,6 +62,7 @@ def test_without_a_step_the_closed_form_is_contained(link: str, activation: str)
 def test_negative_control_labels_at_eight_gauss_hermite_nodes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(rules, "_kept_nodes", rules._kept_nodes.__wrapped__)  # none kept
     monkeypatch.setattr(rules, "label_rule", lambda *_: Rule(8))
     monkeypatch.setattr(rules, "_resolving", lambda rule, *_: rule)
     assert gauss_hermite(8)[0].size == 8
