@@ -161,7 +161,7 @@ class Database:
             if self.format < FORMAT or self._missing_columns():
                 raise StoreError(
                     f"{self.path} was written by an older version of onegrad. Run it once more: "
-                    "the rows stay, and get their checksums"
+                    "the rows stay, and what this version adds is added"
                 )
             return
         self._keep_a_journal()
