@@ -173,6 +173,22 @@ def test_values_are_toml_or_bare_words():
 # --- --quick ----------------------------------------------------------------------------
 
 
+def test_quick_keeps_the_step_of_a_neuron():
+    tables = {
+        "data": {"model": "isotropic", "dim": 400}, "network": {"width": 200},
+        "training": {"samples": 300, "rate": 800.0},
+    }  # fmt: skip
+    quick = Experiment.read(tables, quick=True)
+    assert quick.points[0].problem.dim == 100
+    assert quick.points[0].problem.rate / quick.points[0].problem.width == 800 / 200
+    sweep = {"zip": {"training.optimiser": ["gd", "sign"], "training.rate": [800.0, 0.5]}}
+    quick = Experiment.read(tables | {"sweep": sweep}, quick=True)
+    assert [point.problem.rate for point in quick.points] == [200.0, 0.5]
+    free = {"training.rate": [0.0, 400.0]}
+    quick = Experiment.read(tables | {"sweep": free}, quick=True)
+    assert [point.problem.rate for point in quick.points] == [0.0, 100.0]
+
+
 def test_quick_cuts_sizes_in_proportion_and_says_so():
     sweep = {"network.width_ratio": [0.1, 0.2, 0.5, 1, 2], "network.activation": ["relu", "tanh"]}
     quick = read(quick=True, sweep=sweep)

@@ -101,8 +101,8 @@ _QUICK_DIM, _QUICK_SAMPLES, _QUICK_SEEDS, _QUICK_VALUES, _QUICK_NAMES = 100, 150
 
 
 def quick_tables(tables: Tables) -> Tables:
-    """The same experiment in seconds: sizes cut in proportion, three values or two names a key,
-    three seeds, a draft of the theory."""
+    """The same experiment in seconds: sizes cut in proportion, and with them rates that count per
+    neuron; three values or two names a key, three seeds, a draft of the theory."""
     sweep = _sweep(tables)
     zipped = sweep.pop(ZIP, {})
     small = {
@@ -129,7 +129,40 @@ def quick_tables(tables: Tables) -> Tables:
     lists = {key: _scaled_list(key, values, factor) for key, values in small.items()}
     if zipped:
         lists[ZIP] = {k: _scaled_list(k, values, factor) for k, values in zipped.items()}
-    return {**changed, "name": name} | ({"sweep": lists} if lists else {})
+    changed = {**changed, "name": name} | ({"sweep": lists} if lists else {})
+    return _with_scaled_rates(changed, factor)
+
+
+_RATE, _OPTIMISER = "training.rate", "training.optimiser"
+
+
+def _with_scaled_rates(tables: Tables, factor: float) -> Tables:
+    """A step is W + (η/k)·G in the mixture convention: with fewer neurons η shrinks alike. Not so
+    where G is normalised (`sign`, `adam`, `muon`)."""
+    if _inner(tables, "network").get("convention", "mixture") != "mixture":
+        return tables
+    training = _inner(tables, "training")
+    usual = training.get("optimiser", "gd")
+    if "rate" in training:
+        tables = override(tables, _RATE, _scaled_rate(training["rate"], usual, factor))
+    sweep = _sweep(tables)
+    zipped = dict(sweep.get(ZIP, {})) if isinstance(sweep.get(ZIP, {}), Mapping) else {}
+    if isinstance(rates := sweep.get(_RATE), list | tuple):
+        sweep[_RATE] = [_scaled_rate(rate, usual, factor) for rate in rates]
+    if isinstance(rates := zipped.get(_RATE), list | tuple):
+        used = zipped.get(_OPTIMISER)
+        used = used if isinstance(used, list | tuple) else [usual] * len(rates)
+        pairs = zip(rates, used, strict=False)
+        sweep[ZIP] = {**zipped, _RATE: [_scaled_rate(*pair, factor) for pair in pairs]}
+    return {**tables, "sweep": sweep} if sweep else tables
+
+
+def _scaled_rate(rate: Any, optimiser: Any, factor: float) -> Any:
+    if optimiser not in ("gd", "kfac"):
+        return rate
+    if isinstance(rate, list | tuple):  # one for each step
+        return [_scaled_rate(one, optimiser, factor) for one in rate]
+    return rate * factor if isinstance(rate, int | float) and not isinstance(rate, bool) else rate
 
 
 def _inner(tables: Tables, table: str) -> Mapping[str, Any]:
