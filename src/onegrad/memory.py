@@ -56,7 +56,8 @@ def peak_bytes(
         kept += sum(model.noise for model in asked) * m * k * (8 * m * k <= KEEP)
         step += m * n + s * k
     half = dtype == "float32" and not reuse.controls and not any(m.double for m in asked)
-    fit = kept + m * k + side * side
+    # single precision needs no Gram matrix, as long as conjugate gradients are few
+    fit = kept + m * k + (0 if half else side * side)
     copied = 2 * m * k if half and 8 * m * k <= LARGEST else 0  # in double, to refine readouts
     fit += copied
     if problem.loss.name != "squared":  # the Gram matrix stays, each step factorises a copy
@@ -77,7 +78,7 @@ def peak_bytes(
     pooled = max(
         (a for a in (k * n, s * k, m * k // 2, side**2 // 2) if 8 * a <= LARGEST), default=0
     )
-    idle = int((1.75 if reuse.products else 1.25) * pooled) + reuse.products * copied
+    idle = int((1.75 if own else 1.25) * pooled)
     return (4 if half else 8) * (max(step, fit, risk) + idle)
 
 

@@ -1,4 +1,4 @@
-"""A Cholesky factor of single precision, refined to double precision."""
+"""Factors and conjugate gradients of single precision, refined to double precision."""
 
 import numpy as np
 import pytest
@@ -48,6 +48,39 @@ def test_a_small_ridge_is_solved_in_double_precision(contraction, monkeypatch):
     assert used == [False]
     exact = RidgeSolver(features, y).fit(1e-8)
     np.testing.assert_array_equal(ours.coefficients, exact.coefficients)
+
+
+@pytest.mark.parametrize(("m", "k"), [(600, 300), (300, 600), (400, 400)])
+def test_conjugate_gradients_are_refined_as_well(m, k, monkeypatch):
+    features, y = large_features(m, k)
+    features = features.astype(np.float32)
+    ridge = 1e-3 * k
+    used = []
+    monkeypatch.setattr(readout, "conjugate_solution", _noting(used, refine.conjugate_solution))
+    ours = fit(features, y, ridge)
+    assert used == [True]
+    exact = RidgeSolver(features.astype(float), y).fit(ridge)
+    size = np.linalg.norm(exact.coefficients)
+    assert np.linalg.norm(ours.coefficients - exact.coefficients) < 1e-7 * size
+    assert ours.train_error == pytest.approx(exact.train_error, rel=1e-7)
+    assert ours.magnified == pytest.approx(
+        refine.ROUNDED * np.sum(features.astype(float) ** 2) / (m * ridge), rel=1e-3
+    )
+    # negative control: one go of them is not enough
+    monkeypatch.setattr(refine, "_WANTED", 10.0)
+    rough = fit(features, y, ridge).coefficients
+    assert np.linalg.norm(rough - exact.coefficients) > 1e-6 * size
+
+
+def test_where_conjugate_gradients_take_long_a_factor_is_made(monkeypatch):
+    features, y = large_features(400, 400)
+    features = features.astype(np.float32)
+    used = []
+    monkeypatch.setattr(readout, "conjugate_solution", _noting(used, refine.conjugate_solution))
+    ours = fit(features, y, 1e-4)
+    assert used == [False]
+    direct = RidgeSolver(features, y).fit(1e-4)  # other ridges may follow: by Cholesky
+    np.testing.assert_array_equal(ours.coefficients, direct.coefficients)
 
 
 def _noting(used, function):

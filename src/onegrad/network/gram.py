@@ -11,6 +11,7 @@ from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import Array, host, like, namespace, read_only
 
 _ROWS = 256
+_WHOLE = 1 << 26  # bytes of a product that is made in one go, not by blocks
 _SINGLE_FROM = 512  # neurons; below, double precision costs nothing
 KEEP = 1 << 30  # bytes of products that are kept; more is computed again for each model
 
@@ -50,8 +51,15 @@ class Grams:
                 yield from zip(range(0, k, _ROWS), blocks, strict=True)
                 return
         w = self._rounded(weights, dtype)
+        if isinstance(w, np.ndarray) and k * k * dtype.itemsize <= _WHOLE:
+            # one product of a matrix with its own transpose, of which NumPy computes half
+            whole = read_only(self._pool.product(w, w.T))
+            made = [whole[start : start + _ROWS, start:] for start in range(0, k, _ROWS)]
+            self._known.append((weights, dtype, made))
+            yield from zip(range(0, k, _ROWS), made, strict=True)
+            return
         keep = k * (k + _ROWS) // 2 * dtype.itemsize <= KEEP
-        made: list[Any] = []
+        made = []
         for start in range(0, k, _ROWS):
             part = w[start : min(start + _ROWS, k), :]
             block = read_only(self._pool.product(part, w[start:, :].T))

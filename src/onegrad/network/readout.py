@@ -14,6 +14,7 @@ from onegrad.errors import ConvergenceError
 from onegrad.network.refine import (
     ROUNDED,
     Multiply,
+    conjugate_solution,
     refined,
     rounded_solution,
     times,
@@ -51,7 +52,8 @@ class RidgeSolver:
     the Gram matrix: mk·min(m, k), a symmetric product; half of both where there is one ridge only
     and it is large enough for single precision (`rounded_solution`). Memory beside the features:
     8·min(m, k)² bytes, and as much again while ridges are still to come. Features of single
-    precision are solved by Cholesky at every ridge, refined in double precision.
+    precision are solved by Cholesky at every ridge, refined in double precision; by conjugate
+    gradients, without a Gram matrix, where there is one ridge only.
     """
 
     def __init__(self, features: Array, y: Array, pool: Pool | None = None) -> None:
@@ -61,7 +63,6 @@ class RidgeSolver:
         self.single = features.dtype != xp.float64
         self.y = xp.astype(y, xp.float64, copy=False)
         self._gram: Array | None = None
-        self._trace = 0.0
         self._solved = 0
         self._spectrum: Spectrum | None = None
 
@@ -94,7 +95,12 @@ class RidgeSolver:
         return Readout(ridge, a, error, objective, magnified=self._magnified(ridge))
 
     def _magnified(self, ridge: float) -> float:
-        return ROUNDED * self._trace / (self.features.shape[0] * ridge) if self.single else 0.0
+        if not self.single:
+            return 0.0
+        xp = namespace(self.features)
+        numbers = xp.reshape(self.features, (-1,))
+        trace = float(xp.vecdot(numbers, numbers))
+        return ROUNDED * trace / (self.features.shape[0] * ridge)
 
     @property
     def _dual(self) -> bool:
@@ -110,8 +116,11 @@ class RidgeSolver:
         def multiply(v: Array) -> Array:
             return self._times(self._back(v)) if dual else self._back(self._times(v))
 
-        if last and not self.single and self._gram is None:
-            solution = rounded_solution(features, right, shift, dual, multiply, pool)
+        if last and self._gram is None:
+            if self.single:
+                solution = conjugate_solution(features, right, shift, dual, multiply)
+            else:
+                solution = rounded_solution(features, right, shift, dual, multiply, pool)
             if solution is not None:
                 return solution
         if self._gram is None:
@@ -119,8 +128,6 @@ class RidgeSolver:
             if isinstance(features, np.ndarray):
                 room = pool.empty((min(m, k),) * 2, features.dtype)
             self._gram = lower_gram(features, dual, room)
-            if self.single:
-                self._trace = float(namespace(self._gram).linalg.trace(self._gram))
         gram = self._gram if last else namespace(self._gram).asarray(self._gram, copy=True)
         if last:
             self._gram = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onegrad.compute.array_pool import Pool
-from onegrad.compute.backend import Array, namespace, pieces
+from onegrad.compute.backend import Array, multiplied, namespace, pieces
 from onegrad.data.population import Batch
 from onegrad.gaussian.activation import Activation
 from onegrad.network.optimisers import OPTIMISERS, State
@@ -48,9 +48,8 @@ def slopes_and_error(
         if readout.ndim == 2:  # K outputs: the sum over them
             out[rows] = slopes * (factor / m * error[rows] @ readout.T)
             continue
-        slopes = slopes * (factor / m * error[rows])[:, None]
-        slopes *= readout
-        out[rows] = slopes
+        part = multiplied(slopes, (factor / m * error[rows])[:, None], out[rows])
+        part *= readout
     return error
 
 
