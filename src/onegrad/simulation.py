@@ -13,10 +13,10 @@ from onegrad.compute.backend import Backend, get_backend
 from onegrad.compute.threads import blas_threads, threads_for
 from onegrad.control_variates import Controls, ControlVariates
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
+from onegrad.fits import fits, risks_of
 from onegrad.memory import check_memory
 from onegrad.models import MODELS, SIMULATED, VARIANTS
-from onegrad.models.base import Fitted, exact_risk
-from onegrad.network.rounding import check_rounding
+from onegrad.models.base import Fitted
 from onegrad.network.trial import Draw, Reuse, Trial, draw_key
 from onegrad.presets import Spec
 from onegrad.problem import Problem, as_problem
@@ -146,35 +146,21 @@ def _run_layer(
     rows: list[Row] = []
     sampled: dict[int, tuple[Point, str, Fitted, float]] = {}
     signs: dict[int, Fitted] = {}  # by the number of their row, whose risk is known
-    for name in models:
+    for batch in fits(trial, points, models):
         start = time.process_time()
-        try:
-            fit = MODELS[name].fit
-            assert fit is not None, f"{name} is not simulated"
-            fitted = fit(trial)
-        except (AssumptionError, ConvergenceError) as error:
-            rows += [failed_row(point, name, seed, str(error)) for point in points]
-            continue
-        for i, point in enumerate(points):
-            try:
-                if i:
-                    fitted = fitted.at_ridge(point.problem.effective_ridge)
-                risk = _exact(trial, fitted, point.compare.risk)
-                if trial.draw.backend.careful:
-                    known = math.inf if risk is None else risk
-                    check_rounding(fitted.readout, known, trial.instance.label_variance)
-            except (AssumptionError, ConvergenceError) as error:
-                rows.append(failed_row(point, name, seed, str(error)))
-                continue
-            now = time.process_time()
-            if risk is None:
-                sampled[len(sampled)] = (point, name, fitted, now - start)
+        batch_risks = risks_of(trial, batch)
+        share = (time.process_time() - start) / len(batch)
+        for (point, name, fitted, seconds), risk in zip(batch, batch_risks, strict=True):
+            if isinstance(fitted, str) or isinstance(risk, str):
+                why = fitted if isinstance(fitted, str) else str(risk)
+                rows.append(failed_row(point, name, seed, why))
+            elif risk is None:
+                sampled[len(sampled)] = (point, name, fitted, seconds + share)
             else:
                 other = trial.problem.loss.name != "squared" or trial.problem.outputs > 1
                 if trial.problem.labels_binary or other:
                     signs[len(rows)] = fitted
-                rows.append(_row(point, name, seed, fitted, risk, now - start))
-            start = now
+                rows.append(_row(point, name, seed, fitted, risk, seconds + share))
     if sampled:
         start = time.process_time()
         count = max(point.test_samples for point, *_ in sampled.values())
@@ -234,18 +220,6 @@ def _sampled(
         risks |= alone
         errors |= failed
     return risks, errors
-
-
-def _exact(trial: Trial, fitted: Fitted, risk: str) -> float | None:
-    """The risk without a test set, or None if it has to be sampled."""
-    if risk == "sampled":
-        return None
-    try:
-        return exact_risk(trial, fitted).value
-    except (AssumptionError, ConvergenceError):
-        if risk == "exact":
-            raise
-        return None
 
 
 def _row(point: Point, name: str, seed: int, fitted: Fitted, risk: float, seconds: float) -> Row:

@@ -103,6 +103,35 @@ def test_series_and_closed_form_agree(name, along, monkeypatch):
         assert closed.value == pytest.approx(readout @ moments @ readout, rel=1e-9)
 
 
+@pytest.mark.parametrize("names", [("tanh", "hermite(0, 1, 0.5)"), ("relu", "tanh", "erf")])
+def test_models_that_share_correlations_have_the_sums_that_each_has_alone(names, monkeypatch):
+    monkeypatch.setattr(pairs, "_CACHED", 64)  # many pieces
+    rng = np.random.default_rng(0)
+    weights, structure = rng.standard_normal((50, 40)) / 7, rng.standard_normal((50, 1)) / 2
+    gram = weights @ weights.T
+    variance = np.diag(gram) + structure[:, 0] ** 2
+
+    def sums():
+        draws = np.random.default_rng(1)
+        for name in names:
+            each = Series(get_activation(name), np.zeros(50), np.sqrt(variance))
+            readout = draws.standard_normal(50)
+            yield PairSum(each, readout, variance.copy(), structure, None, 0.0)
+
+    together, alone = list(sums()), list(sums())
+    assert all(each.shares(together[0]) for each in together)
+    pairs.add_block(together, 0, gram[:30])
+    pairs.add_block(together, 30, gram[30:, 30:])
+    for one in alone:
+        one.add(0, gram[:30])
+        one.add(30, gram[30:, 30:])
+    assert [each.result() for each in together] == [one.result() for one in alone]
+    assert len({each.result().order for each in together}) > 1
+    # other correlations are not shared
+    other = PairSum(alone[0].series, alone[0].readout, 2 * variance, structure, None, 0.0)
+    assert not other.shares(together[0])
+
+
 @pytest.mark.parametrize("name", ["relu", "erf", "sin", "identity"])
 def test_closed_coefficients_agree_with_quadrature(name):
     known = get_activation(name)

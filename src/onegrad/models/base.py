@@ -8,19 +8,20 @@ the network.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
 
 from onegrad.compute.backend import Array, host, namespace
+from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.network.convex import ConvexSolver, readout_solver
 from onegrad.network.readout import Readout, RidgeSolver
 from onegrad.network.trial import Inputs, Trial
 from onegrad.problem import Problem
 from onegrad.risk.component import Neurons
-from onegrad.risk.exact import ExactRisk, Predictor, predictor_risk
+from onegrad.risk.exact import ExactRisk, Predictor, predictor_risk, predictor_risks
 
 
 class Fitted(Protocol):
@@ -160,6 +161,27 @@ def exact_risk(trial: Trial, fitted: Fitted, dtype: np.dtype | None = None) -> E
     ]
     value, error = sum(p.value for p in parts), sum(p.error for p in parts)
     return ExactRisk(value, error, parts[0].method)
+
+
+def exact_risks(
+    trial: Trial, models: Sequence[Fitted]
+) -> list[ExactRisk | AssumptionError | ConvergenceError]:
+    """`exact_risk` of several models, or the error that it would raise; what models on the same
+    weights have in common is computed once."""
+    found: list[ExactRisk | AssumptionError | ConvergenceError] = []
+    together: dict[int, Predictor] = {}
+    for i, fitted in enumerate(models):
+        try:
+            if trial.problem.outputs == 1:
+                together[i] = fitted.predictor(trial)
+                found.append(ExactRisk(math.nan, math.inf, ""))
+            else:
+                found.append(exact_risk(trial, fitted))
+        except (AssumptionError, ConvergenceError) as error:
+            found.append(error.with_traceback(None))  # whose frames have the trial's arrays
+    for i, risk in zip(together, predictor_risks(trial, list(together.values())), strict=True):
+        found[i] = risk
+    return found
 
 
 def fit_features(trial: Trial, features: FeatureMap, noise: str | None = None) -> Fitted:

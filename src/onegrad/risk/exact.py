@@ -17,15 +17,17 @@ predictor is told by its `FeatureMap.predictor`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from onegrad.compute.backend import host, like
+from onegrad.compute.backend import Array, host, like
 from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.network.gram import precision
 from onegrad.network.trial import Trial
 from onegrad.risk.component import ComponentRisk, Neurons, Several, Single
+from onegrad.risk.pairs import PairSum, add_block
 
 _ACCEPTED = 1e-3  # largest estimated error, relative to the risk
 
@@ -62,6 +64,55 @@ def predictor_risk(
 
     Raises ConvergenceError if the estimated error exceeds 0.1 % of the risk.
     """
+    (found,) = predictor_risks(trial, [predictor], dtype, output)
+    if isinstance(found, ExactRisk):
+        return found
+    try:
+        raise found
+    finally:
+        del found  # which would keep this frame, and the trial's arrays with it
+
+
+def predictor_risks(
+    trial: Trial, predictors: Sequence[Predictor], dtype: np.dtype | None = None, output: int = 0
+) -> list[ExactRisk | AssumptionError | ConvergenceError]:
+    """`predictor_risk` of several models, or the error that it would raise: those with the same
+    weights share the powers of the correlations between their neurons."""
+    found: list[ExactRisk | AssumptionError | ConvergenceError] = []
+    ready: dict[int, list[ComponentRisk]] = {}
+    for i, predictor in enumerate(predictors):
+        try:
+            ready[i] = _prepared(trial, predictor, dtype, output)
+        except (AssumptionError, ConvergenceError) as error:
+            found.append(error.with_traceback(None))  # whose frames have the trial's arrays
+        else:
+            found.append(ExactRisk(math.nan, math.inf, ""))
+    _add_pairs(trial, {i: (predictors[i], components) for i, components in ready.items()}, dtype)
+    for i, components in ready.items():
+        found[i] = _total(trial.label_noise_variance + predictors[i].noise, components)
+    return found
+
+
+def _total(noise: float, components: list[ComponentRisk]) -> ExactRisk | ConvergenceError:
+    value, error, order = noise, 0.0, 0
+    for component in components:
+        part = component.result()
+        value += component.weight * part.value
+        error += component.weight * part.error
+        order = max(order, part.order)
+    if not (math.isfinite(value) and error <= _ACCEPTED * value):
+        return ConvergenceError(
+            f"the exact risk {value:.4g} is only known to ±{error:.1e}: the neurons are too "
+            "strongly correlated for the series of this activation. Use a sampled test set, or "
+            "lower the rate or the spread"
+        )
+    return ExactRisk(value, error, f"Mehler series, order {order}" if order else "closed form")
+
+
+def _prepared(
+    trial: Trial, predictor: Predictor, dtype: np.dtype | None, output: int
+) -> list[ComponentRisk]:
+    """The components, complete but for the pairs of neurons."""
     if not trial.problem.data.known:
         raise AssumptionError(
             "the exact risk needs a known population; for images and arrays use a test set"
@@ -69,19 +120,7 @@ def predictor_risk(
     components = _components(trial, predictor, output)
     if predictor.neurons is not None:
         _add_neurons(trial, predictor.neurons, components, dtype)
-    value, error, order = trial.label_noise_variance + predictor.noise, 0.0, 0
-    for component in components:
-        part = component.result()
-        value += component.weight * part.value
-        error += component.weight * part.error
-        order = max(order, part.order)
-    if not (math.isfinite(value) and error <= _ACCEPTED * value):
-        raise ConvergenceError(
-            f"the exact risk {value:.4g} is only known to ±{error:.1e}: the neurons are too "
-            "strongly correlated for the series of this activation. Use a sampled test set, or "
-            "lower the rate or the spread"
-        )
-    return ExactRisk(value, error, f"Mehler series, order {order}" if order else "closed form")
+    return components
 
 
 def _components(trial: Trial, predictor: Predictor, output: int) -> list[ComponentRisk]:
@@ -107,7 +146,7 @@ def _components(trial: Trial, predictor: Predictor, output: int) -> list[Compone
 def _add_neurons(
     trial: Trial, neurons: Neurons, components: list[ComponentRisk], dtype: np.dtype | None
 ) -> None:
-    """Each product with Ŵ once for all components: columns, slopes, and blocks of ŴŴᵀ."""
+    """Each product with Ŵ once for all components: columns and slopes."""
     weights = trial.seen_weights(neurons.weights)
     dtype = np.dtype(dtype or precision(weights))
     parts = [component.columns for component in components]
@@ -123,8 +162,31 @@ def _add_neurons(
     slopes = host(like(np.stack(first), weights) @ weights)
     for component, slope in zip(components, slopes, strict=True):
         component.add_slope(slope, dtype)
-    sums = [c.pairs for c in components if c.pairs is not None and c.pairs.needed]
-    if sums:
-        for start, block in trial.grams.blocks(weights, dtype):
-            for pair_sum in sums:
-                pair_sum.add(start, block)
+
+
+def _add_pairs(
+    trial: Trial,
+    ready: dict[int, tuple[Predictor, list[ComponentRisk]]],
+    dtype: np.dtype | None,
+) -> None:
+    """Blocks of ŴŴᵀ, once for all models with the same weights."""
+    by_weights: dict[int, tuple[Array, list[list[PairSum]]]] = {}
+    for predictor, components in ready.values():
+        if predictor.neurons is None:
+            continue
+        weights = trial.seen_weights(predictor.neurons.weights)
+        groups = by_weights.setdefault(id(weights), (weights, []))[1]
+        for component in components:
+            pairs = component.pairs
+            if pairs is None or not pairs.needed:
+                continue
+            alike = next((group for group in groups if pairs.shares(group[0])), None)
+            if alike is None:
+                groups.append([pairs])
+            else:
+                alike.append(pairs)
+    for weights, groups in by_weights.values():
+        if groups:
+            for start, block in trial.grams.blocks(weights, dtype or precision(weights)):
+                for group in groups:
+                    add_block(group, start, block)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ class PairSum:
         k = len(readout)
         self.series, self.readout, self.known = series, readout, known
         self.dtype = np.dtype(dtype)
+        self._geometry = variance, structure
         # these four move to the device of the blocks with the first of them
         self._scale: Any = np.divide(1.0, np.sqrt(variance), out=np.zeros(k), where=variance > 0)
         self._structure: Any = _padded(structure)
@@ -59,24 +60,16 @@ class PairSum:
 
     def add(self, start: int, gram: Any) -> None:
         """Rows start… of the upper triangle: gram = (ŴŴᵀ)[start:stop, start:]."""
-        step = max(16, rows_at_once(gram, _CACHED))
-        for i in range(0, gram.shape[0], step):
-            piece = gram[i : min(i + step, gram.shape[0]), i:]
-            rows = slice(start + i, start + i + piece.shape[0])
-            first = self._outer is None
-            if first:
-                self._place(gram)
-            x, rest = self._arguments(rows, piece)
-            if first:
-                self._choose(x, rest)
-                if self._closed is not None:  # whose arguments are scaled in another way
-                    x, rest = self._arguments(rows, piece)
-            right = 2 * self._outer[:, rows.start :]
-            right[:, : x.shape[0]] /= 2
-            if self._closed is not None:
-                self._add_term(0, rows, self._closed(x, rest) @ right[0, :])
-            else:
-                self._add_series(rows, x, rest, right)
+        add_block([self], start, gram)
+
+    def shares(self, other: PairSum) -> bool:
+        """Whether both have the same correlations: models on the same weights, in one component."""
+        return (
+            self._along is other._along is None
+            and self.dtype == other.dtype
+            and np.array_equal(self._geometry[0], other._geometry[0])
+            and np.array_equal(self._geometry[1], other._geometry[1])
+        )
 
     def _place(self, gram: Any) -> None:
         self._scale = like(self._scale, gram)
@@ -105,17 +98,30 @@ class PairSum:
         clear_diagonal(block)
         return block if self._closed is None else namespace(block).clip(block, -1, 1)
 
-    def _add_series(self, rows: slice, x: Any, rest: Any, right: Any) -> None:
-        order, kernels = self._outer.shape[0] - 1, _kernels(x, rest)
-        for r in range(2, order + 1):
-            kernel = next(kernels)
-            if self._active[r]:
-                self._add_term(r, rows, kernel @ right[r, :])
-        last = abs(next(kernels))
-        ones = namespace(last).ones_like(last[0, :])
-        height = x.shape[0]
-        self._row_sums[rows] += host(last @ ones)
-        self._row_sums[rows.stop :] += host(ones[:height] @ last[:, height:])
+    def _right(self, rows: slice) -> Any:
+        """Factors of the columns: those of pairs that come once count twice."""
+        right = 2 * self._outer[:, rows.start :]
+        right[:, : rows.stop - rows.start] /= 2
+        return right
+
+    def _add_closed(self, rows: slice, piece: Any) -> None:
+        assert self._closed is not None
+        x, rest = self._arguments(rows, piece)
+        self._add_term(0, rows, self._closed(x, rest) @ self._right(rows)[0, :])
+
+    @property
+    def _order(self) -> int:
+        return int(self._outer.shape[0]) - 1
+
+    def _take(self, r: int, rows: slice, kernel: Any, right: Any) -> None:
+        """ρ^r of these rows."""
+        if r <= self._order and self._active[r]:
+            self._add_term(r, rows, kernel @ right[r, :])
+
+    def _end(self, rows: slice, sums: tuple[Array, Array]) -> None:
+        """Sums of |ρ|^r over rows and columns, for the first r that is left out."""
+        self._row_sums[rows] += sums[0]
+        self._row_sums[rows.stop :] += sums[1]
 
     def _choose(self, x: Any, rest: Any) -> None:
         """The order, from the first rows; or the closed form."""
@@ -159,6 +165,44 @@ class PairSum:
         # terms that decay like r^{−3} or faster add up to less than order/2 times the last
         last = order / 2 * float(np.abs(self._terms[-3:]).max()) if order > 6 else math.inf
         return Sum(value, min(bound, last) + rounding, order)
+
+
+def add_block(sums: Sequence[PairSum], start: int, gram: Any) -> None:
+    """Rows start… of the upper triangle for sums that share their correlations (`shares`): powers
+    of these are taken once for all; gram = (ŴŴᵀ)[start:stop, start:]."""
+    step = max(16, rows_at_once(gram, _CACHED))
+    for i in range(0, gram.shape[0], step):
+        piece = gram[i : min(i + step, gram.shape[0]), i:]
+        rows = slice(start + i, start + i + piece.shape[0])
+        new = [each for each in sums if each._outer is None]
+        for each in new:
+            each._place(gram)
+        lead = next((each for each in sums if each._closed is None), None)
+        x, rest = (None, None) if lead is None else lead._arguments(rows, piece)
+        for each in new:
+            each._choose(x, rest)
+        for each in sums:
+            if each._closed is not None:
+                each._add_closed(rows, piece)
+        series = [(each, each._right(rows)) for each in sums if each._closed is None]
+        kernels = _kernels(x, rest) if series else iter(())
+        for r, kernel in enumerate(kernels, start=2):
+            for each, right in series:
+                each._take(r, rows, kernel, right)
+            ends = [each for each, _ in series if each._order + 1 == r]
+            if ends:
+                found = _absolute_sums(kernel)
+                for each in ends:
+                    each._end(rows, found)
+                if r > max(each._order for each, _ in series):
+                    break
+
+
+def _absolute_sums(kernel: Any) -> tuple[Array, Array]:
+    """Of |kernel| over each row, and over the columns beyond the square."""
+    last = abs(kernel)
+    ones, height = namespace(last).ones_like(last[0, :]), last.shape[0]
+    return host(last @ ones), host(ones[:height] @ last[:, height:])
 
 
 def _padded(columns: Array) -> Array:
