@@ -165,6 +165,14 @@ def read_only(x: Any) -> Any:
     return x
 
 
+def multiplied(x: Any, y: Any, out: Any) -> Any:
+    """x·y elementwise, written to `out`, without a temporary array where the library can."""
+    if isinstance(out, np.ndarray):
+        return np.multiply(x, y, out=out)
+    out[...] = x * y
+    return out
+
+
 def special(name: str, *arguments: Any) -> Any:
     """erf, expit, ndtr, owens_t: SciPy's or torch's, else SciPy's on the host."""
     first = arguments[0]

@@ -6,6 +6,7 @@ E[H_i(Z)H_j(Z)] = j!·δ_ij for a standard Gaussian Z; `orthonormal_hermite` div
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -66,17 +67,21 @@ def hermite_series(coefficients: ArrayLike, x: Any, out: Any = None, scale: floa
         out[...] = evaluate(weights, values)
         return out
     flat, result = values.reshape(-1), out.reshape(-1)
+    apart = evaluate is _horner and len(weights) > 1 and not np.may_share_memory(flat, result)
     for start in range(0, flat.size, CACHED):
         part = slice(start, start + CACHED)
-        result[part] = evaluate(weights, flat[part])
+        if apart:
+            _horner(weights, flat[part], result[part])
+        else:
+            result[part] = evaluate(weights, flat[part])
     return out
 
 
-def _horner(powers: list[float], x: Any) -> Any:
-    """Σ_p powers[p]·x^p."""
+def _horner(powers: list[float], x: Any, out: Any = None) -> Any:
+    """Σ_p powers[p]·x^p, in `out` if given: an array of NumPy other than x."""
     if len(powers) == 1:
         return namespace(x).full_like(x, powers[0])
-    total = x * powers[-1]
+    total = x * powers[-1] if out is None else np.multiply(x, powers[-1], out=out)
     total += powers[-2]
     for power in powers[-3::-1]:
         total *= x
@@ -96,14 +101,16 @@ def _clenshaw(weights: list[float], x: Any) -> Any:
     return last
 
 
+@lru_cache(maxsize=32)
 def hermite_to_power(order: int) -> Array:
-    """The table of H_j(x) = Σ_p table[j, p]·x^p, j, p = 0…order."""
+    """The table of H_j(x) = Σ_p table[j, p]·x^p, j, p = 0…order; read-only."""
     table = np.zeros((order + 1, order + 1))
     table[0, 0] = 1.0
     for j in range(order):
         table[j + 1, 1:] = table[j, :-1]
         if j:
             table[j + 1] -= j * table[j - 1]
+    table.setflags(write=False)
     return table
 
 
