@@ -11,12 +11,14 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, Failure
+from onegrad.layer_means import over_layers, scatter_of
 from onegrad.real_data import RealPrediction
 from onegrad.shown import html_table, plots
 from onegrad.theory.any_layer import LayerErrors
 from onegrad.theory.averages import OverDraws
 from onegrad.theory.errors import Correction
 from onegrad.theory.isotropic.closed_form import IsotropicPrediction
+from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.learned import LearnedFunction, learned_function
 from onegrad.theory.learned_map import LearnedMap, learned_map
 from onegrad.theory.options import Theory
@@ -28,7 +30,6 @@ _AT_MOST = (
     1.0  # of what sizes leave open: training errors at interpolation to about a factor of two
 )
 _TWO_SIDED = 2.0  # standard errors of a mean over few layers
-_SMALL_LOSS = 0.1  # of the test loss: below, a training loss is compared with that
 _UNSETTLED = " A finer resolution would take long: the accuracy asked for was not reached."
 
 
@@ -258,13 +259,19 @@ def of_real_data(result: RealPrediction) -> Prediction:
     )  # fmt: skip
 
 
-def of_layers(found: Sequence[LayerErrors], theory: Theory, source: str) -> Prediction:
+def of_layers(
+    found: Sequence[LayerErrors],
+    theory: Theory,
+    source: str,
+    rough: Sequence[MatrixErrors] = (),
+) -> Prediction:
     """The mean over first layers, with what rule, size and draws leave open.
 
     source : where the layers come from
+    rough : errors of these layers and of more, found in another way (`over_layers`)
     """
-    mean, se = _over_layers(found)
-    draws, scatter = len(found), scatter_of(found)
+    mean, se = over_layers(found, rough)
+    draws, scatter = max(len(found), len(rough)), scatter_of(found, rough)
     size = float(np.mean([one.by_size for one in found]))
     by_nodes = max(one.by_nodes for one in found)
     layers = "One first layer" if draws == 1 else f"Mean over {draws} first layers"
@@ -305,16 +312,6 @@ def of_outputs(outputs: Sequence[Prediction], wrong: float) -> Prediction:
     )  # fmt: skip
 
 
-def scatter_of(found: Sequence[LayerErrors]) -> float:
-    """Standard error of the mean over first layers, relative, the largest of test and train and of
-    the readout's own loss there; a training loss of next to nothing in units of the test loss."""
-    mean, se = _over_layers(found)
-    least = np.full(len(mean), 1e-300)
-    least[4] = _SMALL_LOSS * mean[3]
-    kept = [0, 1, 3, 4]
-    return float(np.max(se[kept] / np.maximum(mean, least)[kept]))
-
-
 def _at_size_of(found: Sequence[LayerErrors]) -> str:
     """The mean correction of first layers, or why there is none."""
     given = [one.study.correction for one in found if one.study is not None]
@@ -324,15 +321,6 @@ def _at_size_of(found: Sequence[LayerErrors]) -> str:
         return f"{_FINITE_SIZE}{''.join(why[:1])}"
     mean = np.mean([(one.test, one.train, one.objective, one.remainder) for one in made], axis=0)
     return _at_this_size(Correction(*mean.tolist()))
-
-
-def _over_layers(found: Sequence[LayerErrors]) -> tuple[Array, Array]:
-    """Means of the three errors and of test and training loss, and their standard errors, 0 for a
-    single layer."""
-    values = np.array([(*one.errors, one.test_loss, one.train_loss) for one in found])
-    draws = len(found)
-    se = values.std(axis=0, ddof=1) / math.sqrt(draws) if draws > 1 else np.zeros(5)
-    return values.mean(axis=0), se
 
 
 def _mean_of(found: Sequence[LayerErrors], name: str) -> float | None:

@@ -14,8 +14,9 @@ from onegrad.compute.backend import Array, host
 from onegrad.compute.linalg import outlying_directions
 from onegrad.data.instance import Instance
 from onegrad.errors import AssumptionError, SpecError
+from onegrad.layer_means import scatter_of, tells
 from onegrad.network.trial import Draw, Reuse, Trial
-from onegrad.predicted import Prediction, of_layers, of_real_data, scatter_of
+from onegrad.predicted import Prediction, of_layers, of_real_data
 from onegrad.presets import Spec
 from onegrad.problem import Problem, as_problem
 from onegrad.randomness import Streams
@@ -26,6 +27,7 @@ from onegrad.theory.any_layer import (
     layer_errors,
     needed_bytes,
     own_directions,
+    rough_errors,
 )
 from onegrad.theory.classes import argmax_error, class_problems
 from onegrad.theory.geometry import Geometry, drawn_geometry
@@ -109,28 +111,45 @@ def predict_layers(problem: Problem, theory: Theory, seed: int, most: int = 0) -
 
     most : goes on after DRAWS of them, up to so many, until the mean is known to theory.accuracy;
         0: up to `worthwhile_draws`
+
+    Of the squared loss only as many are solved for every node as it takes to know the ratio of
+    errors to `rough_errors`, which tell what differs between layers (`layer_means`).
     """
     if theory.overlaps == "typical":
         raise AssumptionError(
             'the theory of drawn layers takes the overlaps of its draws: use overlaps = "auto"'
         )
     found: list[LayerErrors] = []
+    rough: list[MatrixErrors] = []
     power, wrong = [], []
+    all_in_full, told = _all_in_full(problem, theory), False
     for repetition in range(most or worthwhile_draws(problem, theory)):
-        if repetition >= DRAWS and scatter_of(found) <= theory.accuracy:
+        if repetition >= DRAWS and scatter_of(found, rough) <= theory.accuracy:
             break
         streams = Streams(seed, repetition)
         draw = Draw(problem, streams, Reuse(False, False, True, False))
         trial = Trial(problem, streams, draw=draw)
         weights = trial.updated_weights
         layer = _Layer(weights, trial.instance, trial.weights if problem.trained else None)
-        found.append(_errors(problem, layer, theory, _known(found)))
+        # once told there is no way back: those known both ways are the first ones
+        told = told or len(found) == DRAWS or tells(found, rough, theory.accuracy)
+        if all_in_full or not told:
+            found.append(_errors(problem, layer, theory, _known(found)))
+        study = found[0].study
+        if study is not None and not all_in_full:
+            rough.append(rough_errors(problem, *_directions(problem, layer), study))
         power.append(trial.instance.label_variance)
         if problem.outputs > 1:
             wrong.append(_wrong_class(problem, layer, found[-1].errors.test_error))
-    mean = of_layers(found, theory, f"drawn and trained with seed {seed}")
+    mean = of_layers(found, theory, f"drawn and trained with seed {seed}", rough)
     classes = float(np.mean(wrong)) if wrong else mean.misclassification
     return replace(mean, label_variance=float(np.mean(power)), misclassification=classes)
+
+
+def _all_in_full(problem: Problem, theory: Theory) -> bool:
+    """Where signs count, which rough errors do not know, another loss or several outputs."""
+    plain = problem.loss.name == "squared" and problem.outputs == 1
+    return theory.draft or problem.labels_binary or not plain
 
 
 def _known(found: Sequence[LayerErrors]) -> Study | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from onegrad.gaussian import moment_tables
 from onegrad.gaussian.activation import get_activation
+from onegrad.gaussian.moment_tables import integrated, three_moments
 from onegrad.gaussian.smoothing import slope_moments, smoothed
 
 
@@ -26,3 +28,21 @@ def test_tables_equal_the_integrals(name: str, scales: tuple[float, float]) -> N
     assert np.abs(slope.value[rows, columns] - exact.slope).max() < 5e-7 * (
         1 + np.abs(exact.slope).max()
     )
+
+
+@pytest.mark.parametrize("name", ["tanh", "sigmoid", "erf", "gelu", "softplus", "sin"])
+def test_far_out_a_function_is_its_asymptote(name: str) -> None:
+    rng = np.random.default_rng(1)
+    activation = get_activation(name)
+    scale = np.exp(rng.uniform(-1, 1, size=(30, 1)))
+    shift = rng.standard_normal((30, 80)) * rng.choice([1.0, 30.0, 500.0], size=(30, 1))
+    for function in (activation.function, activation.derivative):
+        found = three_moments(function, shift, scale)
+        right = integrated(function, shift, np.broadcast_to(scale, shift.shape))
+        assert np.abs(found - right).max() < 3e-7 * (1 + np.abs(right).max())
+        lines = moment_tables._asymptotes(function)
+        assert (lines is None) == (name == "sin")
+        if lines is not None:  # taken too close to the middle they would not do
+            near = np.abs(shift) < 0.1 * lines.start
+            wrong = lines.moments(shift[near], np.broadcast_to(scale, shift.shape)[near])
+            assert np.abs(wrong - right[:, near]).max() > 0.01

@@ -177,3 +177,16 @@ def test_failures_say_what_to_do() -> None:
         mixture(ridge=0.0)
     with pytest.raises(SpecError, match="accuracy"):
         conditional(mixture(), accuracy=0.0)
+
+
+def test_more_directions_than_can_be_resolved_are_refused_at_once(monkeypatch) -> None:
+    problem = Problem(
+        data={"model": "mixture", "dim": 200, "rank": 20, "weights": [0.14, 0.29, 0.29, 0.28],
+              "alignment": 0.9, "spread": 57.0, "directions": "fixed"},
+        labels={"model": "component", "values": [-1.0, -2.0, 0.0, 0.4]},
+        network={"activation": "hermite(0, 0, 1)", "width": 260, "convention": "isotropic"},
+        training={"samples": 194, "ridge": 2e-4, "rate": 3.0},
+    )  # fmt: skip
+    monkeypatch.setattr(resolution, "_resolve", lambda *_: pytest.fail("solved"))
+    with pytest.raises(AssumptionError, match=r"80 special directions .* resolves 60\. "):
+        predict_mixture(Task.of(problem))

@@ -64,8 +64,8 @@ def outlying_directions(matrix: Array, most: int = 4) -> Array:
 
     The bulk is taken for one of independent entries, whose median singular value tells its edge:
     √(λ₊/λ_median) of the Marchenko–Pastur law of that shape. Rows of unequal length have a wider
-    bulk, and some of its directions come along, at most `most` in all. One eigendecomposition of
-    the smaller Gram matrix, O(kn·min(k, n)).
+    bulk, and some of its directions come along, at most `most` in all. Eigenvalues of the
+    smaller Gram matrix, O(kn·min(k, n)).
 
     >>> rng = np.random.default_rng(0)
     >>> noise, u, v = rng.standard_normal((80, 100)), rng.standard_normal(80), np.eye(100)[3]
@@ -78,11 +78,14 @@ def outlying_directions(matrix: Array, most: int = 4) -> Array:
     if small < 2 or not np.any(matrix):
         return np.zeros((columns, 0))
     gram = matrix @ matrix.T if rows <= columns else matrix.T @ matrix
-    values, vectors = eigh(gram, check_finite=False, overwrite_a=True)
+    values = eigh(gram, eigvals_only=True, check_finite=False)
     ratio = small / max(rows, columns)
     edge = (1 + math.sqrt(ratio)) ** 2 / _median_of_bulk(ratio) * float(np.median(values))
     count = min(most, int(np.sum(values > _ABOVE * edge)))
-    leading = vectors[:, ::-1][:, :count]
+    if count == 0:
+        return np.zeros((columns, 0))
+    largest = [small - count, small - 1]
+    leading = eigh(gram, subset_by_index=largest, check_finite=False)[1][:, ::-1]
     if rows <= columns:
         leading = matrix.T @ leading / np.sqrt(values[::-1][:count])
     return np.asarray(leading)

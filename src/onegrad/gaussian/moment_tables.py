@@ -26,9 +26,11 @@ _REACH = 6.5  # E[Z²; |Z| > 6.5] < 4e-9: what lies beyond does not count at 1e-
 _TOLERANCE = 1e-8
 _INTERPOLATION = 1e-7
 _CHUNK = 1 << 20  # function values held at once: they should stay in the cache
+_CACHED = 1 << 17  # numbers held at once while a table is read
 _SPACING = 0.05  # first spacing of the shifts, in units of √(1 + b²)
 _EXTENT = 12.0  # shifts of the smallest table, in the same units; others double it
 _DOUBLINGS = 4  # wider shifts than _EXTENT·2⁴ are integrated one by one
+_STRAIGHT = 1e-9  # from its asymptote a function may differ by that
 _LOWEST_BAND = -3  # and so are smaller scales
 _SAMPLE = 96  # elements on which a resolution is tried
 _LARGE_PRODUCT = (
@@ -65,15 +67,59 @@ def _band_of(scales: Array) -> np.ndarray:
 
 
 def _in_band(function: Function, s: Array, scales: Array, band: int) -> Array:
-    unit = math.sqrt(1.0 + 4.0**band)
-    needed = max(1.0, float(np.abs(s).max()) / (_EXTENT * unit))
-    doublings = math.ceil(math.log2(needed))
+    b, far = scales[:, None], np.zeros(s.shape, bool)
+    lines = _asymptotes(function)
+    if lines is not None:
+        far = np.abs(s) > lines.start + _REACH * b
+    near = np.where(far, 0.0, s)
+    needed = float(np.abs(near).max()) / (_EXTENT * math.sqrt(1.0 + 4.0**band))
+    doublings = math.ceil(math.log2(max(1.0, needed)))
     table = None
     if band >= _LOWEST_BAND and doublings <= _DOUBLINGS:
         table = _table(function, band, doublings)
     if table is None:
-        return integrated(function, s, np.broadcast_to(scales[:, None], s.shape))
-    return table.at(s, scales)
+        result = integrated(function, near, np.broadcast_to(b, s.shape))
+    else:
+        result = table.at(near, scales)
+    if lines is not None and np.any(far):
+        result[:, far] = lines.moments(s[far], np.broadcast_to(b, s.shape)[far])
+    return result
+
+
+@dataclass(frozen=True)
+class _Asymptotes:
+    """A function that is c + d·x below −start and, with others, above start."""
+
+    start: float
+    values: Array  # (2,) c
+    slopes: Array  # (2,) d
+
+    def moments(self, s: Array, b: Array) -> Array:
+        """The three moments where all of s + bZ is on one side."""
+        side = (s > 0).astype(int)
+        slope = self.slopes[side]
+        value = self.values[side] + slope * s
+        return np.stack([value, slope, value**2 + (slope * b) ** 2])
+
+
+@lru_cache(maxsize=64)
+def _asymptotes(function: Function) -> _Asymptotes | None:
+    """Sigmoids, rectifiers and their derivatives have them, waves do not."""
+    for start in (4.0, 8.0, 16.0, 32.0):
+        x = start * np.geomspace(1.0, 64.0, 256)
+        lines = []
+        with np.errstate(all="ignore"):
+            for side in (-x, x):
+                f = np.asarray(function(side), float)
+                slope = (f[-1] - f[-2]) / (side[-1] - side[-2])
+                value = f[-1] - slope * side[-1]
+                straight = np.abs(f - value - slope * side) <= _STRAIGHT * (1.0 + np.abs(f))
+                if np.all(straight):
+                    lines.append((value, slope))
+        if len(lines) == 2:
+            values, slopes = np.array(lines).T
+            return _Asymptotes(start, values, slopes)
+    return None
 
 
 @dataclass(frozen=True)
@@ -86,7 +132,19 @@ class _Table:
     values: Array  # (3, 3, scales, shifts)
 
     def at(self, s: Array, scales: Array) -> Array:
-        """The three moments of a table whose row i has the scale b_i, stacked."""
+        """The three moments of a table whose row i has the scale b_i, stacked; some rows at a time,
+        which stay in the cache."""
+        count, columns = s.shape
+        reach = max(1.0, float(np.ptp(s)) / self.width)
+        rows = max(1, int(_CACHED / max(9 * reach, 8 * columns)))
+        if rows >= count:
+            return self._at(s, scales)
+        result = np.empty((3, *s.shape))
+        for some in (slice(a, a + rows) for a in range(0, count, rows)):
+            result[:, some] = self._at(s[some], scales[some])
+        return result
+
+    def _at(self, s: Array, scales: Array) -> Array:
         position = (s - self.start) / self.width
         index = np.minimum(position.astype(np.intp), self.values.shape[-1] - 2)
         t = position - index

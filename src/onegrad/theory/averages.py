@@ -23,6 +23,7 @@ from onegrad.theory.resolution import Solution, Task, solve_tasks
 
 _SCREEN = 0.1  # of the accuracy: less than that chance may do without being averaged over
 _SETTLED = 0.5  # of the accuracy: by less than that two rules may differ
+_OPEN = 0.1  # of the error estimate of the typical point: the same
 _SIGNS = 6.0  # times the square of an effect: what rules of signs may be wrong by
 _WORST = 0.05  # a mean over draws that is not known better than that is refused
 _FIXED_POINT = 1e-6  # its tolerance
@@ -95,6 +96,12 @@ class _Average:
     def base(self) -> Array:
         return self.at(self.law.typical[None])[0]
 
+    def enough(self, theory: Theory) -> float:
+        """By less than that two rules or resolutions may differ: of the accuracy asked for, or of
+        what the solution leaves open anyway."""
+        known = 0.0 if theory.draft else _OPEN * self.solution.error_estimate
+        return max(_SETTLED * theory.accuracy, min(known, 0.5 * _WORST))
+
 
 Found = tuple[Solution | Failure, OverDraws | None]
 
@@ -137,7 +144,7 @@ def _level(law: Law, theory: Theory) -> QuadratureLevel:
     """The resolution of points that are compared with each other."""
     if not law.strong:
         return QuadratureLevel.draft()
-    level = QuadratureLevel.at(1)
+    level = QuadratureLevel.at(0)
     return replace(level, points=_DRAFT_SIGNS) if theory.draft else level
 
 
@@ -179,11 +186,12 @@ def _run(averages: list[_Average], theory: Theory) -> None:
     averages = [a for a in averages if a.effect > limit or a.law.importance > 1]
     _choose(averages, limit)
     _rule(averages, 2)
-    settled = _SETTLED * theory.accuracy
-    visible = [a for a in averages if _SIGNS * a.effect**2 > settled or a.law.importance > 1]
+    visible = [
+        a for a in averages if _SIGNS * a.effect**2 > a.enough(theory) or a.law.importance > 1
+    ]
     for order in ORDERS:
         visible = _rule(visible, order)
-        visible = [a for a in visible if _moved(a) > settled]
+        visible = [a for a in visible if _moved(a) > a.enough(theory)]
     if not theory.draft:
         _refine([a for a in averages if a.failure is None and len(a.ratios) > 2], theory)
         _resolve_signs([a for a in screened if a.failure is None])
@@ -210,13 +218,8 @@ def _resolve_signs(averages: list[_Average]) -> None:
 
 def _refine(averages: list[_Average], theory: Theory) -> None:
     """How far the resolution can be trusted, by a look at another one; finer means where not."""
-    limit = _SETTLED * theory.accuracy
-    stepped = [a for a in averages if a.law.strong]
-    _look(stepped, QuadratureLevel.at(0))
-    _look([a for a in stepped if a.resolution > limit], QuadratureLevel.at(2))
-    plain = [a for a in averages if not a.law.strong]
-    _look(plain, QuadratureLevel.at(1))
-    _finer([a for a in plain if a.failure is None and a.resolution > limit])
+    _look(averages, QuadratureLevel.at(1))
+    _finer([a for a in averages if a.failure is None and a.resolution > a.enough(theory)])
 
 
 def _finer(averages: list[_Average]) -> None:

@@ -31,11 +31,17 @@ _SEVERAL_STEPS = 2  # the same after several steps, which have many types
 _FEWEST_DEGREES = 10.0
 _FEWEST_DIRECTIONS = 4  # with fewer special directions groups never pay
 _STRONG_DIRECTIONS = 4  # directions of groups that need more than two nodes: groups pay
+_MOST_DIRECTIONS = 60  # with an axis each; types alone take seconds beyond
 _MOST_WORK = 1.5e8  # of a resolution, at the default accuracy; beyond it the next one takes seconds
+_HOPELESS, _SOON = 0.4, 5e7  # two resolutions so far apart, and more work: the next is not tried
 _TOLERABLE = 5.0  # accuracies up to which an answer is given with its estimate, "not settled"
 _WORST = 0.05  # what many directions leave uncertain: beyond that refused
 _SMALL_LOSS = 0.1  # of the test loss: below, a training loss is compared with that
 _FIXED_POINT = 1e-4  # tolerance of the fixed point, in units of the accuracy
+_FEWER = (
+    'Use fewer spikes, equal strengths, gradient = "labels-only" or a small step, which allow to '
+    "treat spikes in groups, or larger sizes."
+)
 
 
 def predict_mixture(task: Task, theory: Theory = Theory()) -> Solution:
@@ -66,7 +72,12 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     tolerance, given = _FIXED_POINT * theory.accuracy, tasks
     tasks = [simplified(task) for task in tasks]
     first = QuadratureLevel.draft() if theory.draft else QuadratureLevel.at(0)
-    found = solve_tasks(tasks, first, tolerance, theory.draft)
+    few = [task for task in tasks if task.geometry.single <= _MOST_DIRECTIONS]
+    solved = iter(solve_tasks(few, first, tolerance, theory.draft))
+    found = [
+        next(solved) if task.geometry.single <= _MOST_DIRECTIONS else _too_many(task)
+        for task in tasks
+    ]
     found = [_far_from_interpolation(_few_enough(one)) for one in found]
     if theory.draft:
         return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
@@ -100,8 +111,11 @@ def _correctable(one: Solution | Failure) -> bool:
 
 def _goes_on(solution: Solution, number: int, most: float) -> bool:
     """Whether the resolution of that number is worth its time."""
-    several = solution.task.problem.training.steps > 1
-    return number == 1 or (solution.work <= most and not (several and number > _SEVERAL_STEPS))
+    if number == 1:
+        return True
+    hopeless = solution.error_estimate > _HOPELESS and solution.work > _SOON
+    several = solution.task.problem.training.steps > 1 and number > _SEVERAL_STEPS
+    return solution.work <= most and not (hopeless or several)
 
 
 def simplified(task: Task) -> Task:
@@ -134,9 +148,14 @@ def _few_enough(solution: Solution | Failure) -> Solution | Failure:
     return Failure(AssumptionError(
         f"{solution.geometry.single} special directions are taken one by one, and the readout "
         f"spends {solution.mean_degrees:.0f} degrees of freedom on them that the theory does not "
-        f"count: its errors may be {100 * _uncounted(solution):.0f} % off. Use fewer spikes, equal "
-        'strengths, gradient = "labels-only" or a small step, which allow to treat spikes in '
-        "groups, or larger sizes."
+        f"count: its errors may be {100 * _uncounted(solution):.0f} % off. {_FEWER}"
+    ))  # fmt: skip
+
+
+def _too_many(task: Task) -> Failure:
+    return Failure(AssumptionError(
+        f"{task.geometry.single} special directions are taken one by one, and the theory resolves "
+        f"{_MOST_DIRECTIONS}. {_FEWER}"
     ))  # fmt: skip
 
 

@@ -1,0 +1,81 @@
+"""Means over first layers: some solved in full, all of them roughly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onegrad import readouts
+from onegrad.layer_means import over_layers, scatter_of, tells
+from onegrad.problem import Problem
+from onegrad.theory.any_layer import LayerErrors
+from onegrad.theory.layers.matrix_errors import MatrixErrors
+from onegrad.theory.options import Theory
+
+
+def _full(errors: np.ndarray) -> LayerErrors:
+    test, train, objective = errors.tolist()
+    return LayerErrors(MatrixErrors(test, train, objective), 0.0, 0.0, 1, 1, test, train)
+
+
+def _draws(count: int, own: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Errors of layers that differ by 20 %, and rough ones, 10 % below with a scatter of their own
+    of that size."""
+    common = 1 + 0.2 * rng.standard_normal((count, 1))
+    rough = common * np.array([2.0, 1.0, 1.5])
+    return rough / 0.9 * (1 + own * rng.standard_normal((count, 3))), rough
+
+
+def test_the_ratio_estimate_is_as_good_as_it_says():
+    off, said, alone = [], [], []
+    for seed in range(400):
+        errors, rough = _draws(24, 0.01, np.random.default_rng(seed))
+        known = [_full(row) for row in errors[:4]]
+        mean, se = over_layers(known, [MatrixErrors(*row.tolist()) for row in rough])
+        truth = np.array([2.0, 1.0, 1.5, 2.0, 1.0]) / 0.9
+        off.append(mean / truth - 1)
+        said.append(se / truth)
+        alone.append(over_layers(known)[0] / truth - 1)
+    root = np.sqrt(np.mean(np.square(off), axis=0))
+    assert np.all(np.abs(np.mean(off, axis=0)) < 4 * root / 20)
+    # the floor of a quarter of a fifth of 11 % is above the ratio's own scatter here
+    assert np.all(np.sqrt(np.mean(np.square(said), axis=0)) > 0.95 * root)
+    assert np.all(np.sqrt(np.mean(np.square(said), axis=0)) < 1.2 * root)
+    assert np.all(np.sqrt(np.mean(np.square(alone), axis=0)) > 2 * root)  # four layers alone
+
+
+def test_rough_errors_tell_where_their_ratio_is_known():
+    rng = np.random.default_rng(1)
+    for own, count, expected in ((1e-4, 1, False), (1e-4, 4, True), (0.3, 4, False)):
+        errors, rough = _draws(4, own, rng)
+        known = [_full(row) for row in errors[:count]]
+        others = [MatrixErrors(*row.tolist()) for row in rough[:count]]
+        assert tells(known, others, 0.01) == expected
+    assert not tells([], [], 0.01)
+
+
+def test_few_layers_in_full_say_what_all_would(monkeypatch):
+    tables = {
+        "data": {"model": "mixture", "dim": 90, "spread": 30.0},
+        "labels": {"link": "relu"},
+        "network": {"width": 60, "activation": "tanh"},
+        "training": {"samples": 150, "ridge": 1e-3, "rate": 0.5, "optimiser": "sign"},
+    }
+    problem = Problem.from_spec(tables)
+    solved = []
+    original = readouts.layer_errors
+    monkeypatch.setattr(
+        readouts, "layer_errors", lambda *x: solved.append(original(*x)) or solved[-1]
+    )
+    theory = Theory("layer")
+    quick = readouts.predict_layers(problem, theory, 3, 12)
+    few = len(solved)
+    monkeypatch.setattr(readouts, "_all_in_full", lambda *_: True)
+    solved.clear()
+    slow = readouts.predict_layers(problem, theory, 3, 12)
+    assert few <= 4 < len(solved) == 12
+    assert abs(quick.test_error / slow.test_error - 1) < 0.02
+    assert abs(quick.train_error - slow.train_error) < quick.train_error_se
+    # four layers alone would be further off
+    alone = np.mean([one.errors[0] for one in solved[:few]]) / slow.test_error - 1
+    assert abs(alone) > 2 * abs(quick.test_error / slow.test_error - 1)
+    assert 0.5 < scatter_of(solved) / (quick.test_error_se / quick.test_error) < 2
