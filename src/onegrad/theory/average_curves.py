@@ -9,10 +9,11 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import Failure
-from onegrad.theory.averages import Found, averaged, outputs_of, with_ratios
+from onegrad.theory.averages import Found, averaged
 from onegrad.theory.chance import Law
 from onegrad.theory.curves import along, curves
 from onegrad.theory.options import Theory
+from onegrad.theory.outputs import outputs_of, with_ratios
 from onegrad.theory.resolution import Solution
 
 INTERPOLATION = 5e-4  # how far what is interpolated was from what is computed where that was tried

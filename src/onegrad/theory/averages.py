@@ -19,6 +19,7 @@ from onegrad.theory.chance import ORDERS, Law
 from onegrad.theory.conditional import simplified
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
+from onegrad.theory.outputs import OF_SIGNS, outputs_of, with_ratios
 from onegrad.theory.resolution import Solution, Task, solve_tasks
 
 _SCREEN = 0.1  # of the accuracy: less than that chance may do without being averaged over
@@ -31,6 +32,7 @@ _SIGN_CHANGE = 0.02  # of misclassification: by more than that a surplus of labe
 _SIGN_ORDER = 9  # of that rule
 _DRAFT_ERROR = 0.03  # of what a coarse resolution says about an effect
 _DRAFT_CHANCE = 0.5  # Q up to which a draft leaves the step's chance out: below 0.2 %, measured
+_SIGN_POINTS = 1024  # nodes of the classification error: with half of them 5 % off
 _DRAFT_SIGNS = 256  # nodes of the classification error, in the means of a draft
 
 
@@ -145,7 +147,9 @@ def _level(law: Law, theory: Theory) -> QuadratureLevel:
     if not law.strong:
         return QuadratureLevel.draft()
     level = QuadratureLevel.at(0)
-    return replace(level, points=_DRAFT_SIGNS) if theory.draft else level
+    if theory.draft:
+        return replace(level, points=_DRAFT_SIGNS)
+    return level if law.problem.loss.name == "squared" else replace(level, points=_SIGN_POINTS)
 
 
 def _label_change(average: _Average) -> float:
@@ -187,7 +191,10 @@ def _run(averages: list[_Average], theory: Theory) -> None:
     _choose(averages, limit)
     _rule(averages, 2)
     visible = [
-        a for a in averages if _SIGNS * a.effect**2 > a.enough(theory) or a.law.importance > 1
+        a
+        for a in averages
+        if _SIGNS * a.effect**2 > a.enough(theory)
+        or (a.law.importance > 1 and a.solution.squared)
     ]
     for order in ORDERS:
         visible = _rule(visible, order)
@@ -199,21 +206,36 @@ def _run(averages: list[_Average], theory: Theory) -> None:
 
 def _resolve_signs(averages: list[_Average]) -> None:
     """Misclassification and calibration with a finer rule over the surplus of labels, which may
-    decide all signs where it changes no error: at strong ridges outputs are small. Where nothing
-    else is left to chance."""
+    decide all signs where it changes no error: at strong ridges outputs are small. What else is
+    left to chance stays at its typical values in both rules that are compared."""
     chosen = []
     for a in averages:
-        if [variable.kind for variable in a.law.variables] != ["balance"]:
+        here = [j for j, variable in enumerate(a.law.variables) if variable.kind == "balance"]
+        if not here:
             continue
-        sides = a.at(a.law.screen[:2])[:, _OF_SIGNS[0]]
-        if np.abs(sides / a.base[_OF_SIGNS[0]] - 1).max() > _SIGN_CHANGE:
-            chosen.append((replace(a, nodes=a.law.nodes([_SIGN_ORDER])), a))
-    _solve([(fine, fine.nodes[0]) for fine, _ in chosen])
-    for fine, a in chosen:
+        typical = [1] * len(a.law.variables)
+        used = a.orders[here[0]] if a.orders else 2
+        rules = [replace(a, nodes=a.law.nodes(_with(typical, here[0], o)))
+                 for o in (max(used, 2), _SIGN_ORDER)]  # fmt: skip
+        chosen.append((a, *rules))
+    _solve([(short, short.nodes[0]) for _, short, _ in chosen])
+    chosen = [entry for entry in chosen if entry[1].failure is None and _signs_change(entry[1])]
+    _solve([(fine, fine.nodes[0]) for *_, fine in chosen])
+    for a, short, fine in chosen:
         if fine.failure is None:
             last = a.ratios[-1].copy()
-            last[_OF_SIGNS] = _mean_ratio(fine)[_OF_SIGNS]
+            last[OF_SIGNS] *= _ratio(_mean_ratio(fine), _mean_ratio(short))[OF_SIGNS]
             a.ratios[-1] = last
+
+
+def _with(orders: list[int], place: int, order: int) -> list[int]:
+    return [order if j == place else other for j, other in enumerate(orders)]
+
+
+def _signs_change(average: _Average) -> bool:
+    """Whether the surplus changes misclassification by more than two nodes can say."""
+    change = average.at(average.nodes[0])[:, OF_SIGNS[0]] / average.base[OF_SIGNS[0]] - 1
+    return bool(np.abs(change).max() > _SIGN_CHANGE)
 
 
 def _refine(averages: list[_Average], theory: Theory) -> None:
@@ -316,39 +338,6 @@ def _solve(wanted: list[tuple[_Average, Array]]) -> None:
                 a.failure = one
             else:
                 a.values[name] = outputs_of(one)
-
-
-_NUMBERS = (
-    "test_error", "train_error", "train_objective", "misclassification", "label_variance",
-    "test_loss", "train_loss", "calibration",
-)  # fmt: skip
-_OF_SIGNS = [_NUMBERS.index("misclassification"), _NUMBERS.index("calibration")]
-
-
-def outputs_of(solution: Solution) -> Array:
-    """The numbers that are averaged: errors, losses and Var y, then those of each component."""
-    found = [getattr(solution, name) for name in _NUMBERS]
-    return np.concatenate([
-        [np.nan if value is None else value for value in found],
-        solution.component_test, solution.component_train,
-    ])  # fmt: skip
-
-
-def with_ratios(solution: Solution, ratio: Array) -> Solution:
-    """The solution with its outputs times these; those that are not finite count as one."""
-    ratio = np.where(np.isfinite(ratio), ratio, 1.0)
-    own, parts = ratio[: len(_NUMBERS)], ratio[len(_NUMBERS) :]
-    values = {name: getattr(solution, name) for name in _NUMBERS}
-    changed = {
-        name: value * float(factor)
-        for (name, value), factor in zip(values.items(), own, strict=True)
-        if value is not None
-    }
-    count = len(solution.component_test)
-    return replace(
-        solution, **changed, component_test=solution.component_test * parts[:count],
-        component_train=solution.component_train * parts[count:],
-    )  # fmt: skip
 
 
 def _finished(average: _Average, theory: Theory) -> tuple[Solution | Failure, OverDraws]:

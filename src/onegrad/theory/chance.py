@@ -29,7 +29,7 @@ from onegrad.theory.step_chance import step_chance, step_shares, strong_directio
 
 _MOST_SETS = 4  # different strengths of a component, beyond which its spikes count together
 _RAW_NODES = 1500  # of a rule before equal problems are merged
-_MOST_NODES = 60  # of them after that
+_MOST_NODES, _FEWER_NODES = 60, 24  # of them after that; of losses that are iterated over
 _MOST_GENERATORS = 6  # of the group of symmetries
 _SAME = 1e-9
 _INDEX_SPREAD = 0.5  # part of θ/n that typical overlaps of several indices may cost
@@ -196,6 +196,7 @@ class Law:
     def affordable(self, order: int, active: Sequence[int]) -> list[int]:
         """Orders up to that one for the `active` variables, the most important first, as far as
         there is room; one for the rest."""
+        most = _MOST_NODES if self.problem.loss.name == "squared" else _FEWER_NODES
         orders = [1] * len(self.variables)
         for j in active:
             orders[j] = 2
@@ -205,7 +206,7 @@ class Law:
             tried = orders.copy()
             tried[j] = raised
             nodes = self.nodes(tried)[0]
-            if len(nodes) <= _RAW_NODES and len(set(self.canonical(nodes))) <= _MOST_NODES:
+            if len(nodes) <= _RAW_NODES and len(set(self.canonical(nodes))) <= most:
                 orders = tried
         return orders
 

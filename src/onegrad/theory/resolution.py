@@ -13,6 +13,7 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
+from onegrad.gaussian.convex_losses import Clipped
 from onegrad.problem import Problem
 from onegrad.theory.errors import Correction, NodeErrors, errors_of
 from onegrad.theory.fixed_point import FixedPoint, solve_fixed_point
@@ -31,7 +32,9 @@ from onegrad.theory.overlaps import geometry_of
 _SIGN_NODES = 256  # nodes of a draft's classification error
 MANY_DIRECTIONS = 10  # special directions with an axis each that cost more than rules can say
 _BENDS = 3  # more nodes along labels, and as many more at each level, where a loss bends
+_KINKS = 12  # the same along the strongest axis where it has a kink, and labels are ±1
 _STACK = 400_000  # types × nodes that are solved together
+_DROPPED = 1e-7  # of the slopes' table, where losses are iterated over: 1e-7 of the errors
 _OUTER = 10.0  # tolerance of the iteration over a loss, in units of the fixed point's
 
 
@@ -155,7 +158,7 @@ def level_for(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> Q
         level = replace(level, tolerance=1e-2 * level.tolerance)
     if problem.loss.name != "squared" and not problem.labels_binary:
         more = _BENDS * (1 + level.number)
-        level = replace(level, label_nodes=level.label_nodes + more)
+        level = replace(level, label_nodes=level.label_nodes + more, split=True)
     if geometry.groups:
         level = replace(level, tolerance=(0.05 if separate else 0.5) * level.tolerance)
         if level.points == 0:  # two nodes along the strongest axes would not do for ReLU
@@ -164,10 +167,21 @@ def level_for(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> Q
     return level
 
 
+def level_for_kinks(problem: Problem, level: QuadratureLevel) -> QuadratureLevel:
+    """The level of the data's nodes: with a kink what a sample counts changes fast where its output
+    passes the margin, and a step makes outputs differ along one axis above all."""
+    kink = isinstance(problem.loss, Clipped) and problem.loss.softness == 0
+    if not kink or not problem.labels_binary:
+        return level
+    more = _KINKS * (1 + level.number)
+    return replace(level, label_nodes=level.label_nodes + more, most=2 * level.most)
+
+
 def _resolve(task: Task, level: QuadratureLevel) -> _Resolved:
     problem, geometry = task.problem, task.geometry
     level = level_for(problem, geometry, level)
     neurons = task.neurons or trained_types(problem, geometry, level, task.chance)
+    level = level_for_kinks(problem, level)
     where = data_nodes(problem, geometry, neurons.spread, level)
     return _Resolved(task, level, neurons, where, features_at(problem, geometry, neurons, where))
 
@@ -263,8 +277,8 @@ def _solved(
         point = solve_fixed_point(features, samples, ridges, tolerance=tolerance)
         return point, errors_of(point)
     asked = LossProblem(
-        features, np.asarray(samples), np.asarray(ridges), problem.loss, problem.labels_binary,
-        np.asarray(surplus),
+        features.of_lower_rank(_DROPPED), np.asarray(samples), np.asarray(ridges), problem.loss,
+        problem.labels_binary, np.asarray(surplus),
     )  # fmt: skip
     return solve_with_loss(asked, _OUTER * tolerance)
 

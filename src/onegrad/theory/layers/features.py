@@ -72,6 +72,7 @@ class NodeFeatures:
     harmonics : what nodes and types add that stand for whole spheres of directions
         (docs/theory.md, section 8), or the further blocks of a bulk that is not flat
         (docs/structure.md, docs/layers.md); no stacks
+    dropped : squared singular values of the table of slopes below this part of the largest one are
     """
 
     mean: Array
@@ -85,6 +86,7 @@ class NodeFeatures:
     bulk_dim: Array
     tilt: Array | None = None
     harmonics: tuple[Harmonic, ...] = ()
+    dropped: float = _RANK_TOLERANCE
 
     @staticmethod
     def stack(parts: Sequence[NodeFeatures]) -> NodeFeatures:
@@ -98,7 +100,17 @@ class NodeFeatures:
     @cached_property
     def factors(self) -> tuple[Array, Array]:
         """(U, V) with b_i d_is = (U Vᵀ)_is, U (T, R), V (S, R), by a truncated SVD."""
-        return self._factored(self.slope * np.sqrt(self.counts * self.bulk**2)[..., None])
+        table = self.slope * np.sqrt(self.counts * self.bulk**2)[..., None]
+        return self._factored(table, self.dropped)
+
+    def of_lower_rank(self, dropped: float) -> NodeFeatures:
+        """With a table of slopes of lower rank. What it loses is as good as independent noise of
+        the same variance: e_is grows by (b_i d_is − (U Vᵀ)_is)²."""
+        u, v = factors = replace(self, dropped=dropped).factors
+        lost = self.slope * self.bulk[..., None] - u @ v.mT
+        found = replace(self, extra=self.extra + lost**2, dropped=dropped)
+        vars(found)["factors"] = factors  # it has the same
+        return found
 
     @property
     def lifts(self) -> list[Array]:
@@ -118,7 +130,7 @@ class NodeFeatures:
         ]
         return [(1.0, self.bulk_dim, *self.factors), *others]
 
-    def _factored(self, scaled: Array, tolerance: float = _RANK_TOLERANCE) -> tuple[Array, Array]:
+    def _factored(self, scaled: Array, tolerance: float) -> tuple[Array, Array]:
         """(U, V) of a table whose rows have been multiplied by √c."""
         scaled = scaled * np.sqrt(self.weights)[..., None, :]
         types, nodes = scaled.shape[-2:]

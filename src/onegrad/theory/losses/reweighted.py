@@ -11,6 +11,7 @@ are its equations for f and q with other labels and noise. The outer iteration i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,12 +29,17 @@ from onegrad.theory.losses.moments import LabelLaw, LossMoments
 from onegrad.theory.woodbury import product, woodbury_factors
 
 _ITERATIONS = 80
+_HOPELESS = 40  # of them, where numbers still change by factors
 _FLOOR = 0.01  # of the largest curvature: less does not speed up the mean part
 _SOFTEST = 1e8  # c of a node without any curvature
+_ROUGH, _SHARE = 1e-4, 1e-3  # of inner fixed points: at first, and of the last outer change
 _LOOSE = 1e-3  # tolerance on the way: of larger ridges and smoother kinks
 _SMOOTH = (0.1, 0.0)  # added to χ where a loss has a kink
-_SMOOTHER = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)  # the same, where that does not work at once
-_RIDGES = (1000.0, 100.0, 10.0, 1.0)  # factors of the ridge, where it does not work at once
+_SMOOTHEST = 100.0  # the same to begin with, where that does not work at once
+_FACTORS = (4.0, 1.1)  # by which it may come down in one step: at most, at least
+_SHARP = 0.1  # of χ: below this the next one is none
+_SMOOTHER = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)  # the same at each ridge, where nothing else works
+_RIDGES = (1000.0, 100.0, 10.0, 1.0)  # factors of the ridge there
 
 
 @dataclass(frozen=True)
@@ -82,20 +88,52 @@ def solve_with_loss(problem: LossProblem, tolerance: float = 1e-6) -> tuple[Fixe
     """Fixed point and errors with any loss; the squared one goes through the same iteration.
 
     tolerance : of the outer iteration, in log q, log χ and f over its size. Raises ConvergenceError
-    with advice where it does not settle. 5 to 20 outer iterations of one fixed point and one
+    with advice where it does not settle. 4 to 20 outer iterations of one fixed point and one
     second-order solution each.
     """
     inner = min(1e-3 * tolerance, 1e-9)
-    begin = solve_fixed_point(problem.drawn, problem.samples, problem.ridge, tolerance=1e-6)
-    first = errors_of(begin)
-    state = _State(begin, first.prediction, first.variance)
     kink = isinstance(problem.loss, Clipped) and problem.loss.softness == 0
+    state = _of_squared_loss(problem, inner)
     try:
         for smooth in _SMOOTH if kink else (0.0,):
             state = _settled(problem, state, smooth, tolerance if smooth == 0 else _LOOSE, inner)
+        return _finished(problem, state)
     except ConvergenceError:
-        state = _from_larger_ridges(problem, tolerance, inner)
-    return _finished(problem, state, inner)
+        if kink:
+            try:
+                return _finished(problem, _from_smoother_losses(problem, tolerance, inner))
+            except ConvergenceError:
+                pass
+    return _finished(problem, _from_larger_ridges(problem, tolerance, inner))
+
+
+def _of_squared_loss(problem: LossProblem, inner: float) -> _State:
+    begin = solve_fixed_point(problem.drawn, problem.samples, problem.ridge, tolerance=inner)
+    first = errors_of(begin)
+    return _State(begin, first.prediction, first.variance)
+
+
+def _from_smoother_losses(problem: LossProblem, tolerance: float, inner: float) -> _State:
+    """A kink approached from far away, by steps in s that are as large as they may be.
+
+    Where nearly all samples are on one side of a kink, none says where the output has to go. With a
+    large s in (7) all are between, and what each counts changes by the factor of a step only.
+    """
+    smooth, factor = _SMOOTHEST, _FACTORS[0]
+    state = _settled(problem, _of_squared_loss(problem, inner), smooth, _LOOSE, inner)
+    while smooth > 0:
+        wanted = smooth / factor
+        last = wanted < _SHARP * float(np.min(state.point.chi))
+        try:
+            state = _settled(
+                problem, state, 0.0 if last else wanted, tolerance if last else _LOOSE, inner
+            )
+            smooth, factor = 0.0 if last else wanted, min(factor**1.5, _FACTORS[0])
+        except ConvergenceError:
+            factor = math.sqrt(factor)
+            if factor < _FACTORS[1]:
+                raise
+    return state
 
 
 def _from_larger_ridges(problem: LossProblem, tolerance: float, inner: float) -> _State:
@@ -105,9 +143,7 @@ def _from_larger_ridges(problem: LossProblem, tolerance: float, inner: float) ->
     for factor in _RIDGES:
         part = replace(problem, ridge=factor * problem.ridge)
         if state is None:
-            begin = solve_fixed_point(part.drawn, part.samples, part.ridge, tolerance=1e-6)
-            first = errors_of(begin)
-            state = _State(begin, first.prediction, first.variance)
+            state = _of_squared_loss(part, inner)
         for smooth in _SMOOTHER if kink else (0.0,):
             last = smooth == 0 and factor == 1
             state = _settled(part, state, smooth, tolerance if last else _LOOSE, inner)
@@ -123,22 +159,25 @@ def _settled(
     lead, count = shape[:-1], shape[-1]
     scale = np.sqrt((problem.drawn.weights * problem.drawn.labels**2).sum(axis=-1))
     scale = np.maximum(scale, 1e-12)[..., None]
-    acceleration, point = Acceleration(), state.point
+    acceleration, point, close = Acceleration(), state.point, _ROUGH
     z = _packed(state.prediction / scale, state.variance, state.point.chi)
-    for _ in range(_ITERATIONS):
+    for number in range(1, _ITERATIONS + 1):
         f, q, chi = _unpacked(z, lead, count)
-        new = _step(problem, _State(point, scale * f, q), chi, smooth, inner)
+        new = _step(problem, _State(point, scale * f, q), chi, smooth, max(inner, close))
         point = new.point
         image = _packed(new.prediction / scale, new.variance, point.chi)
         change = image - z
         residual = np.abs(change).max(axis=1)
         if not np.all(np.isfinite(residual)):
             break
-        if residual.max() < tolerance:
+        if residual.max() < tolerance and close <= _SHARE * tolerance:
             return new
+        close = min(_ROUGH, _SHARE * float(residual.max()))
+        if number >= _HOPELESS and residual.max() > 1:
+            break
         z = z + acceleration.step(z, change, residual)
     raise ConvergenceError(
-        f"the theory of the {problem.loss.name} loss did not settle in {_ITERATIONS} iterations "
+        f"the theory of the {problem.loss.name} loss did not settle in {number} iterations "
         f"(last change {np.max(residual):.1e}): data that can be separated have a readout without "
         "bounds as the ridge goes to zero. Use a larger training.ridge"
     )
@@ -180,7 +219,7 @@ def _outputs(point: FixedPoint, at: _State, found: LossMoments) -> tuple:
     return readout, prediction, variance, response
 
 
-def _finished(problem: LossProblem, state: _State, inner: float) -> tuple[FixedPoint, NodeErrors]:
+def _finished(problem: LossProblem, state: _State) -> tuple[FixedPoint, NodeErrors]:
     """Errors at the solution: mean squared ones, and those of the loss itself (eqs. (8)–(10))."""
     f, q, chi, labels = state.prediction, state.variance, state.point.chi, problem.labels
     found = problem.drawn_labels.moments(problem.loss, f, q, chi)

@@ -56,6 +56,7 @@ class QuadratureLevel:
     most : more tensor nodes than this, and axes share designs, then rules are shortened
     points : quasi-Monte Carlo points of the classification error; 0: a draft
     harmonics : degree up to which directions of a group are resolved
+    split : axes of labels at zero, where a loss of y − f bends as long as f is small
     """
 
     tolerance: float
@@ -66,6 +67,7 @@ class QuadratureLevel:
     points: int
     harmonics: int
     number: int = 0
+    split: bool = False
 
     @staticmethod
     def draft() -> QuadratureLevel:
@@ -315,6 +317,8 @@ def _component_nodes(
         rule = label_rule(
             integrand.link, float(label @ mean), scale, _LABEL if level.points else _LABEL_DRAFT
         )
+        if level.split and not rule.breaks:
+            rule = rule._replace(breaks=(round(-float(label @ mean) / scale, 12),))
         leading = (_resolving(rule, float(first @ seen @ first), level),)
     elif centre is not None:
         first = np.linalg.eigh(seen)[1][:, -1]
@@ -342,6 +346,7 @@ def _joint_nodes(
     seen = root @ integrand.spread @ root
     tolerance = _LABEL if level.points else _LABEL_DRAFT
     rule = JointRule.of(integrand.link, integrand.label @ mean, integrand.label @ root, tolerance)
+    rule = replace(rule, split=rule.split or level.split)
     importance = np.einsum("pi,ij,pj->p", rule.axes, seen, rule.axes)
     needs = [_order_on_pieces(i, rule.part, level) for i in importance.tolist()]
     most = level.most * (_LABEL_SHARE if level.points else 1)
