@@ -48,7 +48,7 @@ from onegrad.theory.losses.matrix_loss import (
 from onegrad.theory.nodes.population import Nodes, data_nodes, label_means, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
-from onegrad.theory.resolution import level_for, level_for_kinks
+from onegrad.theory.resolution import level_for
 from onegrad.theory.size_bound import bound_of
 
 _MOST_DIRECTIONS = 4  # of the layer's own
@@ -350,8 +350,7 @@ def _signs(problem: Problem, rule: Quadratics, found: NodeSolution) -> tuple[flo
 
 def _nodes(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Nodes:
     geometry = layer.geometry
-    level = level_for_kinks(problem, level_for(problem, geometry, level))
-    return data_nodes(problem, geometry, layer.spread, level)
+    return data_nodes(problem, geometry, layer.spread, level_for(problem, geometry, level))
 
 
 def _rule(

@@ -79,6 +79,11 @@ class _Average:
         return np.stack([self.values[name] for name in self.law.canonical(points)])
 
     @property
+    def finite(self) -> bool:
+        """Whether signs are those of finite sizes at every point: where labels have a surplus."""
+        return any(variable.kind == "balance" for variable in self.law.variables)
+
+    @property
     def farthest(self) -> Array:
         """The typical point, and the node that differs most from it."""
         nodes, weights = self.nodes
@@ -210,26 +215,23 @@ def _resolve_signs(averages: list[_Average]) -> None:
     left to chance stays at its typical values in both rules that are compared."""
     chosen = []
     for a in averages:
-        here = [j for j, variable in enumerate(a.law.variables) if variable.kind == "balance"]
-        if not here:
-            continue
-        typical = [1] * len(a.law.variables)
-        used = a.orders[here[0]] if a.orders else 2
-        rules = [replace(a, nodes=a.law.nodes(_with(typical, here[0], o)))
-                 for o in (max(used, 2), _SIGN_ORDER)]  # fmt: skip
-        chosen.append((a, *rules))
-    _solve([(short, short.nodes[0]) for _, short, _ in chosen])
+        orders = [1] * len(a.law.variables)
+        for j, variable in enumerate(a.law.variables):
+            if variable.kind == "balance":
+                used = a.orders[j] if a.orders else 2
+                pair, short, fine = (
+                    replace(a, nodes=a.law.nodes([*orders[:j], order, *orders[j + 1 :]]))
+                    for order in (2, used, _SIGN_ORDER)
+                )
+                chosen.append((a, pair, short, fine))
+    _solve([(part, part.nodes[0]) for _, *parts in chosen for part in parts[:2]])
     chosen = [entry for entry in chosen if entry[1].failure is None and _signs_change(entry[1])]
     _solve([(fine, fine.nodes[0]) for *_, fine in chosen])
-    for a, short, fine in chosen:
-        if fine.failure is None:
+    for a, _, short, fine in chosen:
+        if short.failure is None and fine.failure is None:
             last = a.ratios[-1].copy()
             last[OF_SIGNS] *= _ratio(_mean_ratio(fine), _mean_ratio(short))[OF_SIGNS]
             a.ratios[-1] = last
-
-
-def _with(orders: list[int], place: int, order: int) -> list[int]:
-    return [order if j == place else other for j, other in enumerate(orders)]
 
 
 def _signs_change(average: _Average) -> bool:
@@ -330,9 +332,10 @@ def _solve(wanted: list[tuple[_Average, Array]]) -> None:
         except AssumptionError as error:
             a.failure = Failure(error)
     tasks.sort(key=lambda entry: entry[0])
-    for level in {a.level for a, _ in wanted}:
-        mine = [entry for entry in tasks if entry[1].level == level]
-        solutions = solve_tasks([task for *_, task in mine], level, _FIXED_POINT)
+    for level, finite in {(a.level, a.finite) for a, _ in wanted}:
+        mine = [entry for entry in tasks if (entry[1].level, entry[1].finite) == (level, finite)]
+        found = [task for *_, task in mine]
+        solutions = solve_tasks(found, level, _FIXED_POINT, finite_size=finite)
         for (_, a, name, _), one in zip(mine, solutions, strict=True):
             if isinstance(one, Failure):
                 a.failure = one

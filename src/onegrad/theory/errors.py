@@ -65,7 +65,7 @@ class NodeErrors:
         return one_of(self, index, response=self.response.take(index))
 
     def mean_fluctuation(
-        self, features: NodeFeatures, strata: np.ndarray, given: bool = False
+        self, features: NodeFeatures, strata: np.ndarray | None, given: bool = False
     ) -> Array:
         """What the mean part of the readout adds to Var f from one training set and one first layer
         to the next, at nodes of other features of the same neurons: it is not in q.
@@ -77,7 +77,7 @@ class NodeErrors:
         The variance of a mean over m training samples, as many of each stratum as its share says:
         one training set has more samples of one class than the next, unless classes are strata;
         and that of a sum over k neurons, a_i the readout of one.
-        strata : (S,) to which each node of the point belongs
+        strata : (S,) to which each node of the point belongs; None leaves (36) out
         given : the first layer is the same in all training sets, without (38)
         O(T²(T + S)), of one problem
         """
@@ -85,12 +85,14 @@ class NodeErrors:
         assert self.slopes is not None
         own = point.features
         solved = np.linalg.solve(mean_system(point, response.blocks, point.weights), features.mean)
-        kernel = own.mean.T @ solved
-        found = response.load @ kernel**2
-        for stratum in np.unique(strata):
-            mine = strata == stratum
-            found -= (self.slopes[mine] @ kernel[mine]) ** 2 / own.weights[mine].sum()
-        found = np.maximum(found, 0.0) / point.samples
+        found = np.zeros(features.mean.shape[-1])
+        if strata is not None:
+            kernel = own.mean.T @ solved
+            found = response.load @ kernel**2
+            for stratum in np.unique(strata):
+                mine = strata == stratum
+                found -= (self.slopes[mine] @ kernel[mine]) ** 2 / own.weights[mine].sum()
+            found = np.maximum(found, 0.0) / point.samples
         if given:
             return np.asarray(found)
         each = (self.readout / (own.counts**2 * point.gain))[:, None] * solved

@@ -167,7 +167,7 @@ def level_for(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> Q
     return level
 
 
-def level_for_kinks(problem: Problem, level: QuadratureLevel) -> QuadratureLevel:
+def _for_kinks(problem: Problem, level: QuadratureLevel) -> QuadratureLevel:
     """The level of the data's nodes: with a kink what a sample counts changes fast where its output
     passes the margin, and a step makes outputs differ along one axis above all."""
     kink = isinstance(problem.loss, Clipped) and problem.loss.softness == 0
@@ -181,7 +181,7 @@ def _resolve(task: Task, level: QuadratureLevel) -> _Resolved:
     problem, geometry = task.problem, task.geometry
     level = level_for(problem, geometry, level)
     neurons = task.neurons or trained_types(problem, geometry, level, task.chance)
-    level = level_for_kinks(problem, level)
+    level = _for_kinks(problem, level)
     where = data_nodes(problem, geometry, neurons.spread, level)
     return _Resolved(task, level, neurons, where, features_at(problem, geometry, neurons, where))
 
@@ -207,11 +207,16 @@ def _before_readout(problem: Problem) -> tuple[object, ...]:
 
 
 def solve_tasks(
-    tasks: Iterable[Task], level: QuadratureLevel, tolerance: float = 1e-10, signs: bool = True
+    tasks: Iterable[Task],
+    level: QuadratureLevel,
+    tolerance: float = 1e-10,
+    signs: bool = True,
+    finite_size: bool = False,
 ) -> list[Solution | Failure]:
     """One resolution of every task, no error estimates; a Failure in the place of what fails.
 
-    signs : with misclassification and calibration, which have many nodes of their own
+    signs : with misclassification and calibration, which have many nodes of their own;
+        finite_size : `with_signs`
 
     Neighbours that differ only in ridge or samples share their features, and tables of the same
     shape are solved together.
@@ -224,7 +229,9 @@ def solve_tasks(
         parts = [resolved for _, resolved in batch]
         answers = _solve(parts, tolerance)
         if signs:
-            answers = [one if isinstance(one, Failure) else with_signs(one) for one in answers]
+            answers = [
+                one if isinstance(one, Failure) else with_signs(one, finite_size) for one in answers
+            ]
         found.update(zip((i for i, _ in batch), answers, strict=True))
 
     for index, task in enumerate(tasks):
@@ -317,15 +324,17 @@ def errors_at(solution: Solution, where: Nodes, finite: bool = False) -> tuple[A
     """E[f|κ] and Var[f|κ] at nodes of one's own choice, in the coordinates of the solution.
 
     Weights of the nodes play no part. finite : with the fluctuation of the mean part, eqs. (36)
-    and (38)
+    and (38), or where training sets are averaged over by their surplus of labels (38) alone
     """
     task, result = solution.task, solution.by_node
     features = features_at(task.problem, task.geometry, solution.neurons, where)
     variance = result.response.variance_at(features)
     if finite:
+        alike = surplus_deviation(task.problem, task.geometry) == 0
         variance = variance + result.mean_fluctuation(
-            features, strata(task.problem, solution.where), task.neurons is not None
-        )
+            features, strata(task.problem, solution.where) if alike else None,
+            task.neurons is not None,
+        )  # fmt: skip
     return result.readout @ features.mean, variance
 
 
@@ -334,13 +343,12 @@ def with_signs(solution: Solution, finite_size: bool = False) -> Solution:
 
     finite_size : with the fluctuation of the mean part, eqs. (36) and (38); other losses than the
         squared one are means over training sets of other labels (losses/label_surplus.py), unless
-        all training sets have the same
+        all training sets have the same, and have (38) alone
     """
-    level, task = solution.where.level, solution.task
-    if level is None or not task.problem.labels_binary:
+    level = solution.where.level
+    if level is None or not solution.task.problem.labels_binary:
         return solution
-    finite = finite_size and surplus_deviation(task.problem, task.geometry) == 0
-    return _with_signs(solution, level, finite)
+    return _with_signs(solution, level, finite_size)
 
 
 def strata(problem: Problem, where: Nodes) -> np.ndarray:

@@ -1,7 +1,6 @@
 """Losses that bend: rules fine enough for them, a start from smoother ones, tables of low rank."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,7 +90,7 @@ def test_most_samples_on_one_side_of_a_kink(monkeypatch):
 
 
 def test_what_a_table_of_lower_rank_drops_is_noise():
-    """With it errors move by 1e-6; slopes that are merely dropped (negative control) cost more."""
+    """With it errors move by 1e-6; a rank that is much too low (negative control) by 1e-5."""
     spec = {**MEANS, "training": {**MEANS["training"], "loss": "logistic"}}
     problem, features = features_of(spec, 1)
     names = ("test_error", "train_error", "test_loss", "train_loss")
@@ -104,8 +103,7 @@ def test_what_a_table_of_lower_rank_drops_is_noise():
     low = features.of_lower_rank(resolution._DROPPED)
     assert low.factors[0].shape[-1] < features.factors[0].shape[-1]
     assert off(low) < 1e-6
-    kept = features.of_lower_rank(1e-3)
-    assert off(replace(features, dropped=1e-3)) > 5 * off(kept)
+    assert off(features.of_lower_rank(1e-3)) > 1e-5
 
 
 def test_signs_by_a_surplus_beside_random_directions(monkeypatch):
