@@ -198,8 +198,7 @@ def _run(averages: list[_Average], theory: Theory) -> None:
     visible = [
         a
         for a in averages
-        if _SIGNS * a.effect**2 > a.enough(theory)
-        or (a.law.importance > 1 and a.solution.squared)
+        if _SIGNS * a.effect**2 > a.enough(theory) or (a.law.importance > 1 and a.solution.squared)
     ]
     for order in ORDERS:
         visible = _rule(visible, order)
