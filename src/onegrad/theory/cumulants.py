@@ -49,7 +49,9 @@ class Cumulants:
     fourth : E g⁴ − 3e², 4 E[z g³], 6 E[(z² − 1) g²], 4 E[z³ g] with powers 0 to 3
     curvature : (T, S) b² E σ''/√2, the part of g that is quadratic in the bulk
     lengths : (T,) share of b_i² whose fluctuation is an axis of the types
-    bulk_dim : n'
+    bulk_dim : n'; of a bulk that is not flat the number of equal coordinates whose lengths
+        fluctuate as its own do
+    shares : (T, J) of b_i² in each block of a bulk that is not flat
     """
 
     third: tuple[Array, ...]
@@ -57,6 +59,7 @@ class Cumulants:
     curvature: Array
     lengths: Array
     bulk_dim: float
+    shares: Array | None = None
 
     @classmethod
     def of(

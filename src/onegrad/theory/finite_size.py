@@ -103,8 +103,7 @@ def _ratios(task: Task, blocks: bool) -> Correction:
     fixed = getattr(problem.data, "fixed_counts", False)
     which = Resampling(component if fixed else 0 * component, neurons=task.neurons is None)
     features = with_lengths(problem, geometry, neurons, where)
-    flat = geometry.levels is None
-    beyond = cumulants_of(problem, geometry, neurons, where) if flat else None
+    beyond = cumulants_of(problem, geometry, neurons, where)
     energy = FreeEnergy.of(features, samples, which, beyond)
     # by what fluctuations change at low rank, and what lengths change of all
     errors, low = errors_at_this_size(energy, ridge)
@@ -116,7 +115,7 @@ def _ratios(task: Task, blocks: bool) -> Correction:
         left_out.append(
             f"The noise of the step counts as isotropic, which may cost {100 * rows:.2g} % here."
         )
-    tails = (_TAILS * _excess(problem.activation) / min(problem.width, samples)) ** (1 + flat)
+    tails = (_TAILS * _excess(problem.activation) / min(problem.width, samples)) ** 2
     remainder = found.size**2 + _SHARE * found.size + chaos + tails + tilt + rows
     return replace(found, remainder=remainder, left_out=tuple(left_out))
 
@@ -223,11 +222,10 @@ def cumulants_of(
     square = np.repeat(neurons.bulk[:, None] ** 2, shift.shape[1], axis=1)
     for axis, size in enumerate(geometry.groups, start=geometry.single):
         square += np.outer(neurons.vectors[:, axis], where.kappa[:, axis]) ** 2 / size
-    start = neurons.bulk_dim * problem.weight_variance
-    lengths = np.minimum(1.0, start / neurons.bulk**2)
-    return Cumulants.of(
-        problem.activation, shift, np.sqrt(square), lengths, float(neurons.bulk_dim)
-    )
+    whole = float(neurons.bulk_dim) if geometry.levels is None else geometry.levels.trace
+    lengths = np.minimum(1.0, whole * problem.weight_variance / neurons.bulk**2)
+    found = Cumulants.of(problem.activation, shift, np.sqrt(square), lengths, neurons.effective_dim)
+    return replace(found, shares=neurons.shares)
 
 
 def sample_lengths(bulk_dim: float) -> Array:

@@ -303,18 +303,26 @@ class FreeEnergy:
             second = Second(a.matrix[s:, s:], a.by_drawn[s:], seen[s:], kernel)
             total += 0.5 * self.resampling.over_counts(f.counts, second)
         if self.cumulants is not None:
-            total += self.cumulants.energy(self._local(y, at, a.felt))
+            local = self._local(y, at, a.felt, self.cumulants.shares)
+            total += self.cumulants.energy(local)
         return complex(total)
 
-    def _local(self, y: Array, at: Parameters, felt: Array) -> Local:
+    def _local(self, y: Array, at: Parameters, felt: Array, shares: Array | None) -> Local:
+        """Sums over the blocks of the bulk; of slopes what is left along z = Σ_B b_iB z_B/b_i."""
         f, s = self.features, self.nodes
-        w, gains, u, v = y[:s] + at.fresh * f.weights, y[s:], self._blocks[0].u, self._blocks[0].v
-        size = self._blocks[0].size
-        g, t = (v.T * w) @ v, (u.T * (gains / size)) @ u
-        h = np.linalg.inv(np.eye(len(t)) + t @ g)
+        w, gains = y[:s] + at.fresh * f.weights, y[s:]
+        along = np.ones((len(gains), 1)) if shares is None else np.sqrt(shares)
+        slopes: Array | float = 0.0
+        types, nodes = np.zeros_like(gains), np.zeros_like(w)
+        for block, part in zip(self._blocks, along.T, strict=False):
+            u, v, size = block.u, block.v, block.size
+            g, t = (v.T * w) @ v, (u.T * (gains / size)) @ u
+            h = np.linalg.inv(np.eye(len(t)) + t @ g)
+            slopes = slopes + part[:, None] * (u @ h.T @ v.T)
+            types, nodes = types + _diagonal(u, g @ h), nodes + size * _diagonal(v, h @ t)
         return Local(
-            u @ h.T @ v.T, felt, gains**2 / f.counts, y[:s] ** 2 / (self.samples * f.weights),
-            _diagonal(u, g @ h), size * _diagonal(v, h @ t), gains, w,
+            np.asarray(slopes), felt, gains**2 / f.counts,
+            y[:s] ** 2 / (self.samples * f.weights), types, nodes, gains, w,
         )  # fmt: skip
 
     def objective(self, x: Array, y: Array, at: Parameters) -> float:
