@@ -5,6 +5,7 @@ import pytest
 
 import onegrad as og
 from onegrad.data.isotropic import Isotropic
+from onegrad.theory import closed
 from onegrad.theory.closed import Closure, closed_geometry, typical_closed
 
 POWER = Isotropic(dim=120, spectrum="power-law", exponent=0.8).population(0.0, None)
@@ -31,7 +32,37 @@ def test_traces_and_labels_are_exact(order):
     assert levels.counts.sum() + found.rank == pytest.approx(120)
     along = xi @ (POWER.bulk * xi) / (xi @ xi) / POWER.bulk[0]
     assert found.teacher @ found.teacher == pytest.approx(along)
-    assert levels.less is None if order == 1 else levels.less.rank == order - 1
+    axes, blocks = [one.rank for one in levels.coarser], len(levels.values)
+    assert axes == ([order] if order == 1 else [order - 1, order])
+    assert len(levels.coarser[-1].levels.values) < blocks
+
+
+def steep(count):
+    """λ_j ∝ j^−1.5 in 400 dimensions, by blocks."""
+    bulk = Isotropic(dim=400, spectrum="power-law", exponent=1.5).population(0.0, None).bulk
+    return bulk[2:], closed._blocks(bulk[2:], np.ones(398), count)
+
+
+def worst(bulk, blocks):
+    """Of tr Λ/(Λ + σ), relative, over four decades of σ."""
+    values, counts = blocks
+    shifts = np.geomspace(1e-3, 10, 9)
+    exact, found = ([w @ (x / (x + s)) for s in shifts] for x, w in (
+        (bulk, np.ones(len(bulk))), (values, counts)))  # fmt: skip
+    return np.abs(np.array(found) / exact - 1).max()
+
+
+def test_blocks_know_the_resolvents_of_a_steep_spectrum():
+    bulk, blocks = steep(4)
+    assert blocks[1] @ blocks[0] == pytest.approx(bulk.sum())
+    assert blocks[1] @ blocks[0] ** 2 == pytest.approx((bulk**2).sum())
+    assert worst(bulk, blocks) < 0.02 and worst(bulk, steep(6)[1]) < 0.002
+
+
+def test_a_rule_in_the_eigenvalues_themselves_does_not():
+    """Negative control: exact moments, which small eigenvalues have no part in."""
+    bulk, _ = steep(4)
+    assert worst(bulk, closed._gauss(bulk, np.ones(398), 6)) > 0.15
 
 
 def test_leading_eigenvectors_become_axes():

@@ -21,7 +21,8 @@ from onegrad.theory.geometry import BulkLevels, Geometry, assemble, drawn_geomet
 
 _FEWEST = 3  # axes for each direction: fewer are a percent off
 _MOST_AXES = 9
-_LEADING = 0.01  # share of the trace from which on an eigenvector of Λ may be an axis of its own
+_LEADING = 0.01  # share of the trace from which on an eigenvector of Λ has an outlier of its own
+_STRONG = 0.04  # the same for errors: what is left beside such axes has many coordinates
 _FAINT = 0.01  # share of the trace in the smallest eigenvalues, which shifts need not resolve
 _NEW = 1e-5  # part of a vector that is new to a Krylov space, over its length
 
@@ -32,20 +33,23 @@ class Closure(NamedTuple):
     order : axes for each direction; 1 leaves them as they are, which is wrong (the negative
         control)
     blocks : of the rest of the inputs, at most; a step has a direction in each of them
-    leading : eigenvectors of Λ as axes of their own, at most: errors do not need them, spectra
-        have an outlier for each
+    leading : eigenvectors of Λ as axes of their own, at most: spectra have an outlier for each,
+        and errors need the strongest, without which the rest of a preactivation would be the sum
+        of a few terms and no Gaussian number
+    share : of the trace that an eigenvector has to have for that
     """
 
     order: int = 4
     blocks: int = 6
     leading: int = 0
+    share: float = _LEADING
 
     @classmethod
     def of(cls, trained: bool, spectra: bool) -> Closure:
         """Of a problem with or without a step."""
         if spectra:
             return cls(3, 6, 3 if trained else 6)
-        return cls(3, 4) if trained else cls()
+        return cls(3, 4, 2, _STRONG) if trained else cls(4, 6, 2, _STRONG)
 
     def room(self, directions: int) -> Closure:
         """For so many special directions; an error where there would be too many axes."""
@@ -72,24 +76,28 @@ def closed_geometry(
     closure = closure.room(plain.rank)
     found = _closed(population, plain, closure)
     assert found.levels is not None
-    less = None
+    less = []
     if closure.order > 1:
-        less = _closed(population, plain, closure._replace(order=closure.order - 1))
-    return replace(found, levels=replace(found.levels, less=less))
+        less.append(closure._replace(order=closure.order - 1))
+    if (fewer := closure.blocks - max(1, closure.blocks // 3)) < len(found.levels.values):
+        less.append(closure._replace(blocks=max(fewer, 1)))
+    coarser = tuple(_closed(population, plain, one) for one in less)
+    return replace(found, levels=replace(found.levels, coarser=coarser))
 
 
-def leading_eigenvectors(bulk: Array, most: int = _MOST_AXES) -> int:
+def leading_eigenvectors(bulk: Array, most: int = _MOST_AXES, share: float = _LEADING) -> int:
     """How many of them may be axes of their own."""
-    return min(most, int(np.sum(bulk > _LEADING * bulk.sum())))
+    return min(most, int(np.sum(bulk > share * bulk.sum())))
 
 
 def _closed(population: Population, plain: Geometry, closure: Closure) -> Geometry:
     """The `plain` geometry of the same population, closed."""
     bulk = population.bulk
     assert bulk is not None and plain.basis is not None
-    own = np.eye(population.dim, leading_eigenvectors(bulk, closure.leading))
+    count = leading_eigenvectors(bulk, closure.leading, closure.share)
+    own = np.eye(population.dim, count)
     basis = _extended(own, plain.basis)
-    for shift in _shifts(bulk, closure.order - 1):
+    for shift in _shifts(bulk[count:], closure.order - 1):
         basis = _extended(basis, plain.basis / (bulk + shift)[:, None])
     values, rotation = np.linalg.eigh(basis.T @ (bulk[:, None] * basis))
     basis = basis @ rotation
@@ -101,7 +109,7 @@ def _closed(population: Population, plain: Geometry, closure: Closure) -> Geomet
         [basis.T @ spikes for spikes in white.spikes], white.strengths, named, basis,
     )  # fmt: skip
     outside = np.maximum(1.0 - np.sum(basis**2, axis=1), 0.0)
-    levels = BulkLevels(values, *_gauss(bulk, outside, closure.blocks))
+    levels = BulkLevels(values, *_blocks(bulk, outside, closure.blocks))
     return replace(found, teacher=basis.T @ (plain.basis @ plain.teacher), levels=levels)
 
 
@@ -132,6 +140,16 @@ def _extended(basis: Array, vectors: Array) -> Array:
         if np.linalg.norm(rest) > _NEW * np.linalg.norm(vector):
             basis = np.column_stack([basis, rest / np.linalg.norm(rest)])
     return basis
+
+
+def _blocks(bulk: Array, outside: Array, count: int) -> tuple[Array, Array]:
+    """λ_j and p_j of the rest: the Gauss rule in λ^⅓. Numbers of coordinates and tr Λ are exact,
+    with four blocks or more also tr Λ²; resolvents of spectra over many decades need the small
+    eigenvalues, of which a rule in λ itself knows nothing."""
+    if count == 1:  # their mean
+        return _gauss(bulk, outside, count)
+    roots, counts = _gauss(np.cbrt(bulk), outside, count)
+    return roots**3, counts
 
 
 def _gauss(values: Array, weights: Array, count: int) -> tuple[Array, Array]:

@@ -32,13 +32,14 @@ class BulkLevels:
 
     axes : (r,) λ along each axis of the geometry: Λ maps the axis to λ times itself
     values, counts : (J,) the rest of the inputs in blocks, p_j coordinates with the eigenvalue λ_j
-    less : the same geometry with one axis less for each direction, to compare with
+    coarser : the same geometry to compare with, with one axis less for each direction and with
+        fewer blocks, as far as there are any
     """
 
     axes: Array
     values: Array
     counts: Array
-    less: Geometry | None = None
+    coarser: tuple[Geometry, ...] = ()
 
     @property
     def trace(self) -> float:

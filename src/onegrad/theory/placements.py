@@ -13,17 +13,20 @@ import numpy as np
 from scipy.special import roots_genlaguerre
 
 from onegrad.compute.backend import Array
+from onegrad.data.labels import SingleIndex
 from onegrad.errors import Failure
-from onegrad.theory.closed import Closure, typical_closed
+from onegrad.gaussian.pair_moments import IDENTITY
+from onegrad.problem import Problem
+from onegrad.theory.closed import Closure, leading_eigenvectors, typical_closed
+from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.step import output_loss
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
 from onegrad.theory.resolution import Solution, Task, solve_tasks
 
-_VISIBLE = 0.02  # share of the trace of Λ from which on an eigenvector is looked at
-_MOST = 4  # eigenvectors
-_NODES = 3  # for each
+_NODES = 2  # for each eigenvector
 _CROSSED = 0.2  # of the average's effect: what parts along two eigenvectors do together
+_OUTPUT = 0.5  # of what the initial output could do: what it does beyond noise of the residual
 _TOLERANCE = 1e-5
 
 
@@ -35,26 +38,19 @@ def over_placements(solution: Solution | Failure, theory: Theory) -> Solution | 
     """
     if isinstance(solution, Failure) or theory.draft:
         return solution
-    task, level = solution.task, QuadratureLevel.at(1)
+    task = solution.task
     levels = task.geometry.levels
     assert levels is not None
-    geometries = [task.geometry, levels.less or task.geometry]
-    points, weights = _placements(task)
-    population = task.problem.instance(0).population
-    closure = Closure.of(task.problem.trained, spectra=False)
-    geometries += [typical_closed(population, closure, point) for point in points]
-    tasks = [Task(task.problem, geometry) for geometry in geometries]
-    found = []
-    for one in solve_tasks(tasks, level, _TOLERANCE):
-        if isinstance(one, Failure):
-            return one
-        found.append([one.test_error, one.train_error, one.train_objective, one.label_variance])
-    values = np.array(found)
-    open_ended = float(np.abs(values[1, :2] / values[0, :2] - 1).max())
-    change = weights @ (values[2:] / values[0] - 1) if len(points) else np.zeros(4)
+    coarse, change = _ratios(task, levels.coarser), _change(task)
+    if isinstance(coarse, Failure):
+        return coarse
+    if isinstance(change, Failure):
+        return change
+    open_ended = float(np.abs(coarse[:, :2]).max(axis=1).sum())
     estimate = solution.error_estimate + open_ended + _CROSSED * float(np.abs(change[:2]).max())
     if task.problem.trained:
-        estimate += output_loss(task.problem, task.geometry, solution.neurons.moved)
+        loss = output_loss(task.problem, task.geometry, solution.neurons.moved)
+        estimate += _OUTPUT * loss
     ratio = 1 + change
     return replace(
         solution, test_error=ratio[0] * solution.test_error,
@@ -66,11 +62,59 @@ def over_placements(solution: Solution | Failure, theory: Theory) -> Solution | 
     )  # fmt: skip
 
 
-def _placements(task: Task) -> tuple[Sequence[Array], Array]:
-    """√n ξ_a of the leading eigenvectors at every point of the star, and the points' weights."""
+def _change(task: Task) -> Array | Failure:
+    """(4,) mean over placements over the value at the typical one, less one, of the two errors,
+    the objective and Var y.
+
+    Without a step errors are quadratic forms of the labels: those of a linear target are linear in
+    ξ_a², E ξ_a² = 1/n, and do not change at all. What the rules find for it is their own error.
+    """
+    closure, problem = Closure.of(task.problem.trained, spectra=False), task.problem
+    points, weights = _placements(task, closure)
+    linear = None
+    if not problem.trained and problem.loss.name == "squared":
+        linear = _linear(problem)
+    if not len(points) or linear == problem:
+        return np.zeros(4)
+    population = problem.instance(0).population
+    geometries = [typical_closed(population, closure, point) for point in points]
+    ratios = _ratios(task, geometries)
+    if isinstance(ratios, Failure) or linear is None:
+        return ratios if isinstance(ratios, Failure) else weights @ ratios
+    known = _ratios(Task(linear, task.geometry), geometries)
+    return known if isinstance(known, Failure) else weights @ (ratios - known)
+
+
+def _linear(problem: Problem) -> Problem:
+    """The same problem with y = ξᵀx and its noise."""
+    return Problem(
+        data=problem.data, labels=SingleIndex(link=IDENTITY, noise=problem.label_noise),
+        network=problem.network, training=problem.training, scaling=problem.scaling,
+    )  # fmt: skip
+
+
+def _ratios(task: Task, geometries: Sequence[Geometry]) -> Array | Failure:
+    """(G, 4) errors, objective and Var y at other geometries over those of the task's own, less
+    one; all at the second resolution (the first is percents off after a step)."""
+    if not geometries:
+        return np.zeros((0, 4))
+    tasks = [Task(task.problem, geometry) for geometry in (task.geometry, *geometries)]
+    found = []
+    for one in solve_tasks(tasks, QuadratureLevel.at(1), _TOLERANCE, signs=False):
+        if isinstance(one, Failure):
+            return one
+        found.append([one.test_error, one.train_error, one.train_objective, one.label_variance])
+    return np.array(found[1:]) / found[0] - 1
+
+
+def _placements(task: Task, closure: Closure) -> tuple[Sequence[Array], Array]:
+    """√n ξ_a of the leading eigenvectors at every point of the star, and the points' weights.
+
+    Those that are axes: other parts would turn the other axes with them.
+    """
     bulk = task.problem.data.bulk_eigenvalues
     assert bulk is not None
-    count = min(_MOST, int(np.sum(bulk > _VISIBLE * bulk.sum())))
+    count = leading_eigenvectors(bulk, closure.leading, closure.share)
     if task.geometry.basis is not None or task.problem.links is None:
         return [], np.zeros(0)
     x, w = roots_genlaguerre(_NODES, -0.5)  # of z²/2, z ~ N(0, 1)
