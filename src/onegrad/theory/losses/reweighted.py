@@ -104,7 +104,16 @@ def solve_with_loss(problem: LossProblem, tolerance: float = 1e-6) -> tuple[Fixe
                 return _finished(problem, _from_smoother_losses(problem, tolerance, inner))
             except ConvergenceError:
                 pass
-    return _finished(problem, _from_larger_ridges(problem, tolerance, inner))
+    try:
+        return _finished(problem, _from_larger_ridges(problem, tolerance, inner))
+    except ConvergenceError as error:
+        if "training.ridge" in str(error):
+            raise
+        raise ConvergenceError(
+            f"the theory of the {problem.loss.name} loss did not settle ({error}) Data that can be "
+            "separated have a readout without bounds as the ridge goes to zero. Use a larger "
+            "training.ridge"
+        ) from None
 
 
 def _of_squared_loss(problem: LossProblem, inner: float) -> _State:
