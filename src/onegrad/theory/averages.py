@@ -334,7 +334,7 @@ def _solve(wanted: list[tuple[_Average, Array]]) -> None:
     for level, finite in {(a.level, a.finite) for a, _ in wanted}:
         mine = [entry for entry in tasks if (entry[1].level, entry[1].finite) == (level, finite)]
         found = [task for *_, task in mine]
-        solutions = solve_tasks(found, level, _FIXED_POINT, finite_size=finite)
+        solutions = solve_tasks(found, level, _FIXED_POINT, True, finite)
         for (_, a, name, _), one in zip(mine, solutions, strict=True):
             if isinstance(one, Failure):
                 a.failure = one
