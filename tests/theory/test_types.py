@@ -7,7 +7,9 @@ import pytest
 
 from onegrad.drawn_layers import drawn_neurons
 from onegrad.errors import AssumptionError
+from onegrad.prediction import predict
 from onegrad.problem import Problem
+from onegrad.simulation import simulate
 from onegrad.theory.layers import step, types
 from onegrad.theory.layers.types import pure_types
 from onegrad.theory.nodes.rules import QuadratureLevel
@@ -84,3 +86,25 @@ def test_noise_of_a_constant_readout_is_independent_of_the_start(monkeypatch):
 
     monkeypatch.setattr(types, "_with_noise", lambda pushed, *_: pushed)  # noise left out
     assert np.abs(spread(pure_types(problem, geometry, level)) / drawn - 1).max() > 0.06
+
+
+@pytest.mark.parametrize("spectrum", [None, "two-level"])
+def test_rows_of_unit_norm_have_no_lengths_to_learn_a_constant_from(spectrum) -> None:
+    """An even activation without a mean: what rows of different lengths make of it is the only
+    constant feature, and labels have a mean."""
+    bulk = {} if spectrum is None else {"spectrum": spectrum, "levels": [1.0, 2.0], "share": 0.5}
+    found = {}
+    for rows in ("unit", "gaussian"):
+        problem = Problem(
+            data={"model": "isotropic", "dim": 100, **bulk},
+            labels={"model": "single-index", "link": "sigmoid", "noise": 0.2},
+            network={"activation": "hermite(0, 0, 0.7)", "width": 120, "rows": rows},
+            training={"samples": 200, "ridge": 0.005, "rate": 0.0},
+        )
+        found[rows] = predict(problem), simulate(problem, seeds=60, rng=0).test_error
+    for theory, network in found.values():
+        room = 4 * network.standard_error + theory.error_estimate * network.mean
+        assert abs(theory.test_error - network.mean) <= room
+    # the other kind of rows is far off
+    theory, network = found["gaussian"][0], found["unit"][1]
+    assert abs(theory.test_error - network.mean) > 0.1 * network.mean

@@ -10,14 +10,14 @@ from onegrad.theory.resolution import Solution
 
 # Found by comparing with simulations of random problems at n = 200–400 (docs/theory.md, section 7).
 _AT_REST, _BY_STEP, _TRAINING = 0.8, 2.5, 0.5
-_VISIBLE_STEP, _MOST_USED = 0.05, 4.0
+_VISIBLE_STEP = 0.05
 _OTHER_LOSS = 2.0  # losses other than the squared one (docs/losses.md, section 4)
 
 
 def finite_size_bound(solution: Solution) -> float:
     """A bound for the relative 1/n effect that the limit leaves out, the larger of test and train.
 
-        c·(1 + min(p, 4))/min(n, k, m − df₂) + ½/(m − df₁)
+        c·(1 + p)/min(n, k, m − df₂) + ½/(m − df₁)
 
     with p = tr[WN(I + WN)⁻¹] the degrees of freedom of the mean part, which the fixed point does
     not count, df₁ and df₂ those of the bulk, and c = 0.8 + 2.5·I/(I + 0.05) for a step that changes
@@ -39,5 +39,5 @@ def finite_size_bound(solution: Solution) -> float:
 def bound_of(used: float, size: float, unfitted: float, moved: float = math.nan) -> float:
     """The same from p = `used`, min(n, k, m − df₂) = `size` and m − df₁ = `unfitted`."""
     share = 1.0 if math.isnan(moved) else moved / (moved + _VISIBLE_STEP)
-    factor = (_AT_REST + _BY_STEP * share) * (1.0 + min(used, _MOST_USED))
+    factor = (_AT_REST + _BY_STEP * share) * (1.0 + used)
     return factor / size + _TRAINING / unfitted

@@ -25,7 +25,7 @@ from onegrad.theory.layers.step import (
     second_moment,
     step_sample,
 )
-from onegrad.theory.layers.types import NeuronTypes, readout_rule, spread_roots
+from onegrad.theory.layers.types import LEAST_BULK, NeuronTypes, readout_rule, spread_roots
 from onegrad.theory.nodes.rules import QuadratureLevel, Rule, standard_nodes
 
 FAINT = 0.1  # what the initial output may do to the errors, as far as that is known
@@ -150,8 +150,14 @@ def _before(
         z = np.column_stack([np.zeros(len(z)), z])
     elif weak:
         z = np.roll(z, 1, axis=1)
-    size = geometry.levels.effective_dim
-    length = np.exp(z[:, -1] / math.sqrt(2 * size) - 0.5 / size)  # E length² = 1
+    share, across = 1 / geometry.levels.effective_dim, z[:, 1:-1]
+    within = np.ones(len(z))
+    if problem.network.rows == "unit":  # |w|² is fixed: what axes have more, the bulk has less
+        dim = float(geometry.levels.counts.sum())
+        share = max(share - 1 / dim, 0.0)
+        beside = np.einsum("ij,ij->i", across, across) - across.shape[1]
+        within = np.sqrt(np.maximum(1 - beside / dim, LEAST_BULK))
+    length = within * np.exp(z[:, -1] * math.sqrt(share / 2) - 0.5 * share)  # E length² = 1
     readout = problem.readout_mean + problem.readout_std * z[:, 0]
     return _Before(readout, z[:, 1:-1] @ rotation[:, ::-1].T, length, weights)
 

@@ -34,6 +34,7 @@ from onegrad.theory.symmetry import radial_importance, radius
 _LITTLE = 0.25  # of the variance before the step
 _NO_SPREAD = 1e-9  # of the largest variance: axes with one node
 _NO_BULK = 1e-10  # of a neuron's square length: integrals need some width
+LEAST_BULK = 0.01  # of its mean square: nodes far out in few dimensions
 _SPIKES = 4  # degrees of spikes whose strength decides about the readout's rule
 
 
@@ -197,7 +198,8 @@ def _before_step(
     """f⁰ and a by tensor Gauss rules, or quasi-Monte Carlo when many directions are strong.
 
     The norm of w_i is an axis of its own: its fluctuation of order 1/√n is what a centred even
-    activation learns a constant from. Of a group only the length of f⁰ there counts.
+    activation learns a constant from; rows of unit norm have none. Of a group only the length of
+    f⁰ there counts.
     added : whether W₀ᵀa is an axis, and the images of every axis (row_noise.py)
     moved : variance that the step adds to preactivations; if it is small, the readout is one more
         weak axis
@@ -235,6 +237,9 @@ def _before_step(
         coordinates[:, -2] += readout * math.sqrt(
             geometry.dim * variance / (problem.width * problem.readout_square)
         )
+    if problem.network.rows == "unit":  # |f⁰|² + b₀² = ns_w², whatever the neuron
+        square = geometry.dim * variance - np.einsum("ij,ij->i", coordinates, coordinates)
+        bulk = np.sqrt(np.maximum(square, LEAST_BULK * bulk_dim * variance))
     # Without the output nothing but h depends on the readout: average once per f⁰.
     repeats = 1 if output or weak else leading[0].order
     further = math.sqrt(variance) * z[:, 1 + count : -1]
