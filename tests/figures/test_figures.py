@@ -2,6 +2,7 @@
 
 import csv
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,11 +13,13 @@ from onegrad.figures.curves import draw_curves
 from onegrad.figures.deviations import draw_deviations, fitted_power
 from onegrad.figures.draw import save_figure_of
 from onegrad.figures.maps import draw_difference_map, draw_map
+from onegrad.figures.theory_lines import position
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.results.summaries import relative_difference
 from onegrad.results.verdict import verdicts
 from onegrad.specs.experiment import Experiment
+from tests.results.test_reproduced import made_up
 
 MODELS = ["network", "hermite", "linear", "theory"]
 SPEC = {
@@ -99,6 +102,28 @@ def test_a_missing_point_is_a_blank_cell():
     kept = Results("made", [r for r in results.rows if r.point != gone or r.model != "hermite"])
     values = panels(draw_map(experiment, kept))["relu, hermite"].images[0].get_array()
     assert values.mask.sum() == 1 and values.mask[0, 1]
+
+
+@pytest.mark.parametrize("name", ["demir2025/fig7b", "demir2025/fig1a", "demir2025/fig8a"])
+def test_labels_of_a_logarithmic_axis_do_not_touch(name):
+    """As drawn, at the size of print; every value labelled they would touch."""
+    experiment, results = made_up(name)
+    figure = draw_curves(experiment, results)
+    panel = figure.axes[0]
+    values = sorted({position(p.settings[experiment.figure.along(experiment.sweep)[0]])
+                     for p in experiment.points})  # fmt: skip
+    figure.canvas.draw()
+    boxes = [t.get_window_extent() for t in panel.get_xticklabels()]
+    gap = 0.3 * figure.dpi * 10 / 72  # a third of the size of the letters
+    assert len(boxes) >= 5 and apart(boxes) >= gap
+    panel.set_xticks(values, [f"{v:.3g}" for v in values])
+    figure.canvas.draw()
+    assert apart([t.get_window_extent() for t in panel.get_xticklabels()]) < gap
+
+
+def apart(boxes):
+    boxes = sorted(boxes, key=lambda box: box.x0)
+    return min(b.x0 - a.x1 for a, b in pairwise(boxes))
 
 
 def test_what_failed_leaves_a_mark():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -148,7 +149,7 @@ def draw_panel(
         if axis in RATIOS and min(xs) > 0 and max(xs) / min(xs) > 8:
             panel.set_xscale("log")
             ticks = _spaced(sorted(set(xs)))
-            panel.set_xticks(ticks, [f"{x:.3g}" if x < 1000 else f"{x:g}" for x in ticks])
+            panel.set_xticks(ticks, [_tick(x) for x in ticks])
             panel.minorticks_off()
         elif all(x == int(x) for x in xs) and len(set(xs)) <= 10:
             panel.set_xticks(sorted(set(xs)))
@@ -194,15 +195,39 @@ def _log_scale(panel: Axes) -> None:
     panel.yaxis.set_minor_locator(NullLocator())
 
 
+def _tick(x: float) -> str:
+    return f"{x:.3g}" if x < 1000 else f"{x:g}"
+
+
+_DIGITS = 34  # that fit side by side under a panel
+_GAP = 0.6  # of a digit, between two labels
+_EVEN = 1.05
+
+
 def _spaced(values: list[float], labels: int = 11) -> list[float]:
-    """Those of the sorted values that leave room for their labels, `labels` side by side at most,
-    on a logarithmic axis."""
-    apart = max(1.35, (values[-1] / values[0]) ** (1 / labels))
-    chosen: list[float] = []
-    for value in values:
-        if not chosen or value / chosen[-1] >= apart:
+    """Those of the sorted values that leave room for their labels on a logarithmic axis, `labels`
+    side by side at most; every second or third of evenly spaced ones."""
+    digit = math.log(values[-1] / values[0]) / _DIGITS
+    least = max(math.log(1.35), digit * _DIGITS / labels)
+
+    def fit(a: float, b: float) -> bool:
+        return math.log(b / a) >= max(least, digit * ((_size(a) + _size(b)) / 2 + _GAP))
+
+    ratios = [b / a for a, b in itertools.pairwise(values)]
+    if max(ratios) <= _EVEN * min(ratios):
+        strides = (values[::step] for step in range(1, len(values)))
+        fitting = (some for some in strides if all(fit(*pair) for pair in itertools.pairwise(some)))
+        return next(fitting, values[:1])
+    chosen = values[:1]
+    for value in values[1:]:
+        if fit(chosen[-1], value):
             chosen.append(value)
     return chosen
+
+
+def _size(x: float) -> float:
+    """Of a label, in digits; a point is half as wide."""
+    return len(_tick(x)) - 0.5 * ("." in _tick(x))
 
 
 def _mark(model: str, colour: str) -> dict[str, Any]:
