@@ -14,7 +14,9 @@ import pytest
 from onegrad.errors import SpecError
 from onegrad.report.reproduction import summary_rows, write_reproduction
 from onegrad.runs.reproduce import chosen_figures, planned
+from onegrad.runs.store import version_of
 from onegrad.specs.published import published_figure, published_names
+from onegrad.theory.options import DRAFT
 from tests.chaos.processes import stored
 from tests.results.test_reproduced import made_up
 
@@ -50,6 +52,9 @@ def test_quick_keeps_sizes_and_takes_published_points(tmp_path):
             activation = point.settings["network.activation"]
             here = [p for p in figure.points if p.at(point.settings)]
             assert here or activation != "relu", (one.name, point.settings)
+        draft = figure.images  # a minute a point otherwise
+        assert (one.experiment.compare.accuracy >= DRAFT) == draft
+        assert "quick" in one.experiment.name and ("draft" in one.experiment.name) == draft
     (large,) = planned(["cui2024/simulations"], tmp_path, True)
     assert large.experiment.compare.seeds == 2 and len(large.experiment.points) == 4
 
@@ -73,6 +78,7 @@ def test_the_page_says_what_agrees_and_what_does_not(tmp_path):
     )
     assert "network: agrees at all 39 published points" in text
     assert "This is a quick run" in text and "ridge objective" in text
+    assert f"version {version_of('theory')} of the theory" in text and "version" in page
     assert "(demir2025/fig6/figure.png)" in text and "`onegrad run demir2025/fig6`" in text
     again = write_reproduction(done, tmp_path, True)[0].read_text(encoding="utf-8")
     assert again == page

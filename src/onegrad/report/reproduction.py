@@ -13,6 +13,7 @@ from onegrad.report.page import document
 from onegrad.results.common_shift import CommonShift
 from onegrad.results.reproduced import Agreement, comparable
 from onegrad.runs.reproduce import Reproduction
+from onegrad.runs.store import version_of
 from onegrad.specs.catalogue import SOURCES
 from onegrad.specs.published import GAN_STATISTICS
 
@@ -49,7 +50,7 @@ _IMAGES = (
 )
 _QUICK = (
     "This is a quick run: at most four values of each swept key and five repetitions, two at the "
-    "largest sizes; sizes are those of the source."
+    "largest sizes; sizes are those of the source. The theory of images is a draft, 1 to 3 % off."
 )
 
 
@@ -191,6 +192,7 @@ def _lead(quick: bool) -> list[str]:
         "A spread is the standard deviation between our repetitions, each with its own data, and "
         "the chance of the source's test set (2 % with 5000 samples): where the source has one "
         "data set for all its trials, its points are off by as much.\n",
+        f"Predictions are those of version {version_of('theory')} of the theory (CHANGELOG.md).\n",
         *([f"{_QUICK}\n"] if quick else []),
     ]
 
