@@ -1,17 +1,19 @@
 """Control variates of mean zero, and what they do to a mean."""
 
 import math
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 
 from onegrad.control_variates import CONTROLS, ControlVariates
 from onegrad.errors import SpecError
 from onegrad.network.trial import Draw, Trial
 from onegrad.problem import Problem
 from onegrad.randomness import Streams
-from onegrad.results.estimates import Estimate, _intercept
+from onegrad.results.estimates import Estimate, _intercept, corrected_values
 from onegrad.runs.engines import Local
 from onegrad.runs.run import run, run_experiment
 from onegrad.simulation import run_group, simulate
@@ -49,6 +51,22 @@ SETTINGS = {
 }
 
 
+@cache
+def many_rows():
+    """1200 repetitions of network and Hermite model."""
+    return rows_of(changed(MIXTURE, training={"ridge": 1e-3}), 1200, ("network", "hermite"))
+
+
+def columns(rows, model, quantity):
+    """Values of a model and its controls beside them."""
+    own = [row for row in rows if row.model == model]
+    values = np.array([getattr(row, quantity) for row in own])
+    controls = [
+        np.array([getattr(row.controls[i], quantity) for row in own]) for i in range(CONTROLS)
+    ]
+    return values, controls
+
+
 def rows_of(spec, seeds, models=("linear",)):
     point = Point({}, Problem.from_spec(spec), Compare())
     return [
@@ -65,11 +83,14 @@ def sigmas(values):
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_controls_have_mean_zero(name):
-    rows = rows_of(SETTINGS[name], 300)
-    for control in range(CONTROLS):
-        for quantity in ("test_error", "train_error", "train_objective"):
-            assert abs(sigmas(getattr(row.controls[control], quantity) for row in rows)) < 4
-    assert np.std([row.controls[0].test_error for row in rows]) > 0
+    rows = rows_of(SETTINGS[name], 300, ("linear", "hermite"))
+    for model in ("linear", "hermite"):  # the network's controls, and those of its own
+        own = [row.controls for row in rows if row.model == model and row.status == "ok"]
+        assert len(own) == 300 or (name, model) == ("isotropic", "hermite")  # not centred
+        for control in range(CONTROLS if own else 0):
+            for quantity in ("test_error", "train_error", "train_objective"):
+                assert abs(sigmas(getattr(c[control], quantity) for c in own)) < 4
+        assert not own or np.std([c[0].test_error for c in own]) > 0
 
 
 def test_trained_features_would_not_have_mean_zero():
@@ -83,36 +104,80 @@ def test_trained_features_would_not_have_mean_zero():
         trial = Trial(problem, streams, draw=draw)
         parts = {"draw": draw, "train": trial.train, "problem": problem}
         wrong = SimpleNamespace(weights=trial.updated_weights, **parts)
-        ((control, _),) = ControlVariates(draw).controls(wrong, [problem.effective_ridge])
+        ridges = [problem.effective_ridge]
+        ((control, _),) = ControlVariates(draw).controls(wrong, ridges, "network")
         values.append(control.train_error)
     assert sigmas(values) < -6
 
 
-def test_corrected_means_are_right_and_their_error_bars_too():
+@pytest.mark.parametrize("model", ["network", "hermite"])
+@pytest.mark.parametrize("quantity", ["test_error", "train_error"])
+def test_corrected_means_are_right_and_their_error_bars_too(model, quantity):
     """Against 1200 plain repetitions: no bias, honest error bars, a third of their length."""
-    models = ("network", "hermite")
-    rows = rows_of(changed(MIXTURE, training={"ridge": 1e-3}), 1200, models)
-    for quantity in ("test_error", "train_error"):
-        values = {
-            name: np.array([getattr(row, quantity) for row in rows if row.model == name])
-            for name in models
-        }
-        own = [row.controls for row in rows if row.model == "network"]
-        controls = [np.array([getattr(c[i], quantity) for c in own]) for i in range(CONTROLS)]
-        for model in models:
-            every = Estimate.of(values[model], controls)
-            plain = Estimate.of(values[model])
-            # the plain mean's own noise is what the controls take away
-            assert abs(every.mean - plain.mean) < 4 * plain.standard_error
-            assert every.standard_error < 0.75 * plain.standard_error
-            deviations = []
-            for start in range(0, 1200, 12):
-                part = slice(start, start + 12)
-                few = Estimate.of(values[model][part], [c[part] for c in controls])
-                deviations.append((few.mean - every.mean) / few.standard_error)
-            # Student's law with 9 degrees of freedom: 1.13, known to 0.1 from 100 batches
-            assert abs(np.mean(deviations)) < 4 * 1.13 / 10
-            assert abs(np.std(deviations) - 1.13) < 4 * 0.1
+    values, controls = columns(many_rows(), model, quantity)
+    every = Estimate.of(values, controls)
+    plain = Estimate.of(values)
+    # the plain mean's own noise is what the controls take away
+    assert abs(every.mean - plain.mean) < 4 * plain.standard_error
+    assert every.standard_error < 0.5 * plain.standard_error
+    deviations = []
+    for start in range(0, 1200, 12):
+        part = slice(start, start + 12)
+        few = Estimate.of(values[part], [c[part] for c in controls])
+        deviations.append((few.mean - every.mean) / few.standard_error)
+    # Student's law with 9 degrees of freedom: 1.13, known to 0.1 from 100 batches
+    assert abs(np.mean(deviations)) < 4 * 1.13 / 10
+    assert abs(np.std(deviations) - 1.13) < 4 * 0.1
+
+
+@pytest.mark.parametrize("model", ["network", "hermite"])
+@pytest.mark.parametrize("quantity", ["test_error", "train_error"])
+def test_known_factors_need_few_seeds(model, quantity):
+    """Batches of four: unbiased, and Student's quantiles of their error bars cover as they say."""
+    values, controls = columns(many_rows(), model, quantity)
+    parts = [slice(start, start + 4) for start in range(0, 1200, 4)]
+    batches = [(values[part], [c[part] for c in controls]) for part in parts]
+    truth = Estimate.of(values, controls)
+    few = [Estimate.of(*batch, known=True) for batch in batches]
+    plain = [Estimate.of(own) for own, _ in batches]
+    means, errors = np.array(few).T
+    # all batches together, each unbiased by itself
+    error = math.hypot(np.std(means, ddof=1) / math.sqrt(len(means)), truth.standard_error)
+    assert abs(means.mean() - truth.mean) < 4 * error
+    assert np.mean(errors**2) < 0.25 * np.mean([e.standard_error**2 for e in plain])
+    assert _outside(means, errors, truth.mean, 3) == pytest.approx(0.2, abs=4 * 0.023)
+    # negative control: two factors fitted to four values, and error bars that do not count them
+    wrong = np.array([_fitted_freely(*batch) for batch in batches])
+    assert _outside(*wrong.T, truth.mean, 3) > 0.2 + 6 * 0.023
+
+
+def _outside(means, errors, truth, freedom):
+    """Share of means farther off than the 80 % interval of Student's law."""
+    return np.mean(np.abs(means - truth) > stdtrit(freedom, 0.9) * errors)
+
+
+def _fitted_freely(values, controls):
+    design = np.column_stack([np.ones(len(values)), *controls])
+    factors, *_ = np.linalg.lstsq(design, values)
+    rest = values - design @ factors
+    return factors[0], rest.std(ddof=1) / math.sqrt(len(values))
+
+
+def test_the_factor_of_the_label_power_comes_from_the_other_values():
+    values, first, power = np.array([1.0, 2.0, 4.0]), np.zeros(3), np.array([0.5, 0.0, -0.5])
+    assert corrected_values(values, [first, power]) == pytest.approx(
+        [1 - 0.5 * 3, 2, 4 + 0.5 * 1.5]
+    )
+    # of its own mean it would not be unbiased: the value in its own factor meets its own luck
+    rng = np.random.default_rng(0)
+    luck = 0.3 * rng.standard_normal((20_000, 4))
+    drawn = 1 + luck
+    right = np.array(
+        [corrected_values(v, [0 * v, r]).mean() for v, r in zip(drawn, luck, strict=True)]
+    )
+    wrong = (drawn - luck * drawn.mean(axis=1, keepdims=True)).mean(axis=1)
+    assert abs(sigmas(right - 1)) < 4
+    assert sigmas(wrong - 1) < -6
 
 
 def test_the_regression():
@@ -125,6 +190,7 @@ def test_the_regression():
     assert Estimate.of(values, [np.zeros(8)]) == Estimate.of(values)
     assert Estimate.of(values, [1 + 1e-15 * c]) == Estimate.of(values)  # rounding
     assert Estimate.of(values[:6], [c[:6]]) == Estimate.of(values[:6])  # too few to fit a factor
+    assert Estimate.of(values[:6], [c[:6]], True) == Estimate.of((values - c)[:6])  # it is known
     # the textbook's formula for one regressor
     centred = c - c.mean()
     slope = centred @ values / (centred @ centred)
@@ -179,19 +245,32 @@ def test_a_simulation_with_control_variates():
     ]
     assert better.test_error.standard_error < 0.75 * plain.test_error.standard_error
     assert set(better.estimates) == {"network", "hermite"}
-    # differences are those of the corrected means, relative to the network's
-    one, other = better.estimates["network"], better.estimates["hermite"]
-    assert one.corrected and not plain.estimates["network"].corrected
-    gap = other.test_error.mean / one.test_error.mean - 1
-    assert better.difference("hermite").mean == pytest.approx(gap, rel=1e-9)
+    assert better.estimates["network"].corrected and not plain.estimates["network"].corrected
+    difference = better.difference("hermite")
+    assert difference.standard_error < plain.difference("hermite").standard_error
+    assert abs(difference.mean - _gap(better)) < difference.standard_error
 
 
-def test_too_few_seeds_are_not_called_corrected():
+def _gap(simulation):
+    """Of the corrected means, relative to the network's."""
+    one, other = (simulation.estimates[m].test_error.mean for m in ("network", "hermite"))
+    return other / one - 1
+
+
+def test_differences_with_known_factors_are_those_of_the_means():
+    few = simulate(MIXTURE, ["network", "hermite"], seeds=6, control_variates=True)
+    assert few.difference("hermite").mean == pytest.approx(_gap(few), rel=1e-9)
+
+
+@pytest.mark.parametrize(("model", "fewest"), [("network", 3), ("linear", 8)])
+def test_too_few_seeds_are_not_called_corrected(model, fewest):
+    """A model with features of its own has known factors; two are fitted for the others."""
     problem = Problem.from_spec(MIXTURE)
-    few = simulate(problem, seeds=7, control_variates=True)
-    assert not few.estimates["network"].corrected
-    assert few.test_error == simulate(problem, seeds=7).test_error
-    assert simulate(problem, seeds=8, control_variates=True).estimates["network"].corrected
+    few = simulate(problem, model, seeds=fewest - 1, control_variates=True)
+    assert not few.estimates[model].corrected
+    assert few.test_error == simulate(problem, model, seeds=fewest - 1).test_error
+    enough = simulate(problem, model, seeds=fewest, control_variates=True)
+    assert enough.estimates[model].corrected
 
 
 def test_differences_to_baselines_are_corrected_too():

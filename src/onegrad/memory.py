@@ -30,7 +30,7 @@ def peak_bytes(
     The largest of three stages: a gradient step, the readout, the exact risk; and, where arrays
     are small enough to be kept, some that wait for their next use. For one large network alone with
     n = m = k that is four matrices, 32·n² bytes; half of it in single precision, in which the
-    conditional Gaussian model and the controls save nothing: they work in double precision.
+    conditional Gaussian model saves nothing: it works in double precision.
 
     >>> p = Problem(data={"model": "isotropic", "dim": 10_000}, network={"width": 10_000},
     ...             training={"samples": 10_000, "rate": 1.0})
@@ -55,9 +55,10 @@ def peak_bytes(
         kept += s * k
         kept += sum(model.noise for model in asked) * m * k * (8 * m * k <= KEEP)
         step += m * n + s * k
-    half = dtype == "float32" and not reuse.controls and not any(m.double for m in asked)
-    # single precision needs no Gram matrix, as long as conjugate gradients are few
-    fit = kept + m * k + (0 if half else side * side)
+    half = dtype == "float32" and not any(m.double for m in asked)
+    # single precision needs no Gram matrix, as long as conjugate gradients are few; controls do
+    fit = kept + m * k + (0 if half and not reuse.controls else side * side)
+    fit += m * k // 2 if reuse.controls and not half else 0  # their features in single precision
     copied = 2 * m * k if half and 8 * m * k <= LARGEST else 0  # in double, to refine readouts
     fit += copied
     if problem.loss.name != "squared":  # the Gram matrix stays, each step factorises a copy

@@ -107,8 +107,10 @@ def _run_draw(
             trial = Trial(first.problem, streams, first.degree, draw, len(members) > 1)
             found = _run_layer(trial, members, models, seed)
             if controlled:
-                controls = _controls(variates, trial, members)
-                found = [replace(row, controls=controls.get(row.number, ())) for row in found]
+                controls = {m: _controls(variates, trial, members, m) for m in models}
+                found = [
+                    replace(row, controls=controls[row.model].get(row.number, ())) for row in found
+                ]
             rows += found
             if reuse.layers:
                 draw.train.keep_only(draw.weights)
@@ -193,11 +195,11 @@ def _with_sampled(row: Row, risk: SampledRisk) -> Row:
 
 
 def _controls(
-    variates: ControlVariates, trial: Trial, points: Sequence[Point]
+    variates: ControlVariates, trial: Trial, points: Sequence[Point], model: str
 ) -> dict[int, Controls]:
-    """The control variates of each point of a layer; none where they cannot be computed."""
+    """A model's control variates at each point of a layer; none where they cannot be computed."""
     try:
-        found = variates.controls(trial, [p.problem.effective_ridge for p in points])
+        found = variates.controls(trial, [p.problem.effective_ridge for p in points], model)
     except (AssumptionError, ConvergenceError):
         return {}
     return {point.number: controls for point, controls in zip(points, found, strict=True)}

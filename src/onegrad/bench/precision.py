@@ -6,25 +6,28 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from onegrad.control_variates import CONTROLS
-from onegrad.results.estimates import Estimate
-from onegrad.specs.experiment import Compare
+from onegrad.results.estimates import corrected_values
+from onegrad.runs.schedule import FEWEST, FEWEST_CONTROLLED, caution
 
 Curve = tuple[str, str]  # activation, model
 
 
 def relative_variance(values: Sequence[float], controls: Sequence[Sequence[float]] = ()) -> float:
-    """Of one seed: (standard error)² × seeds, relative to the mean squared."""
-    mean, error = Estimate.of(values, controls)
-    return len(values) * (error / mean) ** 2
+    """Of one seed: (standard error)² × seeds, relative to the mean squared; with control variates
+    what their known factors leave."""
+    array = np.array(values)
+    if len(controls):
+        array = corrected_values(array, controls)
+    return float(np.var(array, ddof=1) / np.mean(array) ** 2)
 
 
-def seeds_for(variance: float, target: float, fitted: int = 0) -> float:
-    """Seeds until the standard error is `target` of the mean, never less than `seeds = "auto"`.
-
-    fitted : control variates
-    """
-    return max(Compare().fewest_seeds + fitted, variance / target**2)
+def seeds_for(variance: float, target: float, fewest: int = FEWEST) -> float:
+    """Seeds until the standard error, with the caution of few, is `target` of the mean: never less
+    than `seeds = "auto"` begins with."""
+    needed = variance / target**2
+    if needed >= FEWEST:
+        return needed
+    return next(float(n) for n in range(fewest, FEWEST + 1) if needed * caution(n) ** 2 <= n)
 
 
 def cost_together(
@@ -37,7 +40,11 @@ def cost_together(
     """
     activations = list(dict.fromkeys(a for a, _ in variances))
     needed = {
-        a: max(seeds_for(v, target, CONTROLS) for (other, _), v in variances.items() if other == a)
+        a: max(
+            seeds_for(v, target, FEWEST_CONTROLLED)
+            for (other, _), v in variances.items()
+            if other == a
+        )
         for a in activations
     }
     total = begun = 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
@@ -11,7 +10,7 @@ import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from onegrad.compute.backend import Array
-from onegrad.data.base import DataModel
+from onegrad.data.base import DRAWN_NORMS, DataModel
 from onegrad.data.bulk import (
     ExponentField,
     LevelsField,
@@ -27,6 +26,7 @@ from onegrad.errors import SpecError
 _Weight = Annotated[Real, Field(ge=0, le=1)]
 _Strength = Annotated[Real, Field(ge=0, le=1e6)]
 _Rank = Annotated[Whole, Field(ge=0, le=1000)]
+_DRAWN = 1 << 11  # random numbers that it draws at most, with white noise as the bulk
 _Coordinate = Annotated[Real, Field(ge=-1e6, le=1e6)]
 
 
@@ -236,26 +236,19 @@ class Mixture(DataModel):
     def population(self, spread: float, rng: np.random.Generator) -> Population:
         """Draw the directions of spikes and means: O(n·(components·rank)²), no n × n matrix."""
         components, n, ranks = len(self.weights), self.dim, self.component_ranks
-        starts = [sum(ranks[:c]) for c in range(components + 1)]
+        count = sum(ranks)
         spanned = len(self.centres[0]) if self.centres else components
-        raw = rng.standard_normal((n, starts[-1] + spanned))
+        raw = rng.standard_normal((n, count + spanned))
         if self.directions == "orthogonal":
             raw = np.linalg.qr(raw)[0]
         raw /= np.linalg.norm(raw, axis=0)
-        blocks = [raw[:, a:b].copy() for a, b in itertools.pairwise(starts)]
-        spiked = [c for c in range(components) if ranks[c]]
-        if spiked:
-            mixing = _square_root(self.alignment, len(spiked))
-            leading = np.stack([blocks[c][:, 0] for c in spiked], axis=1) @ mixing
-            for j, c in enumerate(spiked):
-                blocks[c][:, 0] = leading[:, j] / np.linalg.norm(leading[:, j])
-                blocks[c] = _orthonormal(blocks[c])
+        blocks = self._spikes(raw[:, :count])
         means = np.zeros((components, n))
         if self.mean:
-            corners = _simplex(components) @ raw[:, starts[-1] :].T
+            corners = _simplex(components) @ raw[:, count:].T
             means = self.mean * corners / np.linalg.norm(corners, axis=1, keepdims=True)
         if self.centres:
-            means = np.array(self.centres) @ _orthonormal(raw[:, starts[-1] :]).T
+            means = np.array(self.centres) @ _orthonormal(raw[:, count:]).T
         relative = self.relative_strengths
         if self.random_strengths:  # drawn last: directions do not depend on it
             relative = self.strengths_at([rng.random(r) for r in ranks])
@@ -263,6 +256,46 @@ class Mixture(DataModel):
         return Population(
             np.array(self.weights), means, tuple(blocks), strengths, self.bulk_eigenvalues
         )
+
+    def _spikes(self, raw: Array) -> list[Array]:
+        """Spikes of each component from unit columns (… × n × spikes): aligned, orthonormal."""
+        ends = np.cumsum(self.component_ranks)[:-1]
+        blocks = [block.copy() for block in np.split(raw, ends, axis=-1)]
+        spiked = [c for c, rank in enumerate(self.component_ranks) if rank]
+        if spiked:
+            mixing = _square_root(self.alignment, len(spiked))
+            leading = np.stack([blocks[c][..., 0] for c in spiked], axis=-1) @ mixing
+            leading /= np.linalg.norm(leading, axis=-2, keepdims=True)
+            for j, c in enumerate(spiked):
+                blocks[c][..., 0] = leading[..., j]
+                blocks[c] = _orthonormal(blocks[c])
+        return blocks
+
+    def covariance_norms(self, spread: float, rng: np.random.Generator) -> Array:
+        """With a bulk of white noise from the Gram matrix of random directions alone, whose
+        Cholesky factor is drawn [bartlett1933]: hundreds at the price of one population."""
+        count = sum(self.component_ranks)
+        if self.bulk_eigenvalues is not None or self.directions != "random" or count > self.dim:
+            return super().covariance_norms(spread, rng)
+        draws = max(DRAWN_NORMS, _DRAWN // max(1, count) ** 2)
+        raw = np.triu(rng.standard_normal((draws, count, count)), 1)
+        lengths = np.sqrt(rng.chisquare(self.dim - np.arange(count), (draws, count)))
+        raw += lengths[..., None] * np.eye(count)
+        raw /= np.linalg.norm(raw, axis=-2, keepdims=True)
+        relative = self.relative_strengths
+        if self.random_strengths:
+            drawn = [
+                self.strengths_at([rng.random(r) for r in self.component_ranks])
+                for _ in range(draws)
+            ]
+            relative = tuple(np.array(own) for own in zip(*drawn, strict=True))
+        parts = zip(self.weights, self._spikes(raw), relative, strict=True)
+        stacked = np.concatenate(
+            [b * np.sqrt(w * spread * s)[..., None, :] for w, b, s in parts], -1
+        )
+        if not count:
+            return np.ones(draws)
+        return np.asarray(1 + np.linalg.eigvalsh(stacked.swapaxes(-1, -2) @ stacked)[:, -1])
 
 
 def _normalised(weights: tuple[float, ...], total: float) -> str:
@@ -282,7 +315,7 @@ def _square_root(alignment: float, components: int) -> Array:
 def _orthonormal(columns: Array) -> Array:
     """Gram–Schmidt from the left by a thin QR; the first column keeps its direction."""
     q, r = np.linalg.qr(columns)
-    return np.asarray(q * np.sign(np.diag(r)))
+    return np.asarray(q * np.sign(np.diagonal(r, axis1=-2, axis2=-1))[..., None, :])
 
 
 def _simplex(components: int) -> Array:

@@ -71,6 +71,8 @@ class Model:
     products : with which weights it multiplies the inputs
     initial : whether it asks for the initial weights or the step's samples once the step is made
     noise : whether it draws m × k numbers of its own
+    untrained : its features at the initial weights, where control variates of its own are made of
+        them
     double : whether it works in double precision whatever is asked for
     memory : numbers that it holds while it is fitted, where that is more than features and Gram
         matrix
@@ -91,6 +93,7 @@ class Model:
     products: Literal["trained", "initial", "none"] = "trained"
     initial: bool = False
     noise: bool = False
+    untrained: Callable[[Trial], FeatureMap] | None = None
     double: bool = False
     memory: Callable[[Problem], int] | None = None
     variant: Callable[[str], Model | None] | None = None
@@ -216,3 +219,8 @@ class NetworkFeatures:
 
     def predictor(self, trial: Trial, a: Array) -> Predictor:
         return Predictor(Neurons(trial.problem.activation, self.weights, a))
+
+
+def initial_features(trial: Trial) -> NetworkFeatures:
+    """σ(W₀x)."""
+    return NetworkFeatures(trial, trial.weights)

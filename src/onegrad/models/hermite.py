@@ -60,11 +60,18 @@ def fit_hermite(trial: Trial, degree: int | None = None) -> Fitted:
 
     All degrees share their noise.
     """
+    return fit_features(trial, _features(trial, trial.updated_weights, degree), noise="hermite")
+
+
+def _features(trial: Trial, weights: Array, degree: int | None) -> HermiteFeatures:
     problem = trial.problem
     degree = trial.degree if degree is None else degree
-    weights = trial.updated_weights
-    features = HermiteFeatures.of(problem.activation, weights, problem.bulk_scale, degree)
-    return fit_features(trial, features, noise="hermite")
+    return HermiteFeatures.of(problem.activation, weights, problem.bulk_scale, degree)
+
+
+def untrained_hermite(trial: Trial, degree: int | None = None) -> HermiteFeatures:
+    """Of the initial weights, with the same noise."""
+    return _features(trial, trial.weights, degree)
 
 
 def _of_degree(text: str) -> Model | None:
@@ -78,6 +85,7 @@ def _of_degree(text: str) -> Model | None:
         fit=partial(fit_hermite, degree=int(text)),
         cites=("demir2025",),
         noise=True,
+        untrained=partial(untrained_hermite, degree=int(text)),
     )
 
 
@@ -89,6 +97,7 @@ MODEL = Model(
     cites=("demir2025",),
     polynomial=True,
     noise=True,
+    untrained=untrained_hermite,
     version=2,  # since 0.1: the degree rule
     variant=_of_degree,
     variants=f"hermite:1 to hermite:{MOST_DEGREES}",

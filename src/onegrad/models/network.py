@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from onegrad.models.base import Fitted, Mark, Model, NetworkFeatures, fit_features
+from onegrad.models.base import (
+    Fitted,
+    Mark,
+    Model,
+    NetworkFeatures,
+    fit_features,
+    initial_features,
+)
 from onegrad.network.trial import Trial
 
 
@@ -16,4 +23,5 @@ MODEL = Model(
     "the two-layer network after one exact gradient step",
     Mark("o", filled=True, size=5.0),
     fit=fit_network,
+    untrained=initial_features,
 )

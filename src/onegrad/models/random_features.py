@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from onegrad.models.base import Fitted, Mark, Model, NetworkFeatures, fit_features
+from onegrad.models.base import Fitted, Mark, Model, fit_features, initial_features
 from onegrad.network.trial import Trial
 
 
 def fit_random_features(trial: Trial) -> Fitted:
     """η = 0, on the network's own initial weights."""
-    return fit_features(trial, NetworkFeatures(trial, trial.weights))
+    return fit_features(trial, initial_features(trial))
 
 
 MODEL = Model(
@@ -19,4 +19,5 @@ MODEL = Model(
     cites=("mei2022",),
     products="initial",
     initial=True,
+    untrained=initial_features,
 )

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 FEWEST_LEFT = 5  # degrees of freedom that fitting the factors of control variates has to leave
+FITTED_FROM = 16  # values from which factors are fitted although they are about known
+_FEWEST_KNOWN = 3  # values that known factors are used from
 
 
 class Estimate(NamedTuple):
@@ -18,19 +20,32 @@ class Estimate(NamedTuple):
     standard_error: float
 
     @classmethod
-    def of(cls, values: Iterable[float], controls: Sequence[Sequence[float]] = ()) -> Estimate:
+    def of(
+        cls,
+        values: Iterable[float],
+        controls: Sequence[Sequence[float]] = (),
+        known: bool = False,
+    ) -> Estimate:
         """Of independent values; with control variates, sequences of mean zero beside the values,
-        the intercept of the regression of the values on those that are `usable`; but the plain mean
-        where that is negative and no value is."""
+        the mean of `corrected_values` where that has few of them, else the intercept of the
+        regression of the values on the controls; but the plain mean where the controls are not
+        `usable`, or where that is negative and no value is.
+
+        known : the controls are C and the label power of docs/control-variates.md, whose factors
+            are about 1 and the mean
+        """
         array = np.array(list(values), dtype=float)
-        columns = usable(controls)
+        columns = usable(controls, known)
         if columns:
-            mean, error = _intercept(array, np.column_stack(columns))
+            if known and array.size < FITTED_FROM:
+                mean, error = _plain(corrected_values(array, controls))
+            else:
+                mean, error = _intercept(array, np.column_stack(columns))
             if mean >= 0 or array.min() < 0:  # a regression may leave the range of heavy tails
                 return cls(mean, error)
         if array.size < 2:
             return cls(float(array.mean()) if array.size else math.nan, math.nan)
-        return cls(float(array.mean()), float(array.std(ddof=1) / math.sqrt(array.size)))
+        return cls(*_plain(array))
 
     def __float__(self) -> float:
         return self.mean
@@ -49,12 +64,33 @@ class Estimate(NamedTuple):
         return f"{self.mean:.{digits}f} ± {self.standard_error:.{digits}f}"
 
 
-def usable(controls: Sequence[Sequence[float]]) -> list[np.ndarray]:
-    """The controls that vary, if fitting their factors leaves enough degrees of freedom."""
+def usable(controls: Sequence[Sequence[float]], known: bool = False) -> list[np.ndarray]:
+    """The controls that vary, if fitting their factors leaves enough degrees of freedom, or if
+    their factors are known."""
     columns = [np.array(control, dtype=float) for control in controls if len(control)]
     varying = [c for c in columns if np.ptp(c) > 1e-9 * np.abs(c).max()]
-    enough = varying and len(varying[0]) - 1 - len(varying) >= FEWEST_LEFT
+    if not varying:
+        return []
+    count = len(varying[0])
+    enough = count - 1 - len(varying) >= FEWEST_LEFT or (known and count >= _FEWEST_KNOWN)
     return varying if enough else []
+
+
+def corrected_values(values: np.ndarray, controls: Sequence[Sequence[float]]) -> np.ndarray:
+    """v_i − C_i − r_i·v̄_{−i}: the factor of C is 1, that of the relative luck r of the label power
+    the mean of the other values.
+
+    Of mean E v exactly, as the other values are independent of r_i; and no factor is fitted.
+    """
+    first, *power = (np.array(control, dtype=float) for control in controls)
+    rest = values - first
+    for relative in power:
+        rest = rest - relative * (values.sum() - values) / (len(values) - 1)
+    return np.asarray(rest)
+
+
+def _plain(values: np.ndarray) -> tuple[float, float]:
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(values.size))
 
 
 def _intercept(values: np.ndarray, controls: np.ndarray) -> tuple[float, float]:

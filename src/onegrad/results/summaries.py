@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from onegrad.control_variates import own_controls
 from onegrad.models import THEORIES
-from onegrad.results.estimates import Estimate, usable
+from onegrad.results.estimates import FITTED_FROM, Estimate, usable
 from onegrad.results.rows import EXTRAS, QUANTITIES, Row
 from onegrad.shown import settings_text
 
@@ -99,7 +100,8 @@ def _summary(rows: list[Row], groups: Groups) -> Summary:
         test_difference=relative_difference(good, network, "test_error"),
         train_difference=relative_difference(good, network, "train_error"),
         seeds=0 if model in THEORIES else len(good),
-        corrected=model not in THEORIES and bool(usable(controls_of(good, "test_error"))),
+        corrected=model not in THEORIES
+        and bool(usable(controls_of(good, "test_error"), own_controls([model]))),
         seconds=sum(row.seconds for row in rows),
         status="failed" if failed else "ok",
         error=failed[0].error if failed else "",
@@ -122,7 +124,11 @@ def relative_error(rows: Sequence[Row]) -> Estimate:
     values = [
         (row.test_error - ratio * (v - mean)) / mean for row, v in zip(rows, power, strict=True)
     ]
-    return Estimate.of(values, controls_of(rows, "test_error"))
+    controls = controls_of(rows, "test_error")
+    known = own_controls([rows[0].model])
+    if known and len(rows) < FITTED_FROM:  # Var y has taken the luck of the label power off
+        controls = [[c / mean for c in column] for column in controls[:1]]
+    return Estimate.of(values, controls, known)
 
 
 def relative_difference(rows: Sequence[Row], reference: Sequence[Row], quantity: str) -> Estimate:
@@ -150,7 +156,8 @@ def estimate(rows: Sequence[Row], quantity: str) -> Estimate:
     values = [getattr(row, quantity) for row in rows]
     if rows and rows[0].model in THEORIES:
         return Estimate(Estimate.of(values).mean, 0.0)
-    return Estimate.of(values, controls_of(rows, quantity))
+    known = bool(rows) and own_controls([rows[0].model])
+    return Estimate.of(values, controls_of(rows, quantity), known)
 
 
 def controls_of(rows: Sequence[Row], quantity: str) -> list[list[float]]:
@@ -164,8 +171,9 @@ def controls_of(rows: Sequence[Row], quantity: str) -> list[list[float]]:
 
 
 def paired_difference(rows: Sequence[Row], reference: Sequence[Row], quantity: str) -> Estimate:
-    """Mean of (model − reference) over common seeds, relative to the reference's mean; both are
-    corrected by the controls that all rows have, as their means are."""
+    """Mean of (model − reference) over common seeds, relative to the reference's mean; corrected by
+    the controls of both that all rows have: with known factors, or the same controls, it is the
+    difference of the corrected means."""
     others = {row.seed: row for row in _good(reference)}
     rows = [row for row in _good(rows) if row.seed in others]
     base = [others[row.seed] for row in rows]
@@ -174,4 +182,14 @@ def paired_difference(rows: Sequence[Row], reference: Sequence[Row], quantity: s
         return Estimate(math.nan, math.nan)
     pairs = zip(rows, base, strict=True)
     gaps = [(getattr(row, quantity) - getattr(other, quantity)) / scale for row, other in pairs]
-    return Estimate.of(gaps, controls_of(rows, quantity))
+    controls, others_controls = controls_of(rows, quantity), controls_of(base, quantity)
+    known = own_controls([rows[0].model, base[0].model])
+    if len(controls) != len(others_controls):
+        return Estimate.of(gaps)
+    if controls and known and len(rows) < FITTED_FROM:
+        both = zip(controls[0], others_controls[0], strict=True)
+        difference = [(own - other) / scale for own, other in both]
+        return Estimate.of(gaps, [difference, *controls[1:]], known)
+    if controls and controls[0] != others_controls[0]:
+        controls = [*controls, others_controls[0]]
+    return Estimate.of(gaps, controls)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from onegrad.control_variates import CONTROLS, random_labels
+from onegrad.control_variates import random_labels
 from onegrad.errors import SpecError
 from onegrad.problem import Problem
 from onegrad.results.audit_report import Audit, Checked
@@ -75,7 +75,7 @@ class AuditPlan:
         most = max(_FEWEST, min(_MOST, int(_OPERATIONS / operations(problem))))
         return Compare(
             models=("network", "theory"), seeds="auto", precision=self.precision,
-            fewest_seeds=_FEWEST - CONTROLS, most_seeds=most, seed=self.seed,
+            fewest_seeds=_FEWEST, most_seeds=most, seed=self.seed,
             risk="sampled" if slow else "auto",
         )  # fmt: skip
 

@@ -138,8 +138,8 @@ class Coordinator:
         return None
 
     def _is_ours(self, unit: Unit) -> bool:
-        def enough(row: Row) -> bool:  # the first model's rows bring the control variates
-            return bool(row.controls) or not unit.controlled or row.model != unit.models[0]
+        def enough(row: Row) -> bool:
+            return bool(row.controls) or not unit.controlled
 
         cells = [(self._points[i], model, unit.seed) for i, model in sorted(unit.cells)]
         found = self._store.claim(cells, enough)

@@ -21,7 +21,9 @@ APPLICATION = 0x6F6E6567  # "oneg": tells our files from other SQLite files
 FORMAT = 3  # of the tables below, kept as the file's user_version
 _OLDEST = 2  # that can be migrated: version 0.1 kept rows under other keys
 KEY = ("point", "model", "compute", "seed", "model_version")
-NUMBERS = (*STORED, *CONTROL_COLUMNS, *SPECTRUM_COLUMNS)
+# of an earlier version: kept in its rows and their checksums, and not read
+FORMER = ("control_norm",)
+NUMBERS = (*STORED, *CONTROL_COLUMNS[:3], *FORMER, *CONTROL_COLUMNS[3:], *SPECTRUM_COLUMNS)
 TEXTS = ("spectrum", "checksum")  # columns of later formats that are no numbers
 VALUES = (
     *NUMBERS,

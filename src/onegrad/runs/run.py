@@ -93,24 +93,28 @@ def _computed(
 def stored_results(experiment: Experiment, store: Store) -> Results:
     """The experiment's rows as the store has them, point by point.
 
-    With `seeds = "auto"` those that the rule asks for, even if the store has more. Rows of a
-    repetition share its control variates, whichever of them brought these.
+    With `seeds = "auto"` those that the rule asks for, even if the store has more.
     """
     compare, found, spectra = experiment.compare, [], []
     for point in experiment.points:
         own = point.compare  # of the repetitions; the models are the experiment's
         rows = store.rows(point, compare.simulated, own.largest_count)
-        controls = {row.seed: row.controls for row in rows if row.controls}
         if not experiment.controlled:
-            controls = {}
-        rows = [replace(row, controls=controls.get(row.seed, ())) for row in rows]
+            rows = [replace(row, controls=()) for row in rows]
         if own.seeds == "auto":
             errors = {
                 model: {row.seed: row.test_error for row in rows if row.model == model}
                 for model in compare.simulated
             }
-            values = {seed: [c.test_error for c in both] for seed, both in controls.items()}
-            analyses = interim_analyses(own, errors, values if experiment.controlled else None)
+            controls = {
+                model: {
+                    row.seed: [c.test_error for c in row.controls]
+                    for row in rows
+                    if row.model == model and row.controls
+                }
+                for model in compare.simulated
+            }
+            analyses = interim_analyses(own, errors, controls if experiment.controlled else None)
             *_, count = analyses
             rows = [row for row in rows if row.seed < count]
         found += rows

@@ -8,15 +8,21 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from scipy.special import stdtrit
+
 from onegrad.compute.threads import threads_for
-from onegrad.control_variates import CONTROLS
+from onegrad.control_variates import CONTROLS, own_controls
 from onegrad.results.estimates import Estimate
 from onegrad.results.rows import Row
 from onegrad.simulation import by_layer, group_points
 from onegrad.specs.experiment import Compare, Experiment
 
 Errors = Mapping[str, Mapping[int, float]]  # test errors of each model by seed
-Variates = Mapping[int, Sequence[float]]  # control variates of the test error by seed
+Variates = Mapping[int, Sequence[float]]  # control variates of a test error by seed
+
+FEWEST = 8  # repetitions of which a standard error is certain enough to stop by
+FEWEST_CONTROLLED = 4  # where no factor of a control variate is fitted, with `caution`
+_EIGHT = float(stdtrit(FEWEST - 1, 0.995))
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ class Schedule:
         self.compare = experiment.compare
         self.models = experiment.compare.simulated
         self.values: dict[tuple[int, str], dict[int, float]] = {}
-        self.controls: dict[int, dict[int, tuple[float, ...]]] = {}
+        self.controls: dict[tuple[int, str], dict[int, tuple[float, ...]]] = {}
         self.total = 0
         self.left: dict[tuple[int, str], int] = {}  # rows to come of each (point, model)
         self._rows_left = 0
@@ -79,7 +85,9 @@ class Schedule:
         models = self.models
         for members in group_points(experiment.points) if models else []:
             numbers = [point.number for point in members]
-            first = {i: first_count(self._compare(i), experiment.controlled) for i in numbers}
+            first = {
+                i: first_count(self._compare(i), models, experiment.controlled) for i in numbers
+            }
             group = _Group(dict.fromkeys(numbers, 0), first)
             group.members = numbers
             self.total += sum(first.values()) * len(models)
@@ -130,14 +138,13 @@ class Schedule:
         self.values.setdefault((row.number, row.model), {})[row.seed] = value
         if row.controls:
             values = tuple(control.test_error for control in row.controls)
-            self.controls.setdefault(row.number, {})[row.seed] = values
+            self.controls.setdefault((row.number, row.model), {})[row.seed] = values
 
     def _missing(self, number: int, model: str, seed: int) -> bool:
-        """Whether a row is to be computed: the first model's brings the control variates."""
+        """Whether a row is to be computed, or has no control variates and should."""
         if seed not in self.values.get((number, model), {}):
             return True
-        wanted = self.experiment.controlled and model == self.models[0]
-        return wanted and seed not in self.controls.get(number, {})
+        return self.experiment.controlled and seed not in self.controls.get((number, model), {})
 
     @property
     def units_left(self) -> int:
@@ -210,7 +217,8 @@ class Schedule:
         begun, wanted = group.wanted, {}
         for i, count in begun.items():
             errors = {m: self.values.get((i, m), {}) for m in self.models}
-            more = next_count(self._compare(i), count, errors, self.controls.get(i, {}))
+            controls = {m: self.controls.get((i, m), {}) for m in self.models}
+            more = next_count(self._compare(i), count, errors, controls)
             if more > count:
                 wanted[i] = more
                 self.total += (more - count) * len(self.models)
@@ -240,32 +248,50 @@ class Schedule:
 
     def estimate(self, number: int) -> Estimate:
         """Of a point's first model so far: mean test error and its standard error."""
-        first = self.values.get((number, self.compare.models[0]), {})
-        return _estimate(first, self.controls.get(number, {}))
+        cell = number, self.compare.models[0]
+        return _estimate(cell[1], self.values.get(cell, {}), self.controls.get(cell, {}))
 
 
-def first_count(compare: Compare, controlled: bool) -> int:
-    """How many repetitions a point gets before its first interim analysis: one more for each
-    control variate, whose factor is fitted."""
+def first_count(compare: Compare, models: Sequence[str], controlled: bool) -> int:
+    """How many repetitions a point gets before its first interim analysis: four where the factors
+    of control variates are about known, else eight and one more for each factor that is fitted."""
     if compare.seeds != "auto":
         return compare.seeds
-    return min(compare.fewest_seeds + CONTROLS * controlled, compare.most_seeds)
+    few = controlled and own_controls(models)
+    fewest = compare.fewest_seeds
+    if fewest == "auto":
+        fewest = FEWEST_CONTROLLED if few else FEWEST
+    return min(fewest + CONTROLS * (controlled and not few), compare.most_seeds)
 
 
-def next_count(compare: Compare, count: int, errors: Errors, controls: Variates = {}) -> int:  # noqa: B006
+def caution(count: int) -> float:
+    """What the standard error of fewer than eight values is multiplied by before it may stop a
+    point, so that a lucky one does so as rarely as with eight: a ratio of Student's quantiles."""
+    return 1.0 if count >= FEWEST or count < 2 else float(stdtrit(count - 1, 0.995)) / _EIGHT
+
+
+def next_count(
+    compare: Compare,
+    count: int,
+    errors: Errors,
+    controls: Mapping[str, Variates] = {},
+) -> int:
     """How many repetitions a point needs that has `count`; `count` itself if they are enough.
 
-    They are enough when the standard error of every model's mean test error is below
-    `compare.precision` of it. Otherwise as many as the present spread asks for, but at most twice
-    and at least 9/8 of what there is: few interim analyses, so that stopping by luck stays rare.
+    They are enough when the standard error of every model's mean test error, with `caution`, is
+    below `compare.precision` of it. Otherwise as many as the present spread asks for, but at most
+    twice and at least 9/8 of what there is: few interim analyses, so that stopping by luck stays
+    rare.
 
     errors : of each model by seed; NaN where it failed, which does not count
     """
     if compare.seeds != "auto":
         return count
     worst = 0.0
-    for values in errors.values():
-        mean, error = _estimate({s: values.get(s, math.nan) for s in range(count)}, controls)
+    for model, values in errors.items():
+        known = {s: values.get(s, math.nan) for s in range(count)}
+        mean, error = _estimate(model, known, controls.get(model, {}))
+        error *= caution(count)
         if math.isfinite(error) and error > 0:
             worst = max(worst, error / (compare.precision * abs(mean)) if mean else math.inf)
     if worst <= 1:
@@ -274,24 +300,24 @@ def next_count(compare: Compare, count: int, errors: Errors, controls: Variates 
     return min(compare.most_seeds, max(math.ceil(asked), count + max(1, count // 8)))
 
 
-def _estimate(values: Mapping[int, float], controls: Variates) -> Estimate:
+def _estimate(model: str, values: Mapping[int, float], controls: Variates) -> Estimate:
     """As `results.estimate` has it for the rows of these seeds."""
     good = [seed for seed, value in values.items() if math.isfinite(value)]
     if not all(seed in controls for seed in good):
         return Estimate.of([values[s] for s in good])
-    columns = zip(*(controls[s] for s in good), strict=True)
-    return Estimate.of([values[s] for s in good], [list(column) for column in columns])
+    columns = [list(column) for column in zip(*(controls[s] for s in good), strict=True)]
+    return Estimate.of([values[s] for s in good], columns, own_controls([model]))
 
 
 def interim_analyses(
-    compare: Compare, errors: Errors, controls: Variates | None = None
+    compare: Compare, errors: Errors, controls: Mapping[str, Variates] | None = None
 ) -> Iterator[int]:
     """The numbers of repetitions at its interim analyses, up to the one it stopped at.
 
-    controls : None where control variates were not asked for. Ends early, at the first round that
-    is not complete.
+    controls : of each model; None where control variates were not asked for. Ends early, at the
+    first round that is not complete.
     """
-    count = first_count(compare, controls is not None)
+    count = first_count(compare, list(errors), controls is not None)
     while True:
         yield count
         if not all(s in values for values in errors.values() for s in range(count)):

@@ -17,6 +17,7 @@ from onegrad.results.rows import SPECTRUM, STORED, Row
 from onegrad.runs.claims import Cell, Claims
 from onegrad.runs.database import (
     COLUMNS,
+    FORMER,
     VALUES,
     Database,
     StoreError,
@@ -197,6 +198,7 @@ class Store:
         record |= {"seed": row.seed, "model_version": key.version}
         record |= {name: float(getattr(row, name)) for name in STORED}
         record |= {name: float(v) for name, v in control_columns(row.controls).items()}
+        record |= dict.fromkeys(FORMER)
         record |= row.spectrum_columns()
         record["spectrum"] = None if row.spectrum is None else json.dumps(row.spectrum)
         record |= {"seconds": float(row.seconds), "status": row.status, "error": row.error}
@@ -206,8 +208,8 @@ class Store:
         self._db.execute(
             f"INSERT INTO rows ({', '.join(record)}) VALUES ({', '.join('?' * len(record))}) ON "
             f"CONFLICT DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in changed)} "
-            "WHERE rows.status != 'ok' OR (excluded.status = 'ok' AND rows.control_test IS NULL "
-            "AND excluded.control_test IS NOT NULL)",
+            "WHERE rows.status != 'ok' OR (excluded.status = 'ok' AND rows.control_power IS NULL "
+            "AND excluded.control_power IS NOT NULL)",
             list(record.values()),
         )
 

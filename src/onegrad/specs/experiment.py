@@ -68,10 +68,10 @@ class Compare(Section):
         default=0.01, examples=[0.01],
         description="of seeds = \"auto\": standard error of every mean test error, relative to it",
     )  # fmt: skip
-    fewest_seeds: Count = Field(
-        default=8, examples=[8],
-        description='of seeds = "auto": repetitions at least; a standard error of fewer than 8 is '
-        "too uncertain to stop by",
+    fewest_seeds: Count | Literal["auto"] = Field(
+        default="auto", examples=[8],
+        description='of seeds = "auto": repetitions at least; auto: 8, a standard error of fewer '
+        "is too uncertain to stop by; 4 where control variates need no fitted factor",
     )  # fmt: skip
     most_seeds: Count = Field(
         default=1000, description='of seeds = "auto": repetitions at most', examples=[1000]
