@@ -248,7 +248,7 @@ def _readouts(
         rounding = float(np.finfo(np.float32).eps) / 2 * float(numbers @ numbers)
         if rounding <= _ROUNDING * m * min(ridges):
             phi = phi.astype(np.float32, copy=False)
-            labels: Array = y.astype(np.float32)  # type: ignore[assignment]
+            labels: Array = np.asarray(y, dtype=phi.dtype)
             gram = lower_gram(phi, dual, pool.empty((min(m, k),) * 2, phi.dtype))
             right = labels if dual else phi.T @ labels
             for ridge in ridges:

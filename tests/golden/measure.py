@@ -195,8 +195,8 @@ def _of_rows(rows: list[dict[str, Any]], said: dict[str, Any]) -> Numbers:
         name = f"{_at(row['point'])}{row['model']} seed {row['seed']}"
         found[f"{name} status"] = _STATUS[row["status"]]
         found |= {f"{name} {error}": row[error] for error in ERRORS}
-        for which, control in zip(("teacher", "norm"), row["controls"], strict=False):
-            name = f"{_at(row['point'])}control {which} seed {row['seed']}"
+        for which, control in zip(("teacher", "power"), row["controls"], strict=False):
+            name = f"{_at(row['point'])}{row['model']} control {which} seed {row['seed']}"
             found |= {f"{name} {error}": getattr(control, error) for error in ERRORS}
     dropped = ("point", "model", "seconds", "error")
     for row in said["rows"]:

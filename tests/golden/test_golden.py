@@ -75,7 +75,7 @@ def test_a_small_change_is_seen():
         and key.endswith(names)
         and abs(value) > 1e-4  # what is smaller is held to an absolute bound
         and "rtol" not in CASES[key.partition(" | ")[0]]
-        and not any(part in key for part in (*_OF_THEORY, "control teacher", "control norm"))
+        and not any(part in key for part in (*_OF_THEORY, "control teacher", "control power"))
     }
     assert len(errors) > 1000
     changed = {key: value * (1 + 1e-10) for key, value in errors.items()}
