@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import onegrad as og
-from onegrad.theory.nodes import rules
+from onegrad.theory.nodes import component
 from onegrad.theory.nodes.rules import Rule
 
 
@@ -54,8 +54,8 @@ def test_negative_control_labels_at_eight_nodes(monkeypatch: pytest.MonkeyPatch)
         training={"rate": 0.0, "ridge": 1.0, "samples": 1600}, network={"width": 400},
     )  # fmt: skip
     right = og.predict(clean)
-    monkeypatch.setattr(rules, "_kept_nodes", rules._kept_nodes.__wrapped__)  # none kept
-    monkeypatch.setattr(rules, "_resolving", lambda rule, *_: Rule(8))
+    monkeypatch.setattr(component, "_kept_nodes", component._kept_nodes.__wrapped__)  # none kept
+    monkeypatch.setattr(component, "_first_rule", lambda *_: Rule(8))
     wrong = og.predict(clean)
     assert abs(wrong.test_error / right.test_error - 1) > right.error_estimate
 

@@ -12,7 +12,7 @@ import onegrad as og
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
 from onegrad.theory.layers import step, types
-from onegrad.theory.nodes import rules
+from onegrad.theory.nodes import component, rules
 from onegrad.theory.nodes.rules import QuadratureLevel, Rule
 from onegrad.theory.resolution import Solution, Task, solve_tasks
 
@@ -62,9 +62,8 @@ def test_without_a_step_the_closed_form_is_contained(link: str, activation: str)
 def test_negative_control_labels_at_eight_gauss_hermite_nodes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(rules, "_kept_nodes", rules._kept_nodes.__wrapped__)  # none kept
-    monkeypatch.setattr(rules, "label_rule", lambda *_: Rule(8))
-    monkeypatch.setattr(rules, "_resolving", lambda rule, *_: rule)
+    monkeypatch.setattr(component, "_kept_nodes", component._kept_nodes.__wrapped__)  # none kept
+    monkeypatch.setattr(component, "_first_rule", lambda *_: Rule(8))
     assert gauss_hermite(8)[0].size == 8
     assert furthest_from_closed_form("tanh", "relu") > 0.01
 
@@ -89,9 +88,9 @@ def apart(one: Solution, other: Solution) -> float:
 
 
 def halve_labels(patch: pytest.MonkeyPatch) -> None:
-    rule = rules.label_rule
+    rule = component.label_rule
     patch.setattr(
-        rules, "label_rule", lambda *a: rule(*a)._replace(order=max(2, rule(*a).order // 2))
+        component, "label_rule", lambda *a: rule(*a)._replace(order=max(2, rule(*a).order // 2))
     )
 
 

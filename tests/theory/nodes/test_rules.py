@@ -9,12 +9,11 @@ import pytest
 
 from onegrad.gaussian.activation import get_activation
 from onegrad.gaussian.quadrature import gauss_hermite
+from onegrad.theory.nodes.component import Integrand, component_nodes
 from onegrad.theory.nodes.designs import cross_polytope, fifth_degree, two_level
 from onegrad.theory.nodes.rules import (
-    Integrand,
     QuadratureLevel,
     axis_order,
-    component_nodes,
     label_rule,
     standard_nodes,
 )

@@ -19,7 +19,8 @@ from onegrad.gaussian.smoothing import smoothed
 from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.nodes.population import label_means
-from onegrad.theory.nodes.rules import Integrand, QuadratureLevel, component_nodes
+from onegrad.theory.nodes.component import Integrand, component_nodes
+from onegrad.theory.nodes.rules import QuadratureLevel
 
 _ORDER = 12  # of the rule along the bulk
 _LEVEL = QuadratureLevel.at(1)  # of the rule over κ: an effect of order η E a² needs no finer one

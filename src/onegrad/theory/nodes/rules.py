@@ -18,8 +18,6 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
 from onegrad.gaussian.activation import Activation
-from onegrad.gaussian.joint_links import JointLink
-from onegrad.gaussian.joint_rules import JointRule
 from onegrad.gaussian.piecewise import REACH, piecewise_gauss
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.theory.nodes.designs import (
@@ -31,13 +29,10 @@ from onegrad.theory.nodes.designs import (
 )
 
 _Nodes = tuple[Array, Array]
-_Content = tuple[tuple[int, ...], bytes]  # of an array
 _ENDLESS = 10_000  # nodes along an axis that no rule resolves
 _DRAFT_DESIGN = 1  # of weak axes, the most accurate small one
-_LABEL, _LABEL_DRAFT = 3e-4, 5e-3  # relative errors of the moments of labels
-_FEWEST, _MOST_WHOLE, _FINE_LABEL = 3, 8, 24  # nodes of rules for labels
-_LABEL_SHARE = 4  # times the nodes of a level that labels of several indices may take
-_SPLIT = 0.6  # nodes on each side of a break, in units of those of a rule without
+FEWEST = 3  # nodes on a piece
+_MOST_WHOLE, _FINE_LABEL = 8, 24  # nodes of rules for labels
 
 
 @dataclass(frozen=True)
@@ -215,17 +210,13 @@ def _tensor_nodes(
     return nodes, weights
 
 
-def _complement(unit: Array) -> Array:
-    """Orthonormal columns orthogonal to a unit vector: a reflection without its first column."""
-    normal = unit.copy()
-    normal[0] += math.copysign(1.0, unit[0])
-    reflection = np.eye(len(unit)) - np.outer(normal, normal) * (2.0 / float(normal @ normal))
-    return reflection[:, 1:]
-
-
 @lru_cache(maxsize=512)
-def label_rule(link: Activation, offset: float, scale: float, tolerance: float) -> Rule:
+def label_rule(
+    link: Activation, offset: float, scale: float, tolerance: float, further: tuple[float, ...] = ()
+) -> Rule:
     """The shortest rule along t = offset + scale·Z that knows the labels y = link(t).
+
+    further : breaks that it has in any case
 
     E y, E yZ and E y² agree with a fine rule to `tolerance` of √E y² and E y². Split at the
     breakpoints of the link; a smooth one has a Gauss–Hermite rule if few nodes are enough, else
@@ -234,6 +225,7 @@ def label_rule(link: Activation, offset: float, scale: float, tolerance: float) 
     breaks = tuple(
         b for b in (round((k - offset) / scale, 12) for k in link.breakpoints) if abs(b) < REACH
     )
+    breaks = tuple(sorted({*breaks, *further}))
 
     def moments(rule: Rule) -> Array:
         z, w = rule.nodes
@@ -242,133 +234,19 @@ def label_rule(link: Activation, offset: float, scale: float, tolerance: float) 
 
     fine = moments(Rule(_FINE_LABEL, breaks or (0.0,)))
     size = np.array([math.sqrt(fine[2]), math.sqrt(fine[2]), fine[2]])
-    whole = [] if breaks else [Rule(p) for p in range(_FEWEST, _MOST_WHOLE)]
-    for rule in (*whole, *(Rule(p, breaks or (0.0,)) for p in range(_FEWEST, _FINE_LABEL))):
+    whole = [] if breaks else [Rule(p) for p in range(FEWEST, _MOST_WHOLE)]
+    for rule in (*whole, *(Rule(p, breaks or (0.0,)) for p in range(FEWEST, _FINE_LABEL))):
         if np.all(np.abs(moments(rule) - fine) <= tolerance * size):
             return rule
     return Rule(_FINE_LABEL, breaks or (0.0,))
 
 
-@dataclass(frozen=True)
-class Integrand:
-    """What a rule over κ has to resolve.
-
-    spread : (r, r) second moment E[vvᵀ]/b² over neurons: what the features see of κ
-    label : (r,) direction ξ along which the label varies, or None; its axis comes first, with a
-        rule that resolves the `link` (`label_rule`). (p, r) for a link of several indices: their
-        axes come first (`joint_rule`)
-    centre : (r,) where the components overlap, for labels that name the component: what is
-        learned changes fast there, so the strongest axis is split at it
-    further : importances of standard Gaussian axes beside κ, whose coordinates come last
-    """
-
-    spread: Array
-    label: Array | None = None
-    link: Activation | JointLink | None = None
-    centre: Array | None = None
-    further: tuple[float, ...] = ()
-
-
-def component_nodes(
-    mean: Array, root: Array, integrand: Integrand, level: QuadratureLevel
-) -> tuple[Array, Array]:
-    """Nodes (S, r + further axes) and weights (S,) for κ ~ N(mean, root²), root symmetric.
-
-    Points of a curve and steps of a computation ask for the same ones: the last ones are kept.
-    """
-    arrays = (mean, root, integrand.spread, integrand.label, integrand.centre)
-    return _kept_nodes(tuple(map(_content, arrays)), integrand.link, integrand.further, level)
-
-
-def _content(array: Array | None) -> _Content | None:
-    return None if array is None else (array.shape, np.asarray(array, float).tobytes())
-
-
-@lru_cache(maxsize=128)
-def _kept_nodes(
-    arrays: tuple[_Content | None, ...],
-    link: Activation | JointLink | None,
-    further: tuple[float, ...],
-    level: QuadratureLevel,
-) -> _Nodes:
-    mean, root, spread, label, centre = (
-        None if part is None else np.frombuffer(part[1]).reshape(part[0]) for part in arrays
-    )
-    assert mean is not None and root is not None and spread is not None
-    found = _component_nodes(mean, root, Integrand(spread, label, link, centre, further), level)
-    for array in found:
-        array.flags.writeable = False
-    return found
-
-
-def _component_nodes(
-    mean: Array, root: Array, integrand: Integrand, level: QuadratureLevel
-) -> _Nodes:
-    if isinstance(integrand.link, JointLink):
-        return _joint_nodes(mean, root, integrand, level)
-    leading: tuple[Rule, ...] = ()
-    label, centre = integrand.label, integrand.centre
-    along = root @ label if label is not None else np.zeros(len(mean))
-    scale = float(np.linalg.norm(along))
-    seen = root @ integrand.spread @ root
-    if scale > 1e-12:
-        first = along / scale
-        assert label is not None and integrand.link is not None
-        rule = label_rule(
-            integrand.link, float(label @ mean), scale, _LABEL if level.points else _LABEL_DRAFT
-        )
-        if level.split and not rule.breaks:
-            rule = rule._replace(breaks=(round(-float(label @ mean) / scale, 12),))
-        leading = (_resolving(rule, float(first @ seen @ first), level),)
-    elif centre is not None:
-        first = np.linalg.eigh(seen)[1][:, -1]
-        importance = float(first @ seen @ first)
-        if axis_order(importance, level) > 4:
-            away = float(first @ np.linalg.solve(root, centre - mean))
-            split = Rule(2 + level.number, (round(away, 12),))
-            leading = (_resolving(split, importance, level),)
-    complement = _complement(first) if leading else np.eye(len(mean))
-    inner, rotation = np.linalg.eigh(complement.T @ seen @ complement)
-    axes = complement @ rotation[:, ::-1]
-    if leading:
-        axes = np.concatenate([first[:, None], axes], axis=1)
-    importances = np.concatenate([np.maximum(inner[::-1], 0.0), integrand.further])
-    z, weights = standard_nodes(importances, level, leading, quick=1)
-    mine, beside = z[:, : len(mean)], z[:, len(mean) :]
-    return np.concatenate([mean + mine @ (root @ axes).T, beside], axis=1), weights
-
-
-def _joint_nodes(
-    mean: Array, root: Array, integrand: Integrand, level: QuadratureLevel
-) -> tuple[Array, Array]:
-    """The same with an axis for each index of the label first."""
-    assert integrand.label is not None and isinstance(integrand.link, JointLink)
-    seen = root @ integrand.spread @ root
-    tolerance = _LABEL if level.points else _LABEL_DRAFT
-    rule = JointRule.of(integrand.link, integrand.label @ mean, integrand.label @ root, tolerance)
-    rule = replace(rule, split=rule.split or level.split)
-    importance = np.einsum("pi,ij,pj->p", rule.axes, seen, rule.axes)
-    needs = [_order_on_pieces(i, rule.part, level) for i in importance.tolist()]
-    most = level.most * (_LABEL_SHARE if level.points else 1)
-    first, share = rule.nodes(needs, level.label_nodes - _FEWEST, most)
-    beside = np.linalg.svd(rule.axes, full_matrices=True)[2][len(rule.axes) :].T
-    inner, rotation = np.linalg.eigh(beside.T @ seen @ beside)
-    importances = np.concatenate([np.maximum(inner[::-1], 0.0), integrand.further])
-    room = replace(level, most=max(level.most // len(share), 1))
-    others, w = standard_nodes(importances, room, quick=1)
-    z, weights = tensor([(first, share), (others, w)])
-    axes = np.concatenate([rule.axes.T, beside @ rotation[:, ::-1]], axis=1)
-    mine, further = z[:, : len(mean)], z[:, len(mean) :]
-    return np.concatenate([mean + mine @ (root @ axes).T, further], axis=1), weights
-
-
-def _resolving(rule: Rule, importance: float, level: QuadratureLevel) -> Rule:
-    """The rule, long enough also for features of that importance, and growing with the level."""
-    needed = _order_on_pieces(importance, _SPLIT if rule.breaks else 1.0, level)
-    return rule._replace(order=max(rule.order + level.label_nodes - _FEWEST, needed, 1))
-
-
-def _order_on_pieces(importance: float, part: float, level: QuadratureLevel) -> int:
+def order_on_pieces(importance: float, part: float, level: QuadratureLevel) -> int:
     """Nodes on each piece of an axis of that importance, `part` of those of a whole one."""
     x = importance / (1.0 + importance)
     return level.grown(lambda tolerance: math.ceil(part * decay_order(x, tolerance)))
+
+
+def is_steep(importance: float, level: QuadratureLevel) -> bool:
+    """Whether more Gauss–Hermite nodes would be needed than an axis may have."""
+    return decay_order(importance / (1.0 + importance), level.tolerance) > level.longest

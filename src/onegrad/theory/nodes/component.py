@@ -1,0 +1,194 @@
+"""Nodes of one Gaussian component: which axes κ has there, and the rule along each of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.gaussian.activation import Activation
+from onegrad.gaussian.joint_links import JointLink
+from onegrad.gaussian.joint_rules import JointRule
+from onegrad.theory.nodes.designs import tensor
+from onegrad.theory.nodes.rules import (
+    FEWEST,
+    QuadratureLevel,
+    Rule,
+    axis_order,
+    is_steep,
+    label_rule,
+    order_on_pieces,
+    standard_nodes,
+)
+from onegrad.theory.nodes.steep import Steepness, sheared
+
+_Nodes = tuple[Array, Array]
+_Content = tuple[tuple[int, ...], bytes]  # of an array
+_CONSTANT = 1e-12  # standard deviation along the label's direction: labels do not vary
+_LABEL, _LABEL_DRAFT = 3e-4, 5e-3  # relative errors of the moments of labels
+_LABEL_SHARE = 4  # times the nodes of a level that labels of several indices may take
+_SPLIT = 0.6  # nodes on each side of a break, in units of those of a rule without
+
+
+@dataclass(frozen=True)
+class Integrand:
+    """What a rule over κ has to resolve.
+
+    spread : (r, r) second moment E[vvᵀ]/b² over neurons: what the features see of κ
+    label : (r,) direction ξ along which the label varies, or None; its axis comes first, with a
+        rule that resolves the `link` (`label_rule`). (p, r) for a link of several indices: their
+        axes come first (`joint_rule`)
+    centre : (r,) where the components overlap, for labels that name the component: what is
+        learned changes fast there, so the strongest axis is split at it
+    further : importances of standard Gaussian axes beside κ, whose coordinates come last
+    """
+
+    spread: Array
+    label: Array | None = None
+    link: Activation | JointLink | None = None
+    centre: Array | None = None
+    further: tuple[float, ...] = ()
+
+
+def component_nodes(
+    mean: Array, root: Array, integrand: Integrand, level: QuadratureLevel
+) -> tuple[Array, Array]:
+    """Nodes (S, r + further axes) and weights (S,) for κ ~ N(mean, root²), root symmetric.
+
+    Points of a curve and steps of a computation ask for the same ones: the last ones are kept.
+    """
+    arrays = (mean, root, integrand.spread, integrand.label, integrand.centre)
+    return _kept_nodes(tuple(map(_content, arrays)), integrand.link, integrand.further, level)
+
+
+def _content(array: Array | None) -> _Content | None:
+    return None if array is None else (array.shape, np.asarray(array, float).tobytes())
+
+
+@lru_cache(maxsize=128)
+def _kept_nodes(
+    arrays: tuple[_Content | None, ...],
+    link: Activation | JointLink | None,
+    further: tuple[float, ...],
+    level: QuadratureLevel,
+) -> _Nodes:
+    mean, root, spread, label, centre = (
+        None if part is None else np.frombuffer(part[1]).reshape(part[0]) for part in arrays
+    )
+    assert mean is not None and root is not None and spread is not None
+    found = _component_nodes(mean, root, Integrand(spread, label, link, centre, further), level)
+    for array in found:
+        array.flags.writeable = False
+    return found
+
+
+def _component_nodes(
+    mean: Array, root: Array, integrand: Integrand, level: QuadratureLevel
+) -> _Nodes:
+    """The label's axis comes first, then the others by what features see of them; where the
+    strongest of these is steep, its rule follows the bend of the neurons (`sheared`)."""
+    if isinstance(integrand.link, JointLink):
+        return _joint_nodes(mean, root, integrand, level)
+    seen, offset = root @ integrand.spread @ root, root @ integrand.spread @ mean
+    first = _first_axis(mean, root, integrand, level)
+    led = first.shape[1]
+    beside = _complement(first)
+    inner, rotation = np.linalg.eigh(beside.T @ seen @ beside)
+    axes = np.concatenate([first, beside @ rotation[:, ::-1]], axis=1)
+    importances = np.maximum(inner[::-1], 0.0)
+    steep = bool(len(importances)) and is_steep(float(importances[0]), level)
+    pairs, offsets = axes.T @ seen @ axes, axes.T @ offset
+    nodes: _Nodes = np.zeros((1, 0)), np.ones(1)
+    if led:
+        along = Steepness(float(pairs[0, 0]), float(offsets[0]))
+        if steep:
+            along = along.beside(Steepness(float(pairs[1, 1]), float(offsets[1])), pairs[0, 1])
+        z, w = _first_rule(mean, root, integrand, along, level).nodes
+        nodes = z[:, None], w
+    if steep:
+        where = offsets[led] + nodes[0] @ pairs[:led, led]
+        nodes = sheared(nodes, float(pairs[led, led]), where, level.label_nodes)
+        importances = importances[1:]
+    importances = np.concatenate([importances, integrand.further])
+    room = replace(level, most=max(level.most // len(nodes[1]), 1))
+    z, weights = tensor([nodes, standard_nodes(importances, room, quick=int(not steep))])
+    mine, further = z[:, : len(mean)], z[:, len(mean) :]
+    return np.concatenate([mean + mine @ (root @ axes).T, further], axis=1), weights
+
+
+def _first_axis(mean: Array, root: Array, integrand: Integrand, level: QuadratureLevel) -> Array:
+    """The axis that labels vary along, or on which components are told apart: (r, 1), or (r, 0)."""
+    if (scale := _label_scale(root, integrand)) > _CONSTANT:
+        return np.asarray(root @ integrand.label / scale)[:, None]
+    if integrand.centre is not None:
+        values, vectors = np.linalg.eigh(root @ integrand.spread @ root)
+        if axis_order(float(values[-1]), level) > 4:
+            return np.asarray(vectors[:, -1:])
+    return np.zeros((len(mean), 0))
+
+
+def _label_scale(root: Array, integrand: Integrand) -> float:
+    return 0.0 if integrand.label is None else float(np.linalg.norm(root @ integrand.label))
+
+
+def _first_rule(
+    mean: Array, root: Array, integrand: Integrand, along: Steepness, level: QuadratureLevel
+) -> Rule:
+    """Resolves labels, or where components meet, and features along that axis."""
+    steep = is_steep(along.importance, level)
+    further = along.breaks if steep else ()
+    scale, more = _label_scale(root, integrand), level.label_nodes - FEWEST
+    if scale > _CONSTANT:
+        assert integrand.label is not None and isinstance(integrand.link, Activation)
+        offset = float(integrand.label @ mean)
+        tolerance = _LABEL if level.points else _LABEL_DRAFT
+        rule = label_rule(integrand.link, offset, scale, tolerance, further)
+        if level.split and not rule.breaks:
+            rule = rule._replace(breaks=(round(-offset / scale, 12),))
+    else:
+        assert integrand.centre is not None
+        first = _first_axis(mean, root, integrand, level)[:, 0]
+        away = round(float(first @ np.linalg.solve(root, integrand.centre - mean)), 12)
+        rule = Rule(2 + level.number, (away, *further))
+    if steep:
+        return rule._replace(order=max(rule.order, FEWEST) + more)
+    needed = order_on_pieces(along.importance, _SPLIT if rule.breaks else 1.0, level)
+    return rule._replace(order=max(rule.order + more, needed, 1))
+
+
+def _complement(first: Array) -> Array:
+    """Orthonormal columns orthogonal to one unit vector (r, 1), or to none: a reflection without
+    its first column."""
+    if not first.shape[1]:
+        return np.eye(len(first))
+    normal = first[:, 0].copy()
+    normal[0] += math.copysign(1.0, normal[0])
+    reflection = np.eye(len(normal)) - np.outer(normal, normal) * (2.0 / float(normal @ normal))
+    return reflection[:, 1:]
+
+
+def _joint_nodes(
+    mean: Array, root: Array, integrand: Integrand, level: QuadratureLevel
+) -> tuple[Array, Array]:
+    """The same with an axis for each index of the label first."""
+    assert integrand.label is not None and isinstance(integrand.link, JointLink)
+    seen = root @ integrand.spread @ root
+    tolerance = _LABEL if level.points else _LABEL_DRAFT
+    rule = JointRule.of(integrand.link, integrand.label @ mean, integrand.label @ root, tolerance)
+    rule = replace(rule, split=rule.split or level.split)
+    importance = np.einsum("pi,ij,pj->p", rule.axes, seen, rule.axes)
+    needs = [order_on_pieces(i, rule.part, level) for i in importance.tolist()]
+    most = level.most * (_LABEL_SHARE if level.points else 1)
+    first, share = rule.nodes(needs, level.label_nodes - FEWEST, most)
+    beside = np.linalg.svd(rule.axes, full_matrices=True)[2][len(rule.axes) :].T
+    inner, rotation = np.linalg.eigh(beside.T @ seen @ beside)
+    importances = np.concatenate([np.maximum(inner[::-1], 0.0), integrand.further])
+    room = replace(level, most=max(level.most // len(share), 1))
+    others, w = standard_nodes(importances, room, quick=1)
+    z, weights = tensor([(first, share), (others, w)])
+    axes = np.concatenate([rule.axes.T, beside @ rotation[:, ::-1]], axis=1)
+    mine, further = z[:, : len(mean)], z[:, len(mean) :]
+    return np.concatenate([mean + mine @ (root @ axes).T, further], axis=1), weights
