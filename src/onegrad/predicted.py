@@ -59,8 +59,8 @@ class Prediction:
         the chance parts of the first step. None where nothing was averaged over. They say nothing
         of the fluctuation between training sets
     label_variance : Var y, the test error of the best constant; NaN where it is not known
-    solution : fixed point, nodes and neurons of the conditional theory, where that was used; they
-        are those of the limit of large sizes, and so is the misclassification
+    solution : fixed point, nodes and neurons of the conditional theory, where that has an answer;
+        they are those of the limit of large sizes, and so is its misclassification
     """
 
     test_error: float

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from onegrad.cross_check import cross_checked, version_at, why_not_isotropic
+from onegrad.drawn_instead import drawn_if_better, drawn_instead, is_uncertain
 from onegrad.drawn_layers import drawn_neurons
 from onegrad.errors import AssumptionError, ConvergenceError, Failure, OnegradError
 from onegrad.models import MODELS
 from onegrad.predicted import (
     Prediction,
-    difference,
     of_closed_form,
     of_failure,
     of_outputs,
@@ -39,7 +40,7 @@ from onegrad.theory.correction_curves import with_corrections
 from onegrad.theory.geometry import variance_of_labels
 from onegrad.theory.isotropic.closed_form import predict_isotropic
 from onegrad.theory.layers.recursion import recursion_holds
-from onegrad.theory.options import ACCURATE, Theory
+from onegrad.theory.options import Theory
 from onegrad.theory.overlaps import geometry_of, geometry_with
 from onegrad.theory.placements import over_placements
 from onegrad.theory.resolution import Solution, Task
@@ -69,7 +70,9 @@ def predict(
     >>> 0 < found.train_error < found.test_error
     True
     """
-    return predict_curve([problem], theory, rng=rng, throw=throw, **options)[0]
+    theory = Theory.of(theory, options)
+    (found,) = _answers([as_problem(problem)], theory, root_seed(rng), alone=True)
+    return _told([found], theory, throw)[0]
 
 
 def predict_curve(
@@ -84,12 +87,18 @@ def predict_curve(
 
     The same numbers up to rounding; of seven points or more that differ in one number, up to what
     interpolating means over draws and 1/n corrections costs, which the error estimate contains.
-    Options as of `predict`. A point at which the theory fails gets a Prediction with status
-    "failed"; with `throw` the first such failure is raised. With accuracy = 0.03 a curve of 20
-    points takes about 0.1 s.
+    Points keep the theory without a draw, however uncertain, where `predict` would rather draw
+    first layers: a curve shall not jump. Options as of `predict`. A point at which the theory fails gets
+    a Prediction with status "failed"; with `throw` the first such failure is raised. With
+    accuracy = 0.03 a curve of 20 points takes about 0.1 s.
     """
     theory = Theory.of(theory, options)
     answers = _answers([as_problem(problem) for problem in problems], theory, root_seed(rng))
+    return _told(answers, theory, throw)
+
+
+def _told(answers: Sequence[Prediction | Failure], theory: Theory, throw: bool) -> list[Prediction]:
+    """Failures as predictions without numbers, or raised."""
     if throw:
         for answer in answers:
             if isinstance(answer, Failure):
@@ -108,7 +117,8 @@ def predict_experiment(
     start = time.process_time()
     compare, points = experiment.compare, experiment.points
     theory = theory or Theory(accuracy=compare.accuracy, finite_size=compare.finite_size)
-    found = predict_curve([point.problem for point in points], theory, rng=compare.seed)
+    answers = _answers([p.problem for p in points], theory, root_seed(compare.seed), alone=True)
+    found = _told(answers, theory, throw=False)
     seconds = (time.process_time() - start) / len(points)
     rows = [_row(p, "theory", one, seconds) for p, one in zip(points, found, strict=True)]
     return Results(experiment.name, tuple(rows)), found
@@ -144,16 +154,23 @@ def _row(point: Point, model: str, found: Prediction, seconds: float) -> Row:
 # --- which theory --------------------------------------------------------------------------
 
 
-def _answers(problems: Sequence[Problem], theory: Theory, seed: int) -> list[Prediction | Failure]:
-    """Some theories take problems one by one; all others go to the conditional theory together."""
+def _answers(
+    problems: Sequence[Problem], theory: Theory, seed: int, alone: bool = False
+) -> list[Prediction | Failure]:
+    """Some theories take problems one by one; all others go to the conditional theory together.
+
+    alone : points need not lie on a smooth curve, so that each may have the theory that knows most
+    """
     answers = [_alone(problem, theory, seed) for problem in problems]
     rest = [i for i, answer in enumerate(answers) if answer is None]
     together = _conditional([problems[i] for i in rest], theory, seed)
     for i, answer in zip(rest, together, strict=True):
         if theory.method == "auto" and isinstance(answer, Failure):
-            answer = _layers(problems[i], theory, seed, answer)
+            answer = drawn_instead(problems[i], theory, seed, answer)
         elif theory.method == "auto" and problems[i].training.steps == 1:
-            answer = _cross_checked(problems[i], answer)
+            answer = cross_checked(problems[i], answer)
+        if alone and isinstance(answer, Prediction) and is_uncertain(problems[i], theory, answer):
+            answer = drawn_if_better(problems[i], theory, seed, answer)
         answers[i] = answer
     return [answer for answer in answers if answer is not None]
 
@@ -189,7 +206,7 @@ def _alone(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure 
             )
         if theory.method in ("auto", "conditional", "hybrid"):
             return None
-        if reason := _why_not_isotropic(problem):
+        if reason := why_not_isotropic(problem):
             raise AssumptionError(f'the isotropic closed form {reason}. Use method = "conditional"')
         return _closed_form(problem, theory, seed)
     except OnegradError as error:
@@ -239,19 +256,6 @@ def _classes(problem: Problem, theory: Theory, seed: int) -> Prediction:
     geometry = geometry_of(problem, theory.overlaps, seed)
     wrong = argmax_error(problem, geometry, sum(one.test_error for one in outputs))
     return of_outputs(outputs, wrong)
-
-
-def _layers(problem: Problem, theory: Theory, seed: int, refused: Failure) -> Prediction | Failure:
-    """The theory of drawn first layers, where that of types has `refused`; its reason if this
-    fails too, or more was asked than draws can give."""
-    if theory.overlaps == "typical" or theory.accuracy < ACCURATE:
-        return refused
-    try:
-        found = predict_layers(problem, theory, seed)
-    except (OnegradError, np.linalg.LinAlgError):
-        return refused
-    reason = f"First layers are drawn, because the theory without a draw refuses: {refused.error}"
-    return replace(found, assumptions=(*found.assumptions, reason))
 
 
 def _of_real_data(problem: Problem, theory: Theory, seed: int) -> Prediction:
@@ -363,7 +367,7 @@ def _closed_form(problem: Problem, theory: Theory, seed: int) -> Prediction:
     Raises where the conditional theory fails: nothing is known then about the closed form's error.
     """
     limit = theory.method == "isotropic-limit"
-    result = predict_isotropic(problem, _version(problem, "limit" if limit else "finite-step"))
+    result = predict_isotropic(problem, version_at(problem, "limit" if limit else "finite-step"))
     power = variance_of_labels(problem, geometry_of(problem))
     if theory.draft:
         return replace(of_closed_form(result, None), label_variance=power)
@@ -371,48 +375,3 @@ def _closed_form(problem: Problem, theory: Theory, seed: int) -> Prediction:
     if isinstance(checked, Failure):
         raise checked.error
     return replace(of_closed_form(result, checked), label_variance=power)
-
-
-def _version(problem: Problem, method: str) -> str:
-    return "random-features" if problem.rate == 0 else method
-
-
-def _why_not_isotropic(problem: Problem) -> str:
-    """The first assumption of the closed form that does not hold, or nothing."""
-    if not problem.data.isotropic:
-        return "assumes isotropic data"
-    if problem.loss.name != "squared":
-        return "assumes the squared loss"
-    if problem.network.convention != "isotropic":
-        return 'assumes convention = "isotropic"'
-    if problem.links is None:
-        return "assumes single-index labels"
-    if problem.network.readout != "gaussian":
-        return "assumes a Gaussian initial readout"
-    c1 = problem.activation.coefficients(1)[1]
-    if problem.rate > 0 and abs(c1) < 1e-9:
-        return "needs an activation with c₁ ≠ 0: the step learns nothing at first order here"
-    beta = problem.strength
-    if beta is None and problem.rate > 0 and problem.samples > 1:
-        beta = 2 * float(np.log(problem.rate) / np.log(problem.samples))
-    if beta is not None and beta >= 1:
-        return "needs a step below √m (exponent < 1/2)"
-    return ""
-
-
-def _cross_checked(problem: Problem, answer: Prediction | Failure) -> Prediction | Failure:
-    """The conditional theory's answer, with the closed form's difference to it where that applies.
-
-    The closed form keeps the slopes of the features fixed along the learned direction and knows
-    nothing of the nonlinear spread of norms: where the two differ, simulations side with the
-    conditional theory (docs/theory.md, section 6).
-    """
-    if isinstance(answer, Failure) or answer.status == "draft" or _why_not_isotropic(problem):
-        return answer
-    try:
-        result = predict_isotropic(problem, _version(problem, "finite-step"))
-    except OnegradError:
-        return answer
-    apart = difference(of_closed_form(result, None), answer)
-    sentence = f"The isotropic closed form is {100 * apart:.2g} % apart."
-    return replace(answer, assumptions=(*answer.assumptions, sentence))

@@ -1,4 +1,4 @@
-"""Axes along which features are steep: rules that follow the bend, where Gauss–Hermite nodes fail."""
+"""Axes along which features are steep: rules that follow the bend."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.gaussian.smoothing import smoothed
 from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
-from onegrad.theory.nodes.population import label_means
 from onegrad.theory.nodes.component import Integrand, component_nodes
+from onegrad.theory.nodes.population import label_means
 from onegrad.theory.nodes.rules import QuadratureLevel
 
 _ORDER = 12  # of the rule along the bulk

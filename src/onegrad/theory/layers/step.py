@@ -20,9 +20,9 @@ from onegrad.gaussian.smoothing import slope_moments, smoothed
 from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.own_output import OwnMoments
+from onegrad.theory.nodes.component import Integrand, component_nodes
 from onegrad.theory.nodes.designs import tensor, two_level
 from onegrad.theory.nodes.population import label_means, with_flips
-from onegrad.theory.nodes.component import Integrand, component_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 
 OUTPUT_LOSS = 1e-3  # relative error up to which the initial output is left out of the residual

@@ -121,9 +121,9 @@ def _component_nodes(
 
 def _first_axis(mean: Array, root: Array, integrand: Integrand, level: QuadratureLevel) -> Array:
     """The axis that labels vary along, or on which components are told apart: (r, 1), or (r, 0)."""
-    if (scale := _label_scale(root, integrand)) > _CONSTANT:
+    if integrand.label is not None and (scale := _label_scale(root, integrand)) > _CONSTANT:
         return np.asarray(root @ integrand.label / scale)[:, None]
-    if integrand.centre is not None:
+    if integrand.centre is not None and len(mean):
         values, vectors = np.linalg.eigh(root @ integrand.spread @ root)
         if axis_order(float(values[-1]), level) > 4:
             return np.asarray(vectors[:, -1:])

@@ -11,8 +11,8 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
-from onegrad.theory.nodes.designs import quasi_gaussian
 from onegrad.theory.nodes.component import Integrand, component_nodes
+from onegrad.theory.nodes.designs import quasi_gaussian
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.symmetry import exact_radius, radial_importance, radius
 
