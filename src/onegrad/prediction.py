@@ -88,8 +88,8 @@ def predict_curve(
     The same numbers up to rounding; of seven points or more that differ in one number, up to what
     interpolating means over draws and 1/n corrections costs, which the error estimate contains.
     Points keep the theory without a draw, however uncertain, where `predict` would rather draw
-    first layers: a curve shall not jump. Options as of `predict`. A point at which the theory fails gets
-    a Prediction with status "failed"; with `throw` the first such failure is raised. With
+    first layers: a curve shall not jump. Options as of `predict`. A point at which the theory fails
+    gets a Prediction with status "failed"; with `throw` the first such failure is raised. With
     accuracy = 0.03 a curve of 20 points takes about 0.1 s.
     """
     theory = Theory.of(theory, options)
