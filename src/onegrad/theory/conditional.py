@@ -13,7 +13,7 @@ from dataclasses import replace
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
 from onegrad.theory.bins import binned
 from onegrad.theory.correction_curves import with_corrections
-from onegrad.theory.layers.step import output_is_faint, output_loss
+from onegrad.theory.layers.step import output_effect, output_is_faint
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
 from onegrad.theory.options import ACCURATE, Theory
 from onegrad.theory.resolution import (
@@ -173,7 +173,7 @@ def _with_directions(
         return solution
     error = _uncounted(solution)
     if solution.geometry.groups:
-        error += output_loss(solution.task.problem, solution.geometry)
+        error += output_effect(solution.task.problem, solution.geometry)
     if solution.geometry.bins:
         one = replace(solution.task, geometry=binned(given.geometry, 1))
         level = QuadratureLevel.draft()

@@ -27,6 +27,7 @@ from onegrad.theory.nodes.rules import QuadratureLevel
 
 OUTPUT_LOSS = 1e-3  # relative error up to which the initial output is left out of the residual
 _FAINT_LOSS = 0.05  # the same where directions are grouped, and the estimate says so
+_SECOND = 15.0  # what errors lose with a spike of degree two, in units of E f₀²/E y²
 _SHARE = 4  # the step's sample has at least that many times fewer nodes in κ than fresh data
 _FAR = 2  # nodes of noise and of the initial output, beyond the level's number
 
@@ -218,9 +219,28 @@ def step_importance(problem: Problem, geometry: Geometry, sample: StepSample, bu
     return problem.rate**2 * problem.readout_square * float(moved.mean())
 
 
-def initial_output_matters(problem: Problem, geometry: Geometry) -> bool:
+def initial_output_matters(
+    problem: Problem, geometry: Geometry, moved: float | None = None
+) -> bool:
     """Whether f₀ has to be taken off the labels: by what the errors would lose without it."""
-    return output_loss(problem, geometry) > OUTPUT_LOSS
+    return output_effect(problem, geometry, moved) > OUTPUT_LOSS
+
+
+def output_effect(problem: Problem, geometry: Geometry, moved: float | None = None) -> float:
+    """What leaving f₀ out may change of the errors, relative, spikes of degree two included.
+
+    What neurons share along a is η|a|²d̄ g·x + W₀ᵀa·x: the first layer before the step is noise to
+    what the step has learned. The exact gradient takes the part η|a|²d̄² off that noise, which is no
+    small one at η|a|² ≈ 1, and squares of the shared direction fit labels beyond the linear ones by
+    it alone. Their spike has the strength kI²/λ. The factor, of the order (E y²/error − 1)·4, was
+    1 to 21 where it was looked at (docs/finite-size.md, section 6).
+    """
+    share = output_share(problem, geometry)
+    if (1 + _SECOND) * share <= OUTPUT_LOSS:
+        return share
+    moved = _coarsely_moved(problem, geometry) if moved is None else moved
+    second = min(1.0, moved**2 * spike_strength(problem))
+    return output_loss(problem, geometry, moved) + _SECOND * share * second
 
 
 def output_is_faint(problem: Problem, geometry: Geometry) -> bool:
@@ -238,11 +258,14 @@ def output_loss(problem: Problem, geometry: Geometry, moved: float | None = None
     share = output_share(problem, geometry)
     if share <= OUTPUT_LOSS:
         return share
-    if moved is None:
-        sample = step_sample(problem, geometry, QuadratureLevel.at(0), False)
-        bulk = math.sqrt(max(bulk_dimension(geometry, False), 1) * problem.weight_variance)
-        moved = step_importance(problem, geometry, sample, bulk)
+    moved = _coarsely_moved(problem, geometry) if moved is None else moved
     return share * min(1.0, moved * spike_strength(problem))
+
+
+def _coarsely_moved(problem: Problem, geometry: Geometry) -> float:
+    sample = step_sample(problem, geometry, QuadratureLevel.at(0), False)
+    bulk = math.sqrt(max(bulk_dimension(geometry, False), 1) * problem.weight_variance)
+    return step_importance(problem, geometry, sample, bulk)
 
 
 def spike_strength(problem: Problem) -> float:

@@ -19,10 +19,9 @@ from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.own_output import own_moments
 from onegrad.theory.layers.row_noise import moved_rows, row_law
 from onegrad.theory.layers.step import (
-    OUTPUT_LOSS,
     StepChance,
     bulk_dimension,
-    output_loss,
+    initial_output_matters,
     second_moment,
     spike_strength,
     step_importance,
@@ -125,7 +124,7 @@ def pure_types(
     moved = step_importance(problem, geometry, sample, math.sqrt(bulk_dim * variance))
     several = problem.training.steps > 1  # the chance part of f₀ is not followed so far
     output = not (geometry.groups or several) and (
-        output_loss(problem, geometry, moved) > OUTPUT_LOSS or bool(chance and chance.directions)
+        initial_output_matters(problem, geometry, moved) or bool(chance and chance.directions)
     )
     if output:
         bulk_dim -= 1
