@@ -108,3 +108,29 @@ def test_rows_of_unit_norm_have_no_lengths_to_learn_a_constant_from(spectrum) ->
     # the other kind of rows is far off
     theory, network = found["gaussian"][0], found["unit"][1]
     assert abs(theory.test_error - network.mean) > 0.1 * network.mean
+
+
+def after_a_visible_step(gradient: str) -> Problem:
+    """Labels with a part of degree two, which the direction of the step alone can learn."""
+    return Problem.from_spec({
+        "data": {"model": "isotropic", "dim": 200},
+        "labels": {"model": "single-index", "link": "hermite(0, 1, 0.5)"},
+        "network": {"convention": "mixture", "activation": "relu", "width": 400},
+        "training": {"samples": 800, "step_samples": 1600, "ridge": 2e-4, "rate": 400.0,
+                     "gradient": gradient},
+    })  # fmt: skip
+
+
+def test_an_initial_output_below_a_thousandth_moves_errors_by_one_percent() -> None:
+    """E f₀² is 8e-4 of E y². The same draws with and without it in the gradient; a theory that
+    leaves it out would say that nothing changes, nine standard errors away."""
+    gradients = ("labels-only", "exact")
+    rows = [simulate(after_a_visible_step(g), seeds=40, rng=5).results.rows for g in gradients]
+    answers = [predict(after_a_visible_step(g), accuracy=0.003) for g in gradients]
+    for name in ("test_error", "train_error"):
+        without, exact = (np.array([getattr(row, name) for row in some]) for some in rows)
+        gaps = (exact - without) / without.mean()
+        error = float(gaps.std(ddof=1)) / np.sqrt(len(gaps))
+        found = getattr(answers[1], name) / getattr(answers[0], name) - 1
+        assert found == pytest.approx(float(gaps.mean()), abs=4 * error)
+        assert float(gaps.mean()) < -6 * error
