@@ -5,6 +5,7 @@ import pytest
 from onegrad.cli.theory_text import degree_text
 from onegrad.degrees import degree
 from onegrad.errors import AssumptionError, SpecError
+from onegrad.network.rounding import worth_rounding
 from onegrad.problem import Problem
 from onegrad.specs.experiment import Experiment
 from onegrad.spectra import limiting_spectrum
@@ -113,3 +114,20 @@ def test_arrays_are_not_offered_where_they_cannot_be_written():
     with pytest.raises(SpecError) as caught:
         report(data={"model": "arrays", "dim": 30})
     assert 'model = "file"' in str(caught.value) and "Python" in str(caught.value)
+
+
+@pytest.mark.parametrize(("rate", "accuracy"), [(4.0, 1e-3), (1e9, 1e-9)])
+def test_large_problems_are_measured_in_single_precision(rate, accuracy, monkeypatch):
+    """To what the norms themselves are accurate to; a polynomial that overflows there is not."""
+    problem = Problem.from_spec(
+        {
+            "data": {"model": "mixture", "dim": 100, "spread": 6.0},
+            "network": {"width": 520},
+            "training": {"samples": 520, "rate": rate},
+        }
+    )
+    assert worth_rounding(problem)
+    found = [term.norm_ratio for term in degree(problem).terms]
+    monkeypatch.setattr("onegrad.degrees.worth_rounding", lambda problem: False)
+    double = [term.norm_ratio for term in degree(problem).terms]
+    assert found == pytest.approx(double, rel=accuracy)

@@ -251,8 +251,8 @@ def _readouts(
             labels: Array = np.asarray(y, dtype=phi.dtype)
             gram = lower_gram(phi, dual, pool.empty((min(m, k),) * 2, phi.dtype))
             right = labels if dual else phi.T @ labels
-            for ridge in ridges:
-                shifted = gram if ridge == ridges[-1] else gram.copy(order="F")
+            for i, ridge in enumerate(ridges):
+                shifted = gram if i == len(ridges) - 1 else gram.copy(order="F")
                 solution = solve_shifted(shifted, right, m * ridge)
                 a = phi.T @ solution if dual else solution
                 residual = m * ridge * solution if dual else labels - phi @ a

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onegrad.compute.backend import Array
+from onegrad.compute.backend import Array, get_backend
 from onegrad.compute.linalg import operator_norm
 from onegrad.degree_rule import MOST_DEGREE, degree_rule, needed_degree
 from onegrad.gaussian.exponents import LinkExponents, link_exponents
 from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
 from onegrad.memory import check_memory
 from onegrad.network.mean_features import MeansCheck, check_means
-from onegrad.network.trial import Trial
+from onegrad.network.rounding import worth_rounding
+from onegrad.network.trial import Draw, Trial
 from onegrad.presets import Spec
 from onegrad.problem import Problem, as_problem
 from onegrad.randomness import Streams
@@ -122,7 +124,7 @@ def degree(problem: Problem | Spec, seed: int = 0, beyond: int = 3) -> DegreeRep
     low: float | None
     high: float | None
     check_memory(problem)
-    terms = _terms(Trial(problem, Streams(seed, 0)), beyond)
+    terms = _terms(problem, Streams(seed, 0), beyond)
     symbol = "β (scaling.strength)"
     if scaling.exponent is not None:
         symbol = "α (scaling.exponent)"
@@ -203,8 +205,23 @@ def means_in_words(means: MeansCheck, degree: int) -> str:
     )
 
 
-def _terms(trial: Trial, beyond: int) -> tuple[Term, ...]:
-    """The terms that the rule keeps, or might keep where there is none, and `beyond` more."""
+def _terms(problem: Problem, streams: Streams, beyond: int) -> tuple[Term, ...]:
+    """The terms that the rule keeps, or might keep where there is none, and `beyond` more.
+
+    Of large problems in single precision, unless a polynomial overflows there.
+    """
+    if worth_rounding(problem):
+        backend = get_backend("cpu", "float32")
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = _terms_of(
+                Trial(problem, streams, draw=Draw(problem, streams, None, backend)), beyond
+            )
+        if all(math.isfinite(term.norm_ratio) for term in terms):
+            return terms
+    return _terms_of(Trial(problem, streams), beyond)
+
+
+def _terms_of(trial: Trial, beyond: int) -> tuple[Term, ...]:
     problem, beta = trial.problem, trial.problem.strength
     degree = 0 if beta is None else degree_rule(beta)
     upto = (MOST_DEGREE if beta is None else degree) + beyond
@@ -215,7 +232,7 @@ def _terms(trial: Trial, beyond: int) -> tuple[Term, ...]:
     terms = []
     for j in range(1, upto + 1):
         size = float(abs(h[j]) / sqrt_factorial(j)[-1])
-        ratio = operator_norm(_normalised(j, scaled)) / _noise_norm(j, scaled.shape)
+        ratio = operator_norm(_normalised(j, scaled)) / _noise_norm(j, scaled.shape, scaled.dtype)
         share = size**2 / energy if energy else 0.0
         share = share if share > _ROUNDING else 0.0  # even terms of odd activations
         exponent = None if beta is None else (1 - j * (1 - beta)) / 2
@@ -224,10 +241,15 @@ def _terms(trial: Trial, beyond: int) -> tuple[Term, ...]:
 
 
 @lru_cache(maxsize=256)
-def _noise_norm(degree: int, shape: tuple[int, int]) -> float:
+def _noise_norm(degree: int, shape: tuple[int, int], dtype: np.dtype) -> float:
     """Of the same polynomial of independent Gaussians; the points of a sweep share it."""
-    noise = np.random.default_rng(0).standard_normal(shape)
-    return operator_norm(_normalised(degree, noise))
+    return operator_norm(_normalised(degree, _noise(shape, dtype)))
+
+
+@lru_cache(maxsize=1)
+def _noise(shape: tuple[int, int], dtype: np.dtype) -> Array:
+    """The same for all degrees."""
+    return np.random.default_rng(0).standard_normal(shape).astype(dtype, copy=False)
 
 
 def _normalised(degree: int, x: Array) -> Array:
