@@ -17,11 +17,16 @@ from onegrad.runs.run import run_experiment
 from onegrad.simulation import run_group
 from onegrad.specs.experiment import Experiment
 
-CELL = 0.05  # seconds
+CELL, LONG_CELL = 0.05, 0.5  # seconds
 
 
 def _slope(x: Array) -> Array:
     time.sleep(CELL)
+    return np.asarray(1 - np.tanh(x) ** 2)
+
+
+def _long_slope(x: Array) -> Array:
+    time.sleep(LONG_CELL)
     return np.asarray(1 - np.tanh(x) ** 2)
 
 
@@ -33,14 +38,20 @@ def overheads(units: int, dask: bool) -> list[dict[str, Any]]:
     return [overhead(units, *case) for case in cases]
 
 
-def overhead(units: int, engine: str, workers: int) -> dict[str, Any]:
+def overhead(
+    units: int,
+    engine: str,
+    workers: int,
+    long: bool = False,
+    scheduler: str | None = None,
+) -> dict[str, Any]:
     """Time of a run per unit of work over the time of the same unit alone, minus one.
 
-    The unit is one tiny network that sleeps for 50 ms in its gradient: what other programs do on
-    the machine hardly enters. Counted from a third of the units on, so that the start of the
-    workers, a second or two once, is left out.
+    The unit is one tiny network that sleeps for 50 ms in its gradient, or for half a second: what
+    other programs do on the machine hardly enters. Counted from a third of the units on, so that
+    the start of the workers, a second or two once, is left out; `whole_efficiency` has it.
     """
-    register_activation(Activation("sleeping", np.tanh, _slope))
+    register_activation(Activation("sleeping", np.tanh, _long_slope if long else _slope))
     spec = Experiment.read(
         {
             "data": {"model": "mixture", "dim": 20},
@@ -56,7 +67,7 @@ def overhead(units: int, engine: str, workers: int) -> dict[str, Any]:
         }
     )
     alone = []
-    for seed in range(10):
+    for seed in range(3 if long else 10):
         start = time.perf_counter()
         run_group(spec.points, ["network"], seed)
         alone.append(time.perf_counter() - start)
@@ -67,13 +78,16 @@ def overhead(units: int, engine: str, workers: int) -> dict[str, Any]:
         if status.rows:
             arrivals.append((time.perf_counter(), time.process_time(), status.computed))
 
+    begin = time.perf_counter()
+    chosen = engine_of(engine, None if scheduler else workers, scheduler)
     with tempfile.TemporaryDirectory() as folder:
-        run_experiment(spec, folder, engine_of(engine, workers), note)
+        run_experiment(spec, folder, chosen, note)
     start_at = next(a for a in arrivals if 3 * a[2] >= units)
     wall, cpu, count = np.subtract(arrivals[-1], start_at).tolist()
     record = {
         "engine": engine, "workers": workers, "units": units, "cell_seconds": cell,
         "overhead": workers * wall / count / cell - 1,
+        "whole_efficiency": units * cell / workers / (arrivals[-1][0] - begin),
     }  # fmt: skip
     # a coordinator that does not compute itself uses the processor for nothing but this
     return record | ({"coordinator_share": cpu / count / cell} if workers > 1 else {})
