@@ -47,6 +47,7 @@ _LARGEST = 1.0  # corrections beyond are no expansion any more
 # As coarse as a draft, but for axes that a step makes strong: four values of the readout made the
 # correction of a training error 1.1 % where it is .4
 _LEVEL = replace(QuadratureLevel.draft(), number=1, tolerance=QuadratureLevel.at(2).tolerance)
+_SEPARATE = replace(QuadratureLevel.draft(), number=1)  # `level_for` makes it finer
 
 
 def corrected(solution: Solution, correction: Correction) -> Solution:
@@ -87,7 +88,7 @@ def _ratios(task: Task, blocks: bool) -> Correction:
     """With isotropic rows also where the answer has `blocks` of the step's samples: those are
     parts of one law, and no coordinates with fluctuations of their own. Their axes are here."""
     problem, geometry = task.problem, task.geometry
-    level = level_for(problem, geometry, _LEVEL)
+    level = level_for(problem, geometry, _SEPARATE if problem.labels_separate else _LEVEL)
     neurons = trained_types(problem, geometry, level, rows="axes" if blocks else "isotropic")
     where = data_nodes(problem, geometry, neurons.spread, level)
     if neurons.bulk_dim < _SMALLEST:
