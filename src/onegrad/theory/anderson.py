@@ -19,6 +19,13 @@ class Acceleration:
         self.previous: tuple[Array, Array] | None = None
         self.best: Array | None = None
 
+    def keep(self, rows: np.ndarray) -> None:
+        """Go on with these rows alone: a mask (P,)."""
+        self.steps, self.changes = ([x[rows] for x in past] for past in (self.steps, self.changes))
+        if self.previous is not None and self.best is not None:
+            self.previous = self.previous[0][rows], self.previous[1][rows]
+            self.best = self.best[rows]
+
     def step(self, z: Array, change: Array, residual: Array) -> Array:
         """How far to go from z (P, N), where the map goes by `change`; residual : (P,) its size."""
         best = residual if self.best is None else np.minimum(self.best, residual)

@@ -48,7 +48,7 @@ class Closure(NamedTuple):
     def of(cls, trained: bool, spectra: bool) -> Closure:
         """Of a problem with or without a step."""
         if spectra:
-            return cls(3, 6, 3 if trained else 6)
+            return cls(3, 4, 6) if trained else cls(3, 6, 6)
         return cls(3, 4, 2, _STRONG) if trained else cls(4, 6, 2, _STRONG)
 
     def room(self, directions: int) -> Closure:

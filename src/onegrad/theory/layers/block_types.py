@@ -57,7 +57,7 @@ def block_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) ->
     assert levels is not None
     if not problem.trained:
         return _untrained(problem, geometry, levels, level)
-    variance, sample = problem.weight_variance, _sample(problem, geometry, level)
+    variance, sample = problem.weight_variance, residual_sample(problem, geometry, level)
     power = float(sample.weights @ sample.residual**2)
     memory = np.sqrt(levels.counts / problem.step_samples / max(power, 1e-300))
     sample = replace(sample, memory=memory)
@@ -97,7 +97,7 @@ def block_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) ->
     )  # fmt: skip
 
 
-def _sample(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> StepSample:
+def residual_sample(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> StepSample:
     """Nodes of a sample of the step, its residual with an initial output that is noise to it."""
     sample = step_sample(problem, geometry, level, False)
     share = output_share(problem, geometry)

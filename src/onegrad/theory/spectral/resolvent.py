@@ -14,6 +14,7 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
+from onegrad.theory.anderson import Acceleration
 
 _RANK = 1e-6  # squared singular values of tables that are left out, over the largest
 _RANK_OF_MANY = 1e-4  # the same with many tables, which moves edges and densities by 0.1 %
@@ -24,6 +25,8 @@ _MOST_ITERATIONS = 3000  # of the few points close to zero
 _SMOOTHING = 0.02  # imaginary part of z over its real part, extrapolated from twice as much
 _STAGES = 4  # of the imaginary part, halved each time, from where any start converges
 _EDGE = 5e-4  # relative accuracy of the edge
+_OCTAVES = np.geomspace(1.0, 16.0, 25)
+_FIRST, _NEXT = 120, 8  # points at which it is looked for
 
 
 class Slopes(NamedTuple):
@@ -40,6 +43,27 @@ class Point(NamedTuple):
 
     gain: Array
     weights: Array
+
+
+class Roots(NamedTuple):
+    """−(M⁻¹ − QPQᵀ)⁻¹ at a real point, M = diag(c m) < 0 and Q_is = tilt_i d_is as in docs/theory.md,
+    eq. (24): C^½ (I + U diag(s) Uᵀ)⁻¹ C^½ with C = −M, U (T, R) orthonormal."""
+
+    gain: Array  # (T,) C^½
+    vectors: Array  # U
+    squares: Array  # (R,) s
+
+    def times(self, table: Array) -> Array:
+        """A root of it times (T, R')."""
+        scaled = self.gain[:, None] * table
+        less = 1 - 1 / np.sqrt(1 + self.squares)
+        return np.asarray(scaled - self.vectors @ (less[:, None] * (self.vectors.T @ scaled)))
+
+    def applied(self, vector: Array) -> Array:
+        """It times (T,)."""
+        scaled = self.gain * vector
+        less = 1 - 1 / (1 + self.squares)
+        return np.asarray(self.gain * (scaled - self.vectors @ (less * (self.vectors.T @ scaled))))
 
 
 @dataclass(frozen=True)
@@ -70,6 +94,13 @@ class _TableFactors:
         right = np.linalg.lstsq(self.left, table, rcond=None)[0].T
         i, j = self.upper
         return replace(self, nodes=right[:, i] * right[:, j])
+
+    def shared(self, m: Array, w: Array) -> Array:
+        """A with AAᵀ = b_i b_j d_iᵀPd_j, (T, R), at one real point beyond the edge."""
+        g, t = (self._full(_times(x, y))[0] for x, y in ((w, self.nodes), (m, self.types)))
+        product = g @ np.linalg.inv(np.eye(self.rank) + t @ g / self.coordinates)
+        values, vectors = np.linalg.eigh(0.5 * (product + product.T))
+        return np.asarray(self.left @ (vectors * np.sqrt(np.maximum(values, 0.0))))
 
     def add(
         self,
@@ -106,11 +137,20 @@ class Resolvent:
     slopes : what is linear in shared coordinates
     counts, weights : (T,) c_i, summing to the columns k; (S,) ω_s, summing to one
     samples : rows m
+    lift : (T,) tilt_i/b_i or None: columns are correlated as b_i² δ_ij − tilt_i tilt_j, in what is
+        linear in shared coordinates (all of it where nothing is), which no bulk notices
     """
 
     def __init__(
-        self, extra: Array, slopes: Sequence[Slopes], counts: Array, weights: Array, samples: float
+        self,
+        extra: Array,
+        slopes: Sequence[Slopes],
+        counts: Array,
+        weights: Array,
+        samples: float,
+        lift: Array | None = None,
     ) -> None:
+        self.lift = lift
         self.extra, self.counts, self.weights, self.samples = extra, counts, weights, samples
         least = _RANK if len(slopes) <= _FEW else _RANK_OF_MANY
         self.blocks = [_TableFactors.of(one, counts, weights, least) for one in slopes]
@@ -142,18 +182,32 @@ class Resolvent:
         return np.maximum(2 * found[-1] - found[-2], 0.0)
 
     def _settle(self, z: Any, gain: Any, chi: Any, tolerance: float) -> None:
-        """The fixed point at complex z, in place."""
-        going = np.arange(len(z))
+        """The fixed point at complex z, in place: log m and χ, accelerated where that leads to
+        numbers of a resolvent, Im m > 0; elsewhere by means of old and new."""
+        going, speed = np.arange(len(z)), Acceleration()
         for _ in range(_MOST_ITERATIONS):
             inverse, response = self._map(z[going], gain[going], chi[going])
-            new = 1.0 / inverse
-            moved = np.abs(new / gain[going] - 1).max(axis=1)
-            moved = np.maximum(moved, np.abs(response - chi[going]).max(axis=1))
-            gain[going] = 0.5 * (gain[going] + new)
-            chi[going] = 0.5 * (chi[going] + response)
-            going = going[moved > tolerance]
-            if not len(going):
+            old, change = np.log(gain[going]), -np.log(inverse * gain[going])
+            rise = response - chi[going]
+            moved = np.maximum(np.abs(change).max(axis=1), np.abs(rise).max(axis=1))
+            parts = np.concatenate([old, chi[going]], axis=1), np.concatenate([change, rise], axis=1)
+            real = [np.concatenate([one.real, one.imag], axis=1) for one in parts]
+            step = speed.step(real[0], 0.5 * real[1], moved)
+            both = real[0] + step
+            half = both.shape[1] // 2
+            new = both[:, :half] + 1j * both[:, half:]
+            types = gain.shape[1]
+            angle = new[:, :types].imag  # of m and of zm, both between 0 and π; Im χ > 0
+            bad = np.any((angle <= 0) | (angle + np.angle(z[going])[:, None] >= np.pi), axis=1)
+            bad |= np.any(new[:, types:].imag < 0, axis=1)
+            new[bad] = (parts[0] + 0.5 * parts[1])[bad]
+            gain[going], chi[going] = np.exp(new[:, :types]), new[:, types:]
+            left = moved > tolerance
+            if not np.any(left):
                 return
+            if not np.all(left):
+                going = going[left]
+                speed.keep(left)
 
     def beyond(self, values: Array, near: Point | None = None) -> tuple[Point, np.ndarray]:
         """The real solution at z = x, and whether there is one: x beyond the upper edge.
@@ -190,20 +244,33 @@ class Resolvent:
             block.add(m, point.weights, None, response, block.at(one.table))
         return np.asarray(response[0] / self.samples)
 
+    def roots(self, point: Point) -> Roots:
+        """Of the resolvent at a point beyond the edge, the part of `lift` included."""
+        gain = np.maximum(-point.gain[0] * self.counts, 0.0)
+        if self.lift is None:
+            return Roots(np.sqrt(gain), np.zeros((len(gain), 0)), np.zeros(0))
+        if self.blocks:
+            part = self.blocks[0].shared(self.counts * point.gain, point.weights)
+        else:
+            part = np.sqrt(self.extra * point.weights[0])
+        part = part * (np.sqrt(gain) * self.lift)[:, None]
+        u, s, _ = np.linalg.svd(part, full_matrices=False)
+        return Roots(np.sqrt(gain), u, s**2)
+
     def edge(self) -> float:
-        """The upper edge of the bulk, as an eigenvalue."""
+        """The upper edge of the bulk, of its last part where it has gaps, as an eigenvalue."""
         high = self.scale
-        for _ in range(60):
-            if self.beyond(np.array([high]))[1][0]:
+        for _ in range(60):  # not in a gap: outside all the way up to some octaves more
+            if np.all(self.beyond(high * _OCTAVES)[1]):
                 break
             high *= 2
         else:
             raise ConvergenceError("the upper edge of the limiting bulk was not found")
-        low = 1e-3 * self.scale
+        low, points = 1e-3 * self.scale, _FIRST  # a part beyond a gap may be narrow
         while high / low - 1 > _EDGE:
-            inner = np.geomspace(low, high, 10)[1:-1]
-            outside = self.beyond(inner)[1]
-            first = int(np.argmax(outside)) if np.any(outside) else len(inner)
+            inner, points = np.geomspace(low, high, points + 2)[1:-1], _NEXT
+            inside = np.flatnonzero(~self.beyond(inner)[1])
+            first = int(inside[-1]) + 1 if len(inside) else 0
             low, high = (
                 inner[first - 1] if first else low, inner[first] if first < len(inner) else high,
             )  # fmt: skip

@@ -8,6 +8,7 @@ the coordinates of the weights in the special directions (docs/structure.md, sec
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
 from onegrad.gaussian.polynomials import orthonormal_hermite
 from onegrad.problem import Problem
-from onegrad.theory.chance import law_of
+from onegrad.theory.chance import Law, law_of
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.features import NodeFeatures, features_at
 from onegrad.theory.layers.recursion import recursion_holds, trained_types
@@ -25,11 +26,13 @@ from onegrad.theory.nodes.population import Nodes, data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.resolution import MANY_DIRECTIONS, Task, level_for
+from onegrad.theory.spectral.bulk_chance import bulk_chances, moved_by_chance
 from onegrad.theory.spectral.finite_rank import (
     FiniteRank,
     Outlier,
     Seen,
     find_outliers,
+    mean_outliers,
 )
 from onegrad.theory.spectral.law import SpectralLaw
 from onegrad.theory.spectral.resolvent import Resolvent, Slopes
@@ -39,6 +42,8 @@ _LAW_LEVEL, _OUTLIER_LEVEL = 1, 2  # resolutions: the density needs many points,
 _HALF = 0.5
 _MOST_NODES = 500
 _SEEN = 512  # nodes of each component for alignments
+_ALONE, _TOGETHER = 3, 2  # orders along the step's chance: one strong direction, or several
+_Found = tuple[list[Outlier], Array]  # with all strengths at the edge
 
 
 @dataclass(frozen=True)
@@ -99,27 +104,54 @@ def structured_limit(problem: Problem, overlaps: str = "auto", seed: int = 0) ->
     if reason := why_no_limit(problem):
         raise AssumptionError(f"no limiting spectrum: {reason}")
     law = law_of(problem, overlaps, seed)
-    # the chance of the step along strong directions has the mean zero, and outliers are for that
-    task = replace(law.task(law.typical), chance=None)
-    if task.geometry.levels is not None:
-        task = replace(task, geometry=geometry_of(problem, overlaps, seed, spectra=True))
-    geometry = task.geometry
-    if geometry.special >= MANY_DIRECTIONS:
+    plain = replace(law.task(law.typical), chance=None)
+    if plain.geometry.levels is not None:
+        plain = replace(plain, geometry=geometry_of(problem, overlaps, seed, spectra=True))
+    if plain.geometry.special >= MANY_DIRECTIONS:
         raise AssumptionError(
-            f"no limiting spectrum: {geometry.special} special directions are too many"
+            f"no limiting spectrum: {plain.geometry.special} special directions are too many"
         )
+    tasks, chances = _chances(law, plain)
+    neurons, features, _ = _resolved(plain, _LAW_LEVEL)
+    atoms = max(0.0, 1 - neurons.bulk_dim / problem.width), 1 - problem.samples / problem.width
+    laws = (
+        SpectralLaw.of(_weights(neurons, plain.geometry), atoms[0]),
+        SpectralLaw.of(_features(features, float(problem.samples)), max(0.0, atoms[1])),
+    )
+    found = [_outliers(task, laws) for task in tasks]
+    return StructuredLimit(
+        *(_limit(one, [both[i] for both in found], chances) for i, one in enumerate(laws))
+    )
+
+
+def _chances(law: Law, plain: Task) -> tuple[list[Task], Array]:
+    """Tasks and weights over what the step has by chance along strong directions, of either sign:
+    its mean is zero, but outliers grow with its square (docs/theory.md, section 9)."""
+    if chances := bulk_chances(plain.problem, plain.geometry):
+        count = len(chances)
+        return [replace(plain, chance=one) for one in chances], np.full(count, 1 / count)
+    if not law.strong:
+        return [plain], np.ones(1)
+    order = _ALONE if len(law.strong) == 1 else _TOGETHER
+    points, weights = law.nodes([order if v.of_step else 1 for v in law.variables])
+    names = law.canonical(points)
+    first = [names.index(name) for name in dict.fromkeys(names)]
+    kept = np.array([weights[[n == names[i] for n in names]].sum() for i in first])
+    return [law.task(points[i]) for i in first], kept
+
+
+def _outliers(task: Task, laws: tuple[SpectralLaw, SpectralLaw]) -> tuple[_Found, _Found]:
+    """Of weights and features, at the finer resolution."""
+    problem, geometry = task.problem, task.geometry
     neurons, features, seen = _resolved(task, _OUTLIER_LEVEL)
-    law_neurons, law_features, _ = _resolved(task, _LAW_LEVEL)
-    width, m = problem.width, float(problem.samples)
-    weights = _weights(neurons, geometry), _weights(law_neurons, geometry)
     root = _roots(geometry, neurons.vectors.shape[1])
     part = FiniteRank(neurons.vectors / root, np.eye(len(root)), fixed=True)
     mean = FiniteRank.of_table(features.mean, features.counts, features.weights)
-    named = _projections(problem, geometry, neurons)
-    atoms = max(0.0, 1 - neurons.bulk_dim / width), max(0.0, 1 - m / width)
-    pair = _features(features, m), _features(law_features, m)
-    return StructuredLimit(
-        _limit(weights, part, atoms[0], named), _limit(pair, mean, atoms[1], seen)
+    named = _projections(task, neurons)
+    bulk = _features(features, float(problem.samples))
+    return (
+        find_outliers(_weights(neurons, geometry), part, laws[0].edge, named),
+        find_outliers(bulk, mean, laws[1].edge, seen),
     )
 
 
@@ -129,6 +161,8 @@ def _resolved(task: Task, number: int) -> tuple[NeuronTypes, NodeFeatures, Seen]
     level = level_for(problem, geometry, QuadratureLevel.at(number))
     level = replace(level, most=min(level.most, _MOST_NODES))
     neurons = _present(trained_types(problem, geometry, level, task.chance, rows="isotropic"))
+    if geometry.levels is not None and task.chance is not None:
+        neurons = moved_by_chance(problem, geometry, neurons, task.chance)
     fine = quasi_nodes(geometry, _SEEN, neurons.vectors.shape[1], level)
     if geometry.levels is None:
         where = data_nodes(problem, geometry, neurons.spread, level)
@@ -136,7 +170,7 @@ def _resolved(task: Task, number: int) -> tuple[NeuronTypes, NodeFeatures, Seen]
         where = fine
     features = features_at(problem, geometry, neurons, where)
     root = _roots(geometry, neurons.vectors.shape[1])
-    named = _projections(problem, geometry, neurons)
+    named = _projections(task, neurons)
     projections = {name: root * v / np.linalg.norm(root * v) for name, v in named.items()}
     seen = _seen(features_at(problem, geometry, neurons, fine), fine, projections)
     return neurons, features, seen
@@ -158,13 +192,13 @@ def _present(neurons: NeuronTypes) -> NeuronTypes:
     )  # fmt: skip
 
 
-def _projections(problem: Problem, geometry: Geometry, neurons: NeuronTypes) -> dict[str, Array]:
+def _projections(task: Task, neurons: NeuronTypes) -> dict[str, Array]:
     """Named unit directions along the axes of the types: teacher, spikes, means, the step.
 
     They are those of the inputs x; where the bulk is Λ, axes are those of Λ^{−½}x, the teacher is
     seen as Λ^{½}ξ, and spikes and means are Λ^{−½}γ and Λ^{−½}μ there.
     """
-    size = neurons.vectors.shape[1]
+    problem, geometry, size = task.problem, task.geometry, neurons.vectors.shape[1]
     root = _roots(geometry, size)
     named = dict(geometry.directions)
     if problem.links is None:
@@ -178,8 +212,22 @@ def _projections(problem: Problem, geometry: Geometry, neurons: NeuronTypes) -> 
         padded[: len(vector)] = vector
         found[name] = padded / root if name.startswith("teacher") else padded * root
     if problem.trained and neurons.readout is not None:
-        found["step"] = (neurons.counts * neurons.readout) @ neurons.vectors / root
+        moved = (neurons.counts * neurons.readout) @ neurons.vectors
+        found["step"] = (moved - _along_readout(task, neurons)) / root
     return {name: vector / np.linalg.norm(vector) for name, vector in found.items()}
+
+
+def _along_readout(task: Task, neurons: NeuronTypes) -> Array:
+    """W₀ᵀa in the types' coordinates, where it is one of them: no part of the step."""
+    before = np.zeros(neurons.vectors.shape[1])
+    if neurons.tilt is None:
+        return before
+    problem, chance = task.problem, task.chance
+    free = problem.dim - (chance.directions if chance else 0)
+    before[-2] = math.sqrt(free * problem.weight_variance * problem.width * problem.readout_square)
+    if chance is not None:
+        before[: len(chance.output)] += chance.output
+    return before
 
 
 def _roots(geometry: Geometry, size: int) -> Array:
@@ -239,19 +287,19 @@ def _weights(neurons: NeuronTypes, geometry: Geometry) -> Resolvent:
         table = neurons.bulk[:, None] ** 2 * neurons.shares * (p.sum() / (p * values))
         return Resolvent(table, (), neurons.counts, p / p.sum(), float(p.sum()))
     size = float(neurons.bulk_dim)
-    return Resolvent(neurons.bulk[:, None] ** 2, (), neurons.counts, np.ones(1), size)
+    lift = None if neurons.tilt is None else neurons.tilt / neurons.bulk
+    return Resolvent(neurons.bulk[:, None] ** 2, (), neurons.counts, np.ones(1), size, lift)
 
 
 def _features(features: NodeFeatures, samples: float) -> Resolvent:
     """FᵀF/m: slopes and noise given the nodes; the means there are of finite rank."""
-    slopes = _slopes(features)
-    return Resolvent(features.extra, slopes, features.counts, features.weights, samples)
+    slopes, lift = _slopes(features), next(iter(features.lifts), None)
+    return Resolvent(features.extra, slopes, features.counts, features.weights, samples, lift)
 
 
-def _limit(
-    bulks: tuple[Resolvent, Resolvent], part: FiniteRank, atom: float, seen: Seen | dict[str, Array]
-) -> MatrixLimit:
-    """Outliers at the finer resolution, the law of the bulk at the other one."""
-    law = SpectralLaw.of(bulks[1], atom)
-    outliers, strengths = find_outliers(bulks[0], part, law.edge, seen)
-    return MatrixLimit(law, tuple(outliers), strengths)
+def _limit(law: SpectralLaw, found: Sequence[_Found], chances: Array) -> MatrixLimit:
+    """The mean over what is left to chance."""
+    outliers = mean_outliers([one for one, _ in found], chances, math.sqrt(law.edge))
+    count = min(len(strengths) for _, strengths in found)
+    strengths = chances @ np.array([strengths[:count] for _, strengths in found])
+    return MatrixLimit(law, outliers, strengths)
