@@ -61,7 +61,7 @@ class MatrixSpectrum:
 
     @property
     def predicted(self) -> list[float]:
-        """Outliers in the limit, as singular values."""
+        """Outliers in the limit, as singular values: means over draws of this size."""
         return [] if self.limit is None else [o.singular_value for o in self.limit.outliers]
 
     def as_json(self) -> dict[str, Any]:
@@ -73,6 +73,9 @@ class MatrixSpectrum:
             "leading": self.leading.tolist(),
             "alignments": [dict(a) for a in self.alignments],
             "predicted": self.predicted if known else None,
+            "predicted_deviations": [o.deviation for o in self.limit.outliers]
+            if self.limit
+            else None,
             "predicted_alignments": [o.alignments for o in self.limit.outliers]
             if self.limit
             else None,

@@ -47,13 +47,15 @@ def _matrix_lines(name: str, one: MatrixSpectrum) -> list[str]:
     lines = [f"{head}."]
     for i in range(min(one.outliers, len(one.alignments))):
         limits = one.limit.outliers if one.limit is not None else ()
-        limit = f"{limits[i].singular_value:.3f}" if i < len(limits) else "–"
+        limit = "–"
+        if i < len(limits):
+            limit = f"{limits[i].singular_value:.3f} ± {100 * limits[i].deviation:.1f} %"
         best = sorted(one.alignments[i].items(), key=lambda pair: -pair[1])[:3]
         words = []
         for key, cosine in best:
             there = limits[i].alignments.get(key) if i < len(limits) else None
             words.append(f"{key} {cosine:.3f}" + ("" if there is None else f" ({there:.3f})"))
         lines.append(
-            f"  {one.leading[i]:>9.3f}  limit {limit:>7}   cosine (limit) with {', '.join(words)}"
+            f"  {one.leading[i]:>9.3f}  limit {limit:>14}   cosine (limit) with {', '.join(words)}"
         )
     return lines

@@ -30,8 +30,8 @@ class Outlier:
     singular_value : mean over draws of this size
     strength : of its part of finite rank over what is needed to leave the bulk; 1 at the transition
     alignments : |cosine| of its singular vector with named functions of the samples, or directions
-    deviation : relative standard deviation of the singular value from draw to draw, by which neurons
-        and samples are drawn and by what the step has by chance
+    deviation : relative standard deviation of the singular value from draw to draw: which neurons
+        and samples are drawn, and what the step has by chance
     """
 
     singular_value: float

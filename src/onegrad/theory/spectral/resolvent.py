@@ -46,8 +46,8 @@ class Point(NamedTuple):
 
 
 class Roots(NamedTuple):
-    """−(M⁻¹ − QPQᵀ)⁻¹ at a real point, M = diag(c m) < 0 and Q_is = tilt_i d_is as in docs/theory.md,
-    eq. (24): C^½ (I + U diag(s) Uᵀ)⁻¹ C^½ with C = −M, U (T, R) orthonormal."""
+    """−(M⁻¹ − QPQᵀ)⁻¹ at a real point, M = diag(c m) < 0 and Q_is = tilt_i d_is as in
+    docs/theory.md, eq. (24): C^½ (I + U diag(s) Uᵀ)⁻¹ C^½ with C = −M, U (T, R) orthonormal."""
 
     gain: Array  # (T,) C^½
     vectors: Array  # U
@@ -190,7 +190,7 @@ class Resolvent:
             old, change = np.log(gain[going]), -np.log(inverse * gain[going])
             rise = response - chi[going]
             moved = np.maximum(np.abs(change).max(axis=1), np.abs(rise).max(axis=1))
-            parts = np.concatenate([old, chi[going]], axis=1), np.concatenate([change, rise], axis=1)
+            parts = [np.concatenate(p, axis=1) for p in ((old, chi[going]), (change, rise))]
             real = [np.concatenate([one.real, one.imag], axis=1) for one in parts]
             step = speed.step(real[0], 0.5 * real[1], moved)
             both = real[0] + step

@@ -1,0 +1,186 @@
+"""Outliers where the initial output, the step's chance or which neurons are drawn count: against
+networks of the size at which they count, in both conventions."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import onegrad as og
+from onegrad.compute.backend import host
+from onegrad.network.trial import Trial
+from onegrad.randomness import Streams
+from onegrad.structured_spectra import _directions, _functions
+from onegrad.theory.isotropic.measured import leading_singular
+from onegrad.theory.spectral import finite_rank, structured
+from onegrad.theory.spectral.resolvent import Resolvent, Slopes
+from onegrad.theory.spectral.structured import structured_limit
+
+N, DRAWS = 250, 24
+CASES = {
+    # means that the step learns; the initial output counts (mixture convention)
+    "means": (
+        {"rank": 0, "mean": 3.0}, {"model": "component"},
+        {"width": 240, "activation": "tanh"}, {"samples": 600, "rate": 30.0, "dim": 300},
+    ),
+    # a strong spike along which the initial output pushes by chance (isotropic convention)
+    "chance": (
+        {"weights": [1.0], "spread": 16.0}, {"link": "tanh"},
+        {"width": N, "activation": "tanh", "convention": "isotropic"},
+        {"samples": 375, "step_samples": 500, "rate": 4.0},
+    ),
+    # two outliers of the features that are close
+    "close": (
+        {"weights": [1.0], "spread": 12.0}, {"link": "tanh", "direction": "spikes"},
+        {"width": 300, "activation": "relu"}, {"samples": N, "rate": 125.0},
+    ),
+}  # fmt: skip
+
+
+class SameDirections(Streams):
+    """Draws that differ in everything but the directions."""
+
+    def rng(self, purpose):
+        return Streams(0, 0).rng(purpose) if purpose == "structure" else super().rng(purpose)
+
+
+def problem(name):
+    data, labels, network, training = CASES[name]
+    training = dict(training)
+    dim = training.pop("dim", N)
+    return og.Problem.from_spec({
+        "data": {"model": "mixture", "dim": dim, "spread": 0.0, **data}, "labels": labels,
+        "network": network, "training": training,
+    })  # fmt: skip
+
+
+def draws(p):
+    """Leading singular values and alignments of weights and features."""
+    found = []
+    for seed in range(DRAWS):
+        trial = Trial(p, SameDirections(seed, 0))
+        before, after = host(trial.weights), host(trial.updated_weights)
+        named = _directions(trial, before, after)
+        features = host(p.activation(trial.train.preactivation(after))) / math.sqrt(p.samples)
+        both = []
+        for matrix, functions in ((after, named), (features.T, _functions(trial, named))):
+            _, values, right = leading_singular(matrix, 3)
+            cosines = [
+                {k: abs(v @ f) / np.linalg.norm(f) for k, f in functions.items() if np.any(f)}
+                for v in right
+            ]
+            both.append((values, cosines))
+        found.append(both)
+    return found
+
+
+@pytest.fixture(scope="module")
+def known():
+    return {name: (structured_limit(problem(name), "drawn", 0), draws(problem(name)))
+            for name in CASES}  # fmt: skip
+
+
+def compared(known, name, which, j=0):
+    """Predicted over found, the standard error of that, and the outlier."""
+    limit, found = known[name]
+    matrix = (limit.weights, limit.features)[which]
+    values = np.array([one[which][0][j] for one in found])
+    outlier = matrix.outliers[j]
+    return outlier.singular_value / values.mean(), values.std(ddof=1) / values.mean(), outlier
+
+
+@pytest.mark.parametrize(
+    ("name", "which", "j"),
+    [("means", 0, 0), ("means", 1, 0), ("chance", 1, 0), ("close", 0, 0), ("close", 1, 0),
+     ("close", 1, 1), ("close", 1, 2)],
+)  # fmt: skip
+def test_means_and_deviations(known, name, which, j):
+    ratio, spread, outlier = compared(known, name, which, j)
+    assert abs(ratio - 1) <= 0.02 + 4 * spread / math.sqrt(DRAWS)
+    # a standard deviation of 24 draws is known to 15 %
+    assert spread / 1.8 < outlier.deviation < 1.8 * spread
+
+
+@pytest.mark.parametrize(
+    ("name", "which", "j"), [("means", 0, 0), ("close", 1, 0), ("close", 1, 1)]
+)
+def test_alignments(known, name, which, j):
+    limit, found = known[name]
+    outlier = (limit.weights, limit.features)[which].outliers[j]
+    for function, cosine in outlier.alignments.items():
+        seen = np.array([one[which][1][j][function] for one in found])
+        if cosine > 0.3:
+            se = seen.std(ddof=1) / math.sqrt(DRAWS)
+            assert seen.mean() == pytest.approx(cosine, abs=0.03 + 4 * se), function
+
+
+def test_rows_without_their_tilt_have_another_direction(known, monkeypatch):
+    """Negative control: W₀ᵀa as a direction that the rest of the rows knows nothing of."""
+    made = structured._weights
+
+    def flat(*args):
+        bulk = made(*args)
+        return Resolvent(bulk.extra, (), bulk.counts, bulk.weights, bulk.samples)
+
+    monkeypatch.setattr(structured, "_weights", flat)
+    wrong = structured_limit(problem("means"), "drawn", 0).weights.outliers[0]
+    seen = np.mean([one[0][1][0]["mean 1"] for one in known["means"][1]])
+    right = known["means"][0].weights.outliers[0]
+    assert abs(right.alignments["mean 1"] - seen) < 0.015
+    assert abs(wrong.alignments["mean 1"] - seen) > 0.025
+
+
+def test_a_step_without_its_chance_has_smaller_outliers(known, monkeypatch):
+    """Negative control: the initial output pushes by nothing, its mean."""
+    monkeypatch.setattr(structured, "_chances", lambda law, plain: ([plain], np.ones(1)))
+    wrong = structured_limit(problem("chance"), "drawn", 0).features.outliers[0]
+    values = [one[1][0][0] for one in known["chance"][1]]
+    assert wrong.singular_value < 0.87 * np.mean(values)
+
+
+def test_outliers_that_do_not_mix_are_too_close(known, monkeypatch):
+    """Negative control: no fluctuations."""
+    real = finite_rank._in_a_draw
+
+    def still(limits, bulk, *args):
+        calm = [replace_parts(one) for one in limits]
+        return real(calm, bulk, *args)
+
+    def replace_parts(one):
+        return one._replace(neurons=0 * one.neurons, samples=0 * one.samples)
+
+    monkeypatch.setattr(finite_rank, "_in_a_draw", still)
+    wrong = structured_limit(problem("close"), "drawn", 0).features.outliers
+    seen = np.mean([one[1][1][0]["constant"] for one in known["close"][1]])
+    assert wrong[0].alignments["constant"] - seen > 0.06
+
+
+def test_gaps_do_not_end_the_bulk():
+    """Three strong coordinates are a part of their own beyond a gap, in which there is a real
+    solution too."""
+    few, many = Slopes(1.0, 3.0, np.full((1, 1), 0.6)), Slopes(1.0, 500.0, np.full((1, 1), 0.7))
+    extra, sizes = np.full((1, 1), 0.1), (np.array([400.0]), np.ones(1), 800.0)
+    inner = Resolvent(extra, [many], *sizes).edge()
+    bulk = Resolvent(extra, [few, many], *sizes)
+    assert bulk.beyond(np.array([2 * inner]))[1][0]
+    assert bulk.edge() > 10 * inner
+
+
+def test_acceleration_is_the_same_law():
+    """The density by acceleration against means of old and new, from the same start."""
+    p = problem("close")
+    law = structured.law_of(p, "drawn", 0)
+    task = replace(law.task(law.typical), chance=None)
+    _, features, _ = structured._resolved(task, 1)
+    bulk = structured._features(features, float(p.samples))
+    x = np.array([0.05, 0.3, 1.0, 2.0])
+    gain = np.repeat((-1.0 / x)[:, None] + 0j, len(bulk.counts), axis=1)
+    chi = np.zeros((len(x), len(bulk.weights)), complex)
+    z = x * (1 + 0.08j)
+    slow = gain.copy(), chi.copy()
+    bulk._settle(z, gain, chi, 1e-7)
+    for _ in range(6000):
+        inverse, response = bulk._map(z, *slow)
+        slow = 0.5 * (slow[0] + 1 / inverse), 0.5 * (slow[1] + response)
+    np.testing.assert_allclose(gain, slow[0], rtol=1e-4)
