@@ -25,13 +25,29 @@ def structured_text(point: Point, report: StructuredSpectrum) -> str:
     if report.note:
         lines.append(f"One draw without limits: {report.note}.")
     if report.expected_outliers is not None:
-        lines.append(
-            f"Two steps: {report.expected_outliers} outliers of the weights expected beside that "
-            "of the gradient's own direction."
-        )
+        lines.append(_two_steps(report.expected_outliers, report.weights))
     for name, one in (("Weights", report.weights), ("Features", report.features)):
         lines += _matrix_lines(name, one)
     return "\n".join(lines) + "\n"
+
+
+def _two_steps(expected: int, weights: MatrixSpectrum) -> str:
+    """What the exponents of the rates say for large sizes, what this draw has, and its margin."""
+    text = (
+        f"Two steps: {count_of(expected, 'outlier')} of the weights expected for large sizes "
+        "beside that of the gradient's own direction"
+    )
+    if weights.outliers is None:
+        return f"{text}."
+    found, values = weights.outliers, weights.leading
+    text += f"; this draw has {max(found - 1, 0)}"
+    margins = [100 * abs(v / weights.threshold - 1) for v in values]
+    if 0 < found < len(values):
+        text += (
+            f", the last {margins[found - 1]:.1f} % above the value from which they count, the "
+            f"next {margins[found]:.1f} % below"
+        )
+    return f"{text}. At sizes that fit in a memory the constants of the rates decide, too."
 
 
 def _matrix_lines(name: str, one: MatrixSpectrum) -> list[str]:
@@ -42,6 +58,8 @@ def _matrix_lines(name: str, one: MatrixSpectrum) -> list[str]:
     head += count_of(one.outliers, "outlier")
     if one.limit is not None:
         head += f", {len(one.limit.outliers)} in the limit"
+        if below := sum(value <= one.threshold for value in one.predicted):
+            head += f" ({below} of them closer to the edge)"
         if not math.isnan(one.distance):
             head += f"; Kolmogorov distance to the limiting bulk {one.distance:.3f}"
     lines = [f"{head}."]
@@ -55,6 +73,9 @@ def _matrix_lines(name: str, one: MatrixSpectrum) -> list[str]:
         for key, cosine in best:
             there = limits[i].alignments.get(key) if i < len(limits) else None
             words.append(f"{key} {cosine:.3f}" + ("" if there is None else f" ({there:.3f})"))
+        if one.limit is None:
+            lines.append(f"  {one.leading[i]:>9.3f}  cosine with {', '.join(words)}")
+            continue
         lines.append(
             f"  {one.leading[i]:>9.3f}  limit {limit:>14}   cosine (limit) with {', '.join(words)}"
         )

@@ -161,7 +161,7 @@ def _in_a_draw(
 
     N and W of eq. (7) are sums over k neurons and m samples. In the space of the outliers they
     fluctuate as symmetric matrices, which move singular values and turn those that are close into
-    each other: eq. (8b). Every matrix comes with both signs, so that an outlier far from all
+    each other: eq. (12). Every matrix comes with both signs, so that an outlier far from all
     others has the limit for its mean.
     """
     if not limits:
