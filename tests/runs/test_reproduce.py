@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from onegrad.errors import SpecError
-from onegrad.report.reproduction import summary_rows, write_reproduction
+from onegrad.report.reproduction import sentences, summary_rows, write_reproduction
 from onegrad.runs.reproduce import chosen_figures, planned
 from onegrad.runs.store import version_of
 from onegrad.specs.published import published_figure, published_names
@@ -82,6 +82,26 @@ def test_the_page_says_what_agrees_and_what_does_not(tmp_path):
     assert "(demir2025/fig6/figure.png)" in text and "`onegrad run demir2025/fig6`" in text
     again = write_reproduction(done, tmp_path, True)[0].read_text(encoding="utf-8")
     assert again == page
+
+
+@pytest.mark.parametrize(
+    "name, network, verdict",
+    [
+        ("demir2025/fig8a", 1.68, "differs: real images"),
+        ("demir2025/fig8a", 0.84, "differs"),  # the same with the ½ of the source left in
+        ("demir2025/fig8a", 3.0, "differs"),
+        ("demir2025/fig8b", 1.47, "differs: real images"),
+        ("demir2025/fig3a", 1.5, "differs"),  # nothing was tested that would explain it
+    ],
+)
+def test_images_excuse_only_what_they_were_measured_to_do(tmp_path, name, network, verdict):
+    (one,) = planned([name], tmp_path, False)
+    experiment, results = made_up(name, network, hermite=1.2)
+    done = replace(one, experiment=experiment, results=results)
+    verdicts = {row[1]: row[-1] for row in summary_rows([done])}
+    assert verdicts["network"] == verdicts["theory"] == verdict
+    assert verdicts["hermite − network"] == "differs"
+    assert any("Tested: with real images" in line for line in sentences(done)) == ("8" in name)
 
 
 @pytest.mark.slow

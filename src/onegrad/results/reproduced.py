@@ -86,6 +86,11 @@ class Agreement:
     comparisons: tuple[Comparison, ...]
 
     @property
+    def gap(self) -> bool:
+        """Whether it is of the difference between two models."""
+        return self.comparisons[0].gap
+
+    @property
     def mean(self) -> float:
         """Mean deviation, a fraction."""
         return float(np.mean([c.deviation for c in self.comparisons]))

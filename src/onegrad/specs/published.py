@@ -92,6 +92,32 @@ GAN_STATISTICS = {
 }
 
 
+@dataclass(frozen=True)
+class ImageTest:
+    """What other images change in a figure: network over published points minus one, mean over
+    points, measured (docs/reproduction.md).
+
+    real : with all real images; `spread` is its standard deviation between data sets
+    typical : without the twentieth of each class that lies furthest towards the other class
+    generated : with samples of a small conditional GAN of our own
+    """
+
+    real: float
+    spread: float
+    typical: float
+    generated: float
+
+    def explains(self, deviation: float) -> bool:
+        """Whether it is what real images were measured to do: no other size, no other sign."""
+        return abs(deviation - self.real) <= 3 * self.spread
+
+
+IMAGE_TESTS = {
+    "demir2025/fig8a": ImageTest(0.68, 0.08, 0.03, -0.52),
+    "demir2025/fig8b": ImageTest(0.47, 0.07, -0.09, -0.45),
+}
+
+
 def published_names() -> tuple[str, ...]:
     """<source>/<figure> of every figure whose points are known."""
     return tuple(f"demir2025/fig{figure}" for figure in _FIGURES)
