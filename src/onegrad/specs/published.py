@@ -113,8 +113,9 @@ class ImageTest:
 
 
 IMAGE_TESTS = {
-    "demir2025/fig8a": ImageTest(0.68, 0.08, 0.03, -0.52),
-    "demir2025/fig8b": ImageTest(0.47, 0.07, -0.09, -0.45),
+    "demir2025/fig3b": ImageTest(0.05, 0.02, 0.05, -0.06),
+    "demir2025/fig8a": ImageTest(0.68, 0.08, 0.03, -0.45),
+    "demir2025/fig8b": ImageTest(0.47, 0.07, -0.09, -0.46),
 }
 
 
