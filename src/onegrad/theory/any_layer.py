@@ -233,10 +233,10 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
         return Study(fine, _apart(*losses), chi)
     number, by_nodes, errors = 1, math.inf, {1: first}
     while by_nodes > _CLOSE and number < _FINEST:
-        rule = _rule(problem, layer, QuadratureLevel.at(number + 1), lengths=False)
-        if number > 1 and len(rule) * problem.width > _LARGEST_RULE:
+        where = _nodes(problem, layer, QuadratureLevel.at(number + 1))
+        if number > 1 and len(where.weights) * problem.width > _LARGEST_RULE:
             break
-        number += 1
+        rule, number = _quadratics(problem, layer, where, lengths=False), number + 1
         errors[number], chi = _common(problem, rule)
         by_nodes = _apart(errors[number - 1][:2], errors[number][:2])
     correction = _correction(problem, layer) if theory.finite_size else None

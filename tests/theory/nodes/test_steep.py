@@ -75,3 +75,16 @@ def test_pieces_are_shortest_at_the_bend() -> None:
     assert np.allclose(breaks, -breaks[::-1]) and np.abs(breaks).min() == pytest.approx(0.05)
     away = breaks[breaks > 0]
     assert np.allclose(away[1:] / away[:-1], 3) and away[-1] < 1.6
+
+
+def test_many_strong_axes_do_not_multiply_without_limit() -> None:
+    """Six of them made 130,000 nodes: the steep one gives way where there is no room for it."""
+    rng = np.random.default_rng(0)
+    turn = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    spread = (turn * [6000.0, 200.0, 80.0, 0.4, 0.1, 0.01]) @ turn.T
+    integrand = Integrand(spread, np.eye(6)[0], get_activation("relu"))
+    for number in range(5):
+        level = QuadratureLevel.at(number)
+        kappa, w = component_nodes(np.zeros(6), np.eye(6), integrand, level)
+        assert len(w) <= 3 * level.most
+        assert np.allclose((kappa.T * w) @ kappa, np.eye(6), atol=1e-3)

@@ -30,6 +30,8 @@ _Content = tuple[tuple[int, ...], bytes]  # of an array
 _CONSTANT = 1e-12  # standard deviation along the label's direction: labels do not vary
 _LABEL, _LABEL_DRAFT = 3e-4, 5e-3  # relative errors of the moments of labels
 _LABEL_SHARE = 4  # times the nodes of a level that labels of several indices may take
+_ROOM = 2  # times the nodes of a level that a steep axis may make of them
+_FEWEST_STEEP = 2  # nodes on a piece of it
 _SPLIT = 0.6  # nodes on each side of a break, in units of those of a rule without
 
 
@@ -99,24 +101,39 @@ def _component_nodes(
     inner, rotation = np.linalg.eigh(beside.T @ seen @ beside)
     axes = np.concatenate([first, beside @ rotation[:, ::-1]], axis=1)
     importances = np.maximum(inner[::-1], 0.0)
-    steep = bool(len(importances)) and is_steep(float(importances[0]), level)
     pairs, offsets = axes.T @ seen @ axes, axes.T @ offset
-    nodes: _Nodes = np.zeros((1, 0)), np.ones(1)
-    if led:
-        along = Steepness(float(pairs[0, 0]), float(offsets[0]))
-        if steep:
-            along = along.beside(Steepness(float(pairs[1, 1]), float(offsets[1])), pairs[0, 1])
-        z, w = _first_rule(mean, root, integrand, along, level).nodes
-        nodes = z[:, None], w
-    if steep:
+
+    def leading(order: int) -> _Nodes:
+        """Of the first axis, and of the steep one with that many nodes on a piece, 0: left out."""
+        nodes: _Nodes = np.zeros((1, 0)), np.ones(1)
+        if led:
+            along = Steepness(float(pairs[0, 0]), float(offsets[0]))
+            if order:
+                along = along.beside(Steepness(float(pairs[1, 1]), float(offsets[1])), pairs[0, 1])
+            z, w = _first_rule(mean, root, integrand, along, level).nodes
+            nodes = z[:, None], w
+        if not order:
+            return nodes
         where = offsets[led] + nodes[0] @ pairs[:led, led]
-        nodes = sheared(nodes, float(pairs[led, led]), where, level.label_nodes)
-        importances = importances[1:]
+        return sheared(nodes, float(pairs[led, led]), where, order)
+
+    steep = level.label_nodes if _first_is_steep(importances, level) else 0
+    nodes = leading(steep)
+    others = np.concatenate([importances[1:], integrand.further])
+    fewest = len(standard_nodes(others, replace(level, most=1))[1]) if steep else 1
+    while steep and len(nodes[1]) * fewest > _ROOM * level.most:
+        steep = steep - 1 if steep > _FEWEST_STEEP else 0
+        nodes = leading(steep)
+    importances = importances[int(steep > 0) :]
     importances = np.concatenate([importances, integrand.further])
-    room = replace(level, most=max(level.most // len(nodes[1]), 1))
-    z, weights = tensor([nodes, standard_nodes(importances, room, quick=int(not steep))])
+    left = replace(level, most=max(level.most // len(nodes[1]), 1))
+    z, weights = tensor([nodes, standard_nodes(importances, left, quick=int(not steep))])
     mine, further = z[:, : len(mean)], z[:, len(mean) :]
     return np.concatenate([mean + mine @ (root @ axes).T, further], axis=1), weights
+
+
+def _first_is_steep(importances: Array, level: QuadratureLevel) -> bool:
+    return bool(len(importances)) and is_steep(float(importances[0]), level)
 
 
 def _first_axis(mean: Array, root: Array, integrand: Integrand, level: QuadratureLevel) -> Array:
