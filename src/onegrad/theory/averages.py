@@ -347,6 +347,11 @@ def _finished(average: _Average, theory: Theory) -> tuple[Solution | Failure, Ov
     ratio = average.ratios[-1]
     nodes, weights = average.nodes
     mean = with_ratios(solution, ratio)
+    # E|e + z s| of a bin has an excess over |e|, in squares. A ratio would say how small e happens
+    # to be at the coarse resolution of the means.
+    if solution.calibration is not None and ratio[OF_SIGNS[1]] > 1:
+        excess = float(average.base[OF_SIGNS[1]] ** 2 * (ratio[OF_SIGNS[1]] ** 2 - 1))
+        mean = replace(mean, calibration=math.sqrt(solution.calibration**2 + excess))
     if average.law.exchangeable:  # points were merged that differ in which component is which
         test, train = np.full_like(mean.component_test, mean.test_error), mean.component_train
         train = np.full_like(train, mean.train_error)

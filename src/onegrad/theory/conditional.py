@@ -33,6 +33,7 @@ _FEWEST_DIRECTIONS = 4  # with fewer special directions groups never pay
 _STRONG_DIRECTIONS = 4  # directions of groups that need more than two nodes: groups pay
 _MOST_DIRECTIONS = 60  # with an axis each; types alone take seconds beyond
 _MOST_WORK = 1.5e8  # of a resolution, at the default accuracy; beyond it the next one takes seconds
+_ITERATED = 5.0  # times less of it where a loss is iterated over
 _HOPELESS, _SOON = 0.4, 5e7  # two resolutions so far apart, and more work: the next is not tried
 _TOLERABLE = 5.0  # accuracies up to which an answer is given with its estimate, "not settled"
 _WORST = 0.05  # what many directions leave uncertain: beyond that refused
@@ -85,7 +86,8 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     most = _MOST_WORK * max(1.0, ACCURATE / theory.accuracy) ** 2
     for number in range(1, _HIGHEST_LEVEL + int(theory.accuracy < ACCURATE) + 1):
         going = [i for i, one in rough.items() if _goes_on(one, number, most)]
-        level, left = QuadratureLevel.at(number), [tasks[i] for i in going]
+        level = QuadratureLevel.at(number)
+        left = [replace(tasks[i], flat=rough[i].flat) for i in going]
         finer = solve_tasks(left, level, tolerance, signs=False)
         for i, one in zip(going, finer, strict=True):
             compared = _compared(one, rough.pop(i))
@@ -115,7 +117,8 @@ def _goes_on(solution: Solution, number: int, most: float) -> bool:
         return True
     hopeless = solution.error_estimate > _HOPELESS and solution.work > _SOON
     several = solution.task.problem.training.steps > 1 and number > _SEVERAL_STEPS
-    return solution.work <= most and not (hopeless or several)
+    iterated = 1.0 if solution.squared else _ITERATED
+    return iterated * solution.work <= most and not (hopeless or several)
 
 
 def simplified(task: Task) -> Task:

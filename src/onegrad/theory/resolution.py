@@ -25,14 +25,20 @@ from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.losses.calibration import calibration_error, misclassified
 from onegrad.theory.losses.label_surplus import surplus_deviation
 from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
-from onegrad.theory.nodes.population import Nodes, data_nodes, label_means, quasi_nodes
+from onegrad.theory.nodes.population import (
+    Nodes,
+    data_nodes,
+    label_means,
+    output_slopes,
+    quasi_nodes,
+)
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.overlaps import geometry_of
 
 _SIGN_NODES = 256  # nodes of a draft's classification error
 MANY_DIRECTIONS = 10  # special directions with an axis each that cost more than rules can say
 _BENDS = 3  # more nodes along labels, and as many more at each level, where a loss bends
-_KINKS = 12  # the same along the strongest axis where it has a kink, and labels are ±1
+_KINKS = 12  # the same along the strongest axis where it has a margin, and labels are ±1
 _STACK = 400_000  # types × nodes that are solved together
 _DROPPED = 1e-7  # of the slopes' table, where losses are iterated over: 1e-7 of the errors
 _OUTER = 10.0  # tolerance of the iteration over a loss, in units of the fixed point's
@@ -43,6 +49,8 @@ class Task:
     """A problem with its special directions; its neurons are the pure ones unless given.
 
     chance : of the step along strong directions, where it is known or averaged over (chance.py)
+    flat : whether outputs are known to differ less between nodes than at each of them, so that a
+        loss with a clipped slope needs no more nodes than others
     surplus : of positive labels among the samples of the readout, in standard deviations; losses
         other than the squared one alone know it (`losses.reweighted.LossProblem`)
     """
@@ -52,6 +60,7 @@ class Task:
     neurons: NeuronTypes | None = None
     chance: StepChance | None = None
     surplus: float = 0.0
+    flat: bool = False
 
     @classmethod
     def of(cls, problem: Problem, overlaps: str = "auto", seed: int = 0) -> Task:
@@ -114,6 +123,17 @@ class Solution:
         return self.task.problem.loss.name == "squared"
 
     @property
+    def flat(self) -> bool:
+        """Whether outputs differ less between nodes of a component than at each of them."""
+        result, where = self.by_node, self.where
+        between = 0.0
+        for c in np.unique(where.component):
+            mine = where.component == c
+            w, f = where.weights[mine], result.prediction[mine]
+            between += float(w @ (f - w @ f / w.sum()) ** 2)
+        return between < float(where.weights @ result.variance)
+
+    @property
     def geometry(self) -> Geometry:
         return self.task.geometry
 
@@ -157,8 +177,9 @@ def level_for(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> Q
     if separate:
         level = replace(level, tolerance=1e-2 * level.tolerance)
     if problem.loss.name != "squared" and not problem.labels_binary:
-        more = _BENDS * (1 + level.number)
-        level = replace(level, label_nodes=level.label_nodes + more, split=True)
+        many = problem.joint_link is not None and problem.joint_link.indices > 2
+        more = (1 if many else _BENDS) * (1 + level.number)  # room is left for the step's axis
+        level = replace(level, label_nodes=level.label_nodes + more, split=not many)
     if geometry.groups:
         level = replace(level, tolerance=(0.05 if separate else 0.5) * level.tolerance)
         if level.points == 0:  # two nodes along the strongest axes would not do for ReLU
@@ -169,9 +190,12 @@ def level_for(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> Q
 
 def _for_kinks(problem: Problem, level: QuadratureLevel) -> QuadratureLevel:
     """The level of the data's nodes: with a kink what a sample counts changes fast where its output
-    passes the margin, and a step makes outputs differ along one axis above all."""
-    kink = isinstance(problem.loss, Clipped) and problem.loss.softness == 0
-    if not kink or not problem.labels_binary:
+    passes the margin, and a step makes outputs differ along one axis above all. Samples beyond
+    the margin of a squared hinge count nothing, and those far within it decide about its loss."""
+    loss = problem.loss
+    if not (isinstance(loss, Clipped) and problem.labels_binary):
+        return level
+    if loss.softness > 0 and not loss.signs:
         return level
     more = _KINKS * (1 + level.number)
     return replace(level, label_nodes=level.label_nodes + more, most=2 * level.most)
@@ -181,7 +205,8 @@ def _resolve(task: Task, level: QuadratureLevel) -> _Resolved:
     problem, geometry = task.problem, task.geometry
     level = level_for(problem, geometry, level)
     neurons = task.neurons or trained_types(problem, geometry, level, task.chance)
-    level = _for_kinks(problem, level)
+    if not task.flat:
+        level = _for_kinks(problem, level)
     where = data_nodes(problem, geometry, neurons.spread, level)
     return _Resolved(task, level, neurons, where, features_at(problem, geometry, neurons, where))
 
@@ -190,7 +215,7 @@ def _same_features(one: Task, other: Task) -> bool:
     """Whether two tasks differ in nothing but samples of the readout, and its ridge by little."""
     if one.neurons is not None or other.neurons is not None or one.geometry is not other.geometry:
         return False
-    if one.chance is not other.chance:
+    if one.chance is not other.chance or one.flat != other.flat:
         return False
     return _before_readout(one.problem) == _before_readout(other.problem)
 
@@ -202,7 +227,7 @@ def _before_readout(problem: Problem) -> tuple[object, ...]:
         spike_strength(problem),
         problem.weight_variance, problem.readout_mean, problem.readout_std,
         problem.training.gradient, problem.links, problem.joint_link, problem.component_values,
-        problem.label_noise, problem.label_flip,
+        problem.label_noise, problem.label_flip, problem.loss,
     )  # fmt: skip
 
 
@@ -363,7 +388,8 @@ def _with_signs(solution: Solution, level: QuadratureLevel, finite: bool = False
     """
     geometry, axes = solution.geometry, solution.neurons.vectors.shape[1]
     points = _SIGN_NODES if geometry.groups else level.points or _SIGN_NODES
-    where = quasi_nodes(geometry, points, axes, level)
+    slopes = output_slopes(geometry, solution.where, solution.by_node.prediction)
+    where = quasi_nodes(geometry, points, axes, level, slopes)
     problem = solution.task.problem
     labels = np.empty(len(where.weights))
     for c in range(problem.components):

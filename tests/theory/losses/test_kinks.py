@@ -1,6 +1,7 @@
 """Losses that bend: rules fine enough for them, a start from smoother ones, tables of low rank."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,6 +26,12 @@ UNEQUAL = {
     "labels": {"model": "component"},
     "network": {"width": 265, "activation": "softplus"},
     "training": {"samples": 250, "ridge": 0.0236, "rate": 0.0, "loss": "hinge"},
+}
+FLAT = {
+    "data": {"model": "mixture", "dim": 300, "spread": 8.0, "directions": "orthogonal"},
+    "labels": {"model": "component"},
+    "network": {"width": 90},
+    "training": {"samples": 300, "ridge": 1e-3, "rate": 45.0, "loss": "hinge"},
 }
 FAINT = {
     "data": {"model": "mixture", "dim": 120, "spread": 7.7, "mean": 1.55, "counts": "proportional"},
@@ -57,6 +64,60 @@ def test_a_margin_along_the_step_is_resolved(monkeypatch):
     assert apart(MEANS) < 0.005
     monkeypatch.setattr(resolution, "_KINKS", 0)  # the nodes that a smooth loss has
     assert apart(MEANS) > 0.05
+
+
+def test_a_squared_hinge_is_resolved_too(monkeypatch):
+    spec = {**MEANS, "data": {**MEANS["data"], "mean": 2.0},
+            "training": {**MEANS["training"], "loss": "squared-hinge"}}  # fmt: skip
+    assert apart(spec) < 0.005
+    monkeypatch.setattr(resolution, "_KINKS", 0)
+    assert apart(spec) > 0.02
+
+
+def test_outputs_that_hardly_differ_need_no_more_nodes():
+    problem = og.Problem.from_spec(FLAT)
+    (rough,) = solve_tasks([Task.of(problem)], QuadratureLevel.at(0), 1e-6, False)
+    assert rough.flat
+    fine, more = (
+        solve_tasks([replace(Task.of(problem), flat=flat)], QuadratureLevel.at(1), 1e-6, False)[0]
+        for flat in (True, False)
+    )
+    assert fine.nodes < 0.5 * more.nodes
+    for name in ("test_loss", "train_loss"):
+        assert getattr(fine, name) == pytest.approx(getattr(more, name), rel=1e-3)
+    (steep,) = solve_tasks(
+        [Task.of(og.Problem.from_spec(MEANS))], QuadratureLevel.at(0), 1e-6, False
+    )
+    assert not steep.flat
+
+
+def test_three_indices_leave_room_for_the_axis_of_the_step():
+    spec = {
+        "data": {"model": "isotropic", "dim": 120},
+        "labels": {"model": "multi-index", "indices": 3, "link": "sum", "noise": 0.3},
+        "network": {"width": 100, "activation": "tanh"},
+        "training": {"samples": 200, "ridge": 1e-2, "rate": 100.0, "loss": "huber"},
+    }
+    assert apart(spec) < 0.05  # with eight pieces of labels: 0.2
+
+
+def test_signs_are_resolved_along_the_outputs(monkeypatch):
+    """Few points beside many, where outputs pass zero far out along no axis of the data."""
+    spec = {**MEANS, "data": {**MEANS["data"], "dim": 300, "mean": 2.0},
+            "network": {"width": 400},
+            "training": {"samples": 300, "ridge": 1e-3, "rate": 200.0, "loss": "logistic",
+                         "gradient": "labels-only"}}  # fmt: skip
+    task = Task.of(og.Problem.from_spec(spec))
+    (found,) = solve_tasks([task], QuadratureLevel.at(0), 1e-6, False)
+
+    def wrong(points):
+        level = replace(QuadratureLevel.at(1), points=points)
+        return resolution._with_signs(found, level).misclassification
+
+    right = wrong(16_384)
+    assert wrong(1024) == pytest.approx(right, rel=0.005)
+    monkeypatch.setattr(resolution, "output_slopes", lambda *_: None)
+    assert abs(wrong(1024) / right - 1) > 0.005
 
 
 def test_absolute_values_of_labels_are_resolved():

@@ -78,9 +78,12 @@ def test_a_huge_response_leaves_no_training_loss(name):
     assert float(found.train_loss[0]) < 1e-6
 
 
-def test_signs_and_chances_of_gaussian_outputs():
+@pytest.mark.parametrize(("size", "width"), [(1.0, 1.0), (8.0, 0.2)])
+def test_signs_and_chances_of_gaussian_outputs(size, width):
+    """Also of outputs whose whole law is in one bin, far from the others."""
     rng = np.random.default_rng(0)
-    f, q, labels = rng.normal(size=30), rng.uniform(0.2, 2, 30), rng.uniform(-1, 1, 30)
+    f, q = size * rng.normal(size=30), width**2 * rng.uniform(0.2, 2, 30)
+    labels = rng.uniform(-1, 1, 30)
     weights = np.full(30, 1 / 30)
     h = f[:, None] + np.sqrt(q)[:, None] * Z
     share, plus = weights[:, None] * W, 0.5 * (1 + labels)[:, None]

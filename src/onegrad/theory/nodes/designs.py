@@ -97,7 +97,9 @@ def quasi_gaussian(dimension: int, points: int) -> tuple[Array, Array]:
     """Quasi-random points made Gaussian, symmetric and with exact second moments."""
     half = max(points // 2, 2 * dimension)
     count = 1 << max(1, math.ceil(math.log2(half)))
-    z = ndtri(np.clip(_halton(dimension, count), 1e-12, 1 - 1e-12))
+    u = _halton(dimension, count)
+    u[:, 0] = (np.floor(count * u[:, 0]) + 0.25) / count  # even together with their mirror images
+    z = ndtri(np.clip(u, 1e-12, 1 - 1e-12))
     z = np.concatenate([z, -z])
     root = np.linalg.cholesky(z.T @ z / len(z))
     z = np.linalg.solve(root, z.T).T

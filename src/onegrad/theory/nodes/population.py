@@ -71,21 +71,48 @@ def data_nodes(
     return Nodes.join(parts, level)
 
 
-def quasi_nodes(geometry: Geometry, points: int, count: int, level: QuadratureLevel) -> Nodes:
+def quasi_nodes(
+    geometry: Geometry,
+    points: int,
+    count: int,
+    level: QuadratureLevel,
+    slopes: Array | None = None,
+) -> Nodes:
     """The same as at least `points` quasi-random points for each component, in `count` axes.
 
-    The first axes of the points, which are the most even ones, go along the labels: signs jump.
+    The first axes of the points, which are the most even ones, go along the labels, then along the
+    `slopes` of the outputs (C, count), in standard coordinates: signs jump.
     """
     z, w = quasi_gaussian(count, points)
     single, parts = geometry.single, []
+    turned = count if slopes is not None and not geometry.groups else single
     teacher = np.atleast_2d(geometry.teacher)[:, :single]
     for c, weight in enumerate(geometry.weights):
         if weight:
             kappa, root = z.copy(), geometry.roots[c, :single, :single]
-            turn = np.linalg.qr((teacher @ root.T).T, mode="complete")[0]
-            kappa[:, :single] = geometry.means[c, :single] + z[:, :single] @ turn.T @ root
+            first = np.zeros((len(teacher), turned))
+            first[:, :single] = teacher @ root.T
+            if turned > single and slopes is not None:
+                first = np.concatenate([first[np.any(first, axis=1)], slopes[c, None]])
+            turn = np.linalg.qr(first.T, mode="complete")[0]
+            kappa[:, :turned] = z[:, :turned] @ turn.T
+            kappa[:, :single] = geometry.means[c, :single] + kappa[:, :single] @ root
             parts.append((c, _with_lengths(geometry, c, kappa, exact_radius), weight * w))
     return Nodes.join(parts, level)
+
+
+def output_slopes(geometry: Geometry, where: Nodes, outputs: Array) -> Array:
+    """E[f z] of each component (C, r'), z the standard coordinates of its nodes: by Stein the mean
+    slope of f there."""
+    single = geometry.single
+    found = np.zeros((len(geometry.weights), where.kappa.shape[1]))
+    for c in np.unique(where.component):
+        mine = where.component == c
+        z = where.kappa[mine].copy()
+        centred = z[:, :single] - geometry.means[c, :single]
+        z[:, :single] = np.linalg.lstsq(geometry.roots[c, :single, :single], centred.T)[0].T
+        found[c] = (where.weights[mine] * outputs[mine]) @ z
+    return found
 
 
 def single_axes(geometry: Geometry, count: int) -> list[int]:
