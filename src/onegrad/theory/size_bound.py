@@ -11,6 +11,7 @@ from onegrad.theory.resolution import Solution
 # Found by comparing with simulations of random problems at n = 200–400 (docs/theory.md, section 7).
 _AT_REST, _BY_STEP, _TRAINING = 0.8, 2.5, 0.5
 _VISIBLE_STEP = 0.05
+_LEAST_SOFTNESS = 1e-9
 _OTHER_LOSS = 2.0  # losses other than the squared one (docs/losses.md, section 4)
 
 
@@ -30,7 +31,9 @@ def finite_size_bound(solution: Solution) -> float:
     seen = (features.mean * weights) @ features.mean.T
     whole = seen + np.diag(1.0 / (features.counts * point.gain))
     used = float(np.trace(np.linalg.solve(whole, seen)))
-    unfitted = problem.samples / (1.0 + float(features.weights @ (point.chi / point.softness)))
+    # nodes whose samples are all at a kink have c = 0: none of them is left unfitted
+    softness = np.maximum(point.softness, _LEAST_SOFTNESS)
+    unfitted = problem.samples / (1.0 + float(features.weights @ (point.chi / softness)))
     size = min(solution.degrees_left, problem.dim, problem.width)
     bound = bound_of(used, size, unfitted, solution.neurons.moved)
     return bound if solution.squared else _OTHER_LOSS * bound
