@@ -15,7 +15,7 @@ from scipy.special import gammaln
 
 from onegrad.compute.backend import CACHED, Array, namespace
 
-_HORNER = 7  # coefficients up to which powers of x lose no digits that count
+HORNER = 7  # coefficients up to which powers of x lose no digits that count
 
 
 def orthonormal_hermite(order: int, x: ArrayLike) -> Array:
@@ -47,7 +47,7 @@ def hermite_series(coefficients: ArrayLike, x: Any, out: Any = None, scale: floa
     """
     table = np.atleast_1d(np.asarray(coefficients, dtype=float))
     evaluate: Callable[[list[float], Any], Any] = _clenshaw
-    if len(table) <= _HORNER:
+    if len(table) <= HORNER:
         evaluate = _horner
         table = table @ hermite_to_power(len(table) - 1) / scale ** np.arange(len(table))
     elif scale != 1.0:
