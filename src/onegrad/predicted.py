@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, Failure
@@ -29,7 +30,7 @@ _FINITE_SIZE = "What is left at finite size is of order 1/n."
 _AT_MOST = (
     1.0  # of what sizes leave open: training errors at interpolation to about a factor of two
 )
-_TWO_SIDED = 2.0  # standard errors of a mean over few layers
+_TWO_SIDED = 0.975  # quantile of Student's law for a mean over few layers
 _UNSETTLED = " A finer resolution would take long: the accuracy asked for was not reached."
 
 
@@ -284,7 +285,7 @@ def of_layers(
             f"{found[0].nodes} nodes, {rules}.",
         ),
         "draft" if theory.draft else "ok",
-        math.hypot(by_nodes, _TWO_SIDED * scatter, size),
+        math.hypot(by_nodes, float(stdtrit(max(1, draws - 1), _TWO_SIDED)) * scatter, size),
         test_error_se=float(se[0]), train_error_se=float(se[1]),
         misclassification=_mean_of(found, "misclassification"),
         calibration=_mean_of(found, "calibration"),
