@@ -2,12 +2,14 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad.errors import ConvergenceError, OnegradError
+from onegrad import prediction
+from onegrad.errors import ConvergenceError, Failure, OnegradError
 from onegrad.prediction import predict_experiment, theory_row
 from onegrad.specs.experiment import Experiment
 
@@ -142,3 +144,13 @@ def test_scales_beyond_double_precision_are_refused_in_our_words(labels):
         og.predict(far, "auto")
     with pytest.raises(ConvergenceError, match=r"data\.mean.* smaller"):
         og.predict(far, "layer")
+
+
+def test_an_answer_open_by_a_factor_of_three_is_refused():
+    """Hinge loss on separable data at a tiny ridge had the status ok and an estimate of 6e7."""
+    some = og.Prediction(1.0, 0.5, 0.6, "a theory", error_estimate=1.5)
+    assert prediction._worth_telling(some) is some
+    draft = replace(some, error_estimate=float("nan"), status="draft")
+    assert prediction._worth_telling(draft) is draft
+    failed = prediction._worth_telling(replace(some, error_estimate=6e7))
+    assert isinstance(failed, Failure) and "larger training.ridge" in str(failed.error)

@@ -46,6 +46,8 @@ from onegrad.theory.placements import over_placements
 from onegrad.theory.resolution import Solution, Task
 from onegrad.theory.strengths import StrengthNodes, strength_nodes
 
+_WORTHLESS = 2.0  # error estimate beyond which an answer is refused
+
 
 def predict(
     problem: Problem | Spec,
@@ -172,7 +174,18 @@ def _answers(
         if alone and isinstance(answer, Prediction) and is_uncertain(problems[i], theory, answer):
             answer = drawn_if_better(problems[i], theory, seed, answer)
         answers[i] = answer
-    return [answer for answer in answers if answer is not None]
+    return [_worth_telling(answer) for answer in answers if answer is not None]
+
+
+def _worth_telling(answer: Prediction | Failure) -> Prediction | Failure:
+    """An answer that may be wrong by a factor of three or more is none."""
+    if isinstance(answer, Failure) or not answer.error_estimate > _WORTHLESS:
+        return answer
+    return Failure(ConvergenceError(
+        "finite sizes, or the rules of the theory, leave its errors open by a factor of "
+        f"{1 + answer.error_estimate:.2g} here: that is no answer. Use a larger training.ridge, "
+        "larger sizes or a smaller step, or simulate."
+    ))  # fmt: skip
 
 
 def _alone(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure | None:
