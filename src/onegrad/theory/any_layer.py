@@ -24,7 +24,7 @@ from onegrad.compute.linalg import outlying_directions
 from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
-from onegrad.theory.errors import Correction
+from onegrad.theory.errors import TOO_COARSE, Correction
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layer_size import size_correction
 from onegrad.theory.layers.given import GivenLayer, given_layer, twice
@@ -62,7 +62,7 @@ _SIMILAR = 0.02  # corrections below this are as good for other layers of the sa
 _LARGEST_CORRECTION = 0.5  # beyond it is no expansion any more
 _BESIDE = 0.7  # what directions beside the axes leave, in units of their 1/n'
 _CURVED = 10.0  # times more may be left out of quadratic parts
-_SIGN_LEVEL = QuadratureLevel.at(1)
+_SIGN_LEVEL, _DRAFT = QuadratureLevel.at(1), QuadratureLevel.draft()
 _MOST_SPENT = 0.4  # of the degrees of freedom left: errors were off by a factor of three at 0.52
 _AT_MOST = 1.0  # training errors at interpolation are known to about a factor of two
 _SIGN_NODES = 1024  # of the classification error, for each component
@@ -79,6 +79,7 @@ class Study:
     chi : mean response, to start from
     correction : of order 1/n; where none is made it says why, and remainder how large it would be
     finer : errors of a finer rule over those of this one, with one χ for all nodes
+    sized : level of the correction
     settled : the correction is to be taken as it is, else only where it is small
     """
 
@@ -88,6 +89,7 @@ class Study:
     correction: Correction | None = None
     finer: tuple[float, ...] = (1.0, 1.0, 1.0)
     settled: bool = False
+    sized: QuadratureLevel = _DRAFT
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ def layer_errors(
     if study is None:
         study = _study(problem, layer, theory)
     elif study.correction and study.correction.size > _SIMILAR and not study.settled:
-        mine = _correction(problem, layer)
+        mine = _correction(problem, layer, study.sized)
         study = study if mine.left_out else replace(study, correction=mine)
     correction = study.correction if sized else None
     rule = _rule(problem, layer, study.level)
@@ -239,13 +241,37 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
         rule, number = _quadratics(problem, layer, where, lengths=False), number + 1
         errors[number], chi = _common(problem, rule)
         by_nodes = _apart(errors[number - 1][:2], errors[number][:2])
-    correction = _correction(problem, layer) if theory.finite_size else None
-    finest = errors[number]
+    finest, sized, correction = errors[number], _DRAFT, None
+    if theory.finite_size:
+        sized, off = _level_of_correction(problem, layer, finest)
+        correction = _correction(problem, layer, sized)
+        if off > TOO_COARSE and not correction.left_out:
+            reason = f"errors are {100 * off:.0f} % off at the resolution that it can have"
+            correction = Correction(left_out=(reason,))
+        elif not correction.left_out:
+            open_ratio = correction.remainder + off * correction.size
+            correction = replace(correction, remainder=open_ratio)
     apart = {j: _apart(one[:2], finest[:2]) for j, one in errors.items()}
     coarse = next(j for j in errors if apart[j] <= _RESOLVED)
     by_nodes += _PART * apart[coarse]
     finer = tuple(b / a if a else 1.0 for a, b in zip(errors[coarse], finest, strict=True))
-    return Study(QuadratureLevel.at(coarse), by_nodes, chi, correction, finer)
+    return Study(QuadratureLevel.at(coarse), by_nodes, chi, correction, finer, sized=sized)
+
+
+def _level_of_correction(
+    problem: Problem, layer: GivenLayer, finest: MatrixErrors
+) -> tuple[QuadratureLevel, float]:
+    """The rule for the 1/n correction, and how far off errors are there: strong axes that share a
+    design of degree three may leave nothing to learn of a parabola, and a ratio that means
+    nothing."""
+    tried = []
+    for level in (_DRAFT, QuadratureLevel.at(0)):
+        rule = _rule(problem, layer, level, lengths=False)
+        tried.append((_apart(_common(problem, rule)[0][:2], finest[:2]), level))
+        if tried[-1][0] <= _RESOLVED:
+            break
+    off, level = min(tried, key=lambda one: one[0])
+    return level, off
 
 
 def _apart(coarse: Sequence[float], fine: Sequence[float]) -> float:
@@ -257,10 +283,10 @@ def _losses(problem: Problem, rule: Quadratics, chi: float) -> tuple[float, ...]
     return *found.nodes.errors[:2], found.test_loss, found.train_loss
 
 
-def _correction(problem: Problem, layer: GivenLayer) -> Correction:
+def _correction(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Correction:
     """Of order 1/n, or why there is none."""
     try:
-        where = _nodes(problem, layer, QuadratureLevel.draft())
+        where = _nodes(problem, layer, level)
         with np.errstate(all="ignore"):  # what is not finite does not converge
             found = size_correction(problem, layer, where)
     except (AssumptionError, ConvergenceError) as error:

@@ -19,7 +19,7 @@ from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
 from onegrad.theory.cumulants import Cumulants
-from onegrad.theory.errors import Correction, NodeErrors, errors_of
+from onegrad.theory.errors import TOO_COARSE, Correction, NodeErrors, errors_of
 from onegrad.theory.fixed_point import solve_fixed_point
 from onegrad.theory.fluctuations import Resampling
 from onegrad.theory.free_energy import FreeEnergy, Parameters
@@ -72,10 +72,14 @@ def correction_of(solution: Solution) -> Correction:
     task = solution.task
     try:
         blocks = solution.neurons.shares is not None and task.geometry.levels is None
-        found = _ratios(task, blocks)
-        if found.size < _LARGEST:
-            return found
+        found, coarse = _ratios(task, blocks)
+        fine = np.array([solution.test_error, solution.train_error])
+        off = float(np.max(np.abs(coarse[:2] - fine) / np.maximum(fine, 1e-300)))
+        if found.size < _LARGEST and off < TOO_COARSE:
+            return replace(found, remainder=found.remainder + off * found.size)
         reason = f"it would be {100 * found.size:.0f} %"
+        if off >= TOO_COARSE:
+            reason = f"errors are {100 * off:.0f} % off at the resolution that it can have"
     except (AssumptionError, ConvergenceError) as error:
         reason = str(error).split(";")[0].rstrip(".")
     return Correction(
@@ -84,8 +88,10 @@ def correction_of(solution: Solution) -> Correction:
     )
 
 
-def _ratios(task: Task, blocks: bool) -> Correction:
-    """With isotropic rows also where the answer has `blocks` of the step's samples: those are
+def _ratios(task: Task, blocks: bool) -> tuple[Correction, Array]:
+    """The correction, and the errors of the limit at its resolution.
+
+    With isotropic rows also where the answer has `blocks` of the step's samples: those are
     parts of one law, and no coordinates with fluctuations of their own. Their axes are here."""
     problem, geometry = task.problem, task.geometry
     level = level_for(problem, geometry, _SEPARATE if problem.labels_separate else _LEVEL)
@@ -102,7 +108,7 @@ def _ratios(task: Task, blocks: bool) -> Correction:
     samples, ridge = float(problem.samples), problem.effective_ridge
     plain = _leading(features_at(problem, geometry, neurons, where), samples, ridge)
     if not np.all(plain[:2] > 0):  # nothing to learn, no error
-        return Correction()
+        return Correction(), plain
     component = np.tile(where.component, 2)
     fixed = getattr(problem.data, "fixed_counts", False)
     which = Resampling(component if fixed else 0 * component, neurons=task.neurons is None)
@@ -121,7 +127,7 @@ def _ratios(task: Task, blocks: bool) -> Correction:
         )
     tails = (_TAILS * _excess(problem.activation) / min(problem.width, samples)) ** 2
     remainder = found.size**2 + _SHARE * found.size + chaos + tails + tilt + rows
-    return replace(found, remainder=remainder, left_out=tuple(left_out))
+    return replace(found, remainder=remainder, left_out=tuple(left_out)), plain
 
 
 def _leading(features: NodeFeatures, samples: float, ridge: float) -> Array:
