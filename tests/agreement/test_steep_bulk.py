@@ -50,7 +50,7 @@ def networks(steep=True):
 
 def gaps(steep=True):
     """(theory − networks)/networks of test and training error, their standard errors, estimate."""
-    found, (mean, se) = og.predict(problem(steep)), networks(steep)
+    found, (mean, se) = og.predict(problem(steep), "conditional"), networks(steep)
     errors = np.array([found.test_error, found.train_error])
     return errors / mean - 1, se / mean, found.error_estimate
 
@@ -58,7 +58,7 @@ def gaps(steep=True):
 def test_theory_agrees_with_networks():
     gap, se, estimate = gaps()
     assert np.all(np.abs(gap) <= 4 * se + 0.02) and np.all(se < 0.005)
-    assert np.all(np.abs(gap) <= 4 * se + estimate) and estimate < 0.08
+    assert np.all(np.abs(gap) <= 4 * se + estimate) and estimate < 0.1
 
 
 def test_quadratic_forms_of_few_strong_directions():

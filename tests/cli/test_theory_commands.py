@@ -55,8 +55,8 @@ def test_predict_says_which_theory(mixture, isotropic):
     assert rows[0]["test_error_se"] == 0 and rows[0]["seeds"] == 0
     assert 0 < rows[0]["train_error"] < rows[0]["train_objective"] < rows[0]["test_error"]
     (auto,) = json.loads(onegrad("predict", isotropic, "--json").stdout)["rows"]
-    assert auto["method"] == "conditional Gaussian theory"
-    assert "The isotropic closed form is" in auto["assumptions"][-1]
+    assert auto["method"] == "matrix theory of the first layer" and auto["test_error_se"] > 0
+    assert "the theory without a draw is uncertain by" in auto["assumptions"][-1]
     done = onegrad("predict", isotropic, "--method", "isotropic", "--json")
     (row,) = json.loads(done.stdout)["rows"]
     assert "isotropic closed form" in row["method"] and "ℓ = 2" in row["method"]
@@ -100,8 +100,9 @@ def test_learned_function_of_the_prediction(mixture):
 def test_step_beyond_the_regime_goes_to_the_conditional_theory(tmp_path):
     path = tmp_path / "far.toml"
     path.write_text(ISOTROPIC.replace("exponent = 0.29", "exponent = 0.5").replace("3.0", "1.0"))
-    (row,) = json.loads(onegrad("predict", path, "--json").stdout)["rows"]
-    assert row["method"] == "conditional Gaussian theory"
+    done = onegrad("predict", path, "--method", "conditional", "--json")
+    (row,) = json.loads(done.stdout)["rows"]
+    assert row["method"] == "conditional Gaussian theory" and row["status"] == "ok"
     said = onegrad("predict", path, "--method", "isotropic")
     assert "exponent < 1/2" in said.stderr
     path.write_text(path.read_text().replace("exponent = 0.5", "exponent = 0.49"))

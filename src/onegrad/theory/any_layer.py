@@ -24,7 +24,7 @@ from onegrad.compute.linalg import outlying_directions
 from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
-from onegrad.theory.errors import TOO_COARSE, Correction
+from onegrad.theory.errors import Correction
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layer_size import size_correction
 from onegrad.theory.layers.given import GivenLayer, given_layer, twice
@@ -56,6 +56,7 @@ _VISIBLE = 0.01  # share of the bulk's variance from which on a direction is one
 _NODES = 2400  # of the usual rule at most, but for axes that need more
 _CLOSE, _FINEST = 0.01, 4  # difference between two rules that is little, and the finest one
 _RESOLVED = 0.05  # differences between rules that do not depend on the responses of nodes
+_TOO_COARSE = 0.25  # errors so far off at a coarse rule: their ratio there says nothing
 _PART = 0.1  # of such a difference that may
 _LARGEST_RULE = 6e6  # neurons × nodes of rules beyond the second
 _SIMILAR = 0.02  # corrections below this are as good for other layers of the same problem
@@ -245,7 +246,7 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
     if theory.finite_size:
         sized, off = _level_of_correction(problem, layer, finest)
         correction = _correction(problem, layer, sized)
-        if off > TOO_COARSE and not correction.left_out:
+        if off > _TOO_COARSE and not correction.left_out:
             reason = f"errors are {100 * off:.0f} % off at the resolution that it can have"
             correction = Correction(left_out=(reason,))
         elif not correction.left_out:

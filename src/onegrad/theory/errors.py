@@ -27,7 +27,6 @@ from onegrad.theory.woodbury import (
     woodbury_factors,
 )
 
-TOO_COARSE = 0.25  # relative, of errors at a coarse resolution: a ratio there says nothing
 _TOO_CLOSE = (
     "the equations of the second moments did not converge; the problem is too close to "
     "interpolation. Use a larger ridge, or a width further from the samples."

@@ -19,7 +19,7 @@ from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
 from onegrad.theory.cumulants import Cumulants
-from onegrad.theory.errors import TOO_COARSE, Correction, NodeErrors, errors_of
+from onegrad.theory.errors import Correction, NodeErrors, errors_of
 from onegrad.theory.fixed_point import solve_fixed_point
 from onegrad.theory.fluctuations import Resampling
 from onegrad.theory.free_energy import FreeEnergy, Parameters
@@ -75,11 +75,9 @@ def correction_of(solution: Solution) -> Correction:
         found, coarse = _ratios(task, blocks)
         fine = np.array([solution.test_error, solution.train_error])
         off = float(np.max(np.abs(coarse[:2] - fine) / np.maximum(fine, 1e-300)))
-        if found.size < _LARGEST and off < TOO_COARSE:
-            return replace(found, remainder=found.remainder + off * found.size)
+        if found.size < _LARGEST:
+            return replace(found, remainder=found.remainder + min(off, 1.0) * found.size)
         reason = f"it would be {100 * found.size:.0f} %"
-        if off >= TOO_COARSE:
-            reason = f"errors are {100 * off:.0f} % off at the resolution that it can have"
     except (AssumptionError, ConvergenceError) as error:
         reason = str(error).split(";")[0].rstrip(".")
     return Correction(

@@ -60,7 +60,7 @@ def test_labels_with_a_mean() -> None:
         "training": {"samples": 564, "ridge": 0.0248, "step_samples": 609},
         "scaling": {"exponent": 0.336, "constant": 0.569},
     })  # fmt: skip
-    assert predict(problem).test_error == pytest.approx(0.10662, abs=4 * 0.00054)
+    assert predict(problem, "conditional").test_error == pytest.approx(0.10662, abs=4 * 0.00054)
 
 
 def test_the_push_is_a_mean_over_samples() -> None:

@@ -95,6 +95,8 @@ def _rotation(count: int, turn: int) -> Array:
 @lru_cache(maxsize=16)
 def quasi_gaussian(dimension: int, points: int) -> tuple[Array, Array]:
     """Quasi-random points made Gaussian, symmetric and with exact second moments."""
+    if dimension == 0:
+        return np.zeros((1, 0)), np.ones(1)
     half = max(points // 2, 2 * dimension)
     count = 1 << max(1, math.ceil(math.log2(half)))
     u = _halton(dimension, count)
