@@ -72,11 +72,9 @@ def correction_of(solution: Solution) -> Correction:
     task = solution.task
     try:
         blocks = solution.neurons.shares is not None and task.geometry.levels is None
-        found, coarse = _ratios(task, blocks)
-        fine = np.array([solution.test_error, solution.train_error])
-        off = float(np.max(np.abs(coarse[:2] - fine) / np.maximum(fine, 1e-300)))
+        found = _ratios(task, blocks)
         if found.size < _LARGEST:
-            return replace(found, remainder=found.remainder + min(off, 1.0) * found.size)
+            return found
         reason = f"it would be {100 * found.size:.0f} %"
     except (AssumptionError, ConvergenceError) as error:
         reason = str(error).split(";")[0].rstrip(".")
@@ -86,10 +84,8 @@ def correction_of(solution: Solution) -> Correction:
     )
 
 
-def _ratios(task: Task, blocks: bool) -> tuple[Correction, Array]:
-    """The correction, and the errors of the limit at its resolution.
-
-    With isotropic rows also where the answer has `blocks` of the step's samples: those are
+def _ratios(task: Task, blocks: bool) -> Correction:
+    """With isotropic rows also where the answer has `blocks` of the step's samples: those are
     parts of one law, and no coordinates with fluctuations of their own. Their axes are here."""
     problem, geometry = task.problem, task.geometry
     level = level_for(problem, geometry, _SEPARATE if problem.labels_separate else _LEVEL)
@@ -106,7 +102,7 @@ def _ratios(task: Task, blocks: bool) -> tuple[Correction, Array]:
     samples, ridge = float(problem.samples), problem.effective_ridge
     plain = _leading(features_at(problem, geometry, neurons, where), samples, ridge)
     if not np.all(plain[:2] > 0):  # nothing to learn, no error
-        return Correction(), plain
+        return Correction()
     component = np.tile(where.component, 2)
     fixed = getattr(problem.data, "fixed_counts", False)
     which = Resampling(component if fixed else 0 * component, neurons=task.neurons is None)
@@ -125,7 +121,7 @@ def _ratios(task: Task, blocks: bool) -> tuple[Correction, Array]:
         )
     tails = (_TAILS * _excess(problem.activation) / min(problem.width, samples)) ** 2
     remainder = found.size**2 + _SHARE * found.size + chaos + tails + tilt + rows
-    return replace(found, remainder=remainder, left_out=tuple(left_out)), plain
+    return replace(found, remainder=remainder, left_out=tuple(left_out))
 
 
 def _leading(features: NodeFeatures, samples: float, ridge: float) -> Array:
