@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from onegrad.compute.array_pool import Pool
-from onegrad.compute.backend import Array, host, like, namespace, read_only
+from onegrad.compute.backend import Array, host, like, lower_gram, namespace, read_only
 
 _ROWS = 256
 _WHOLE = 1 << 26  # bytes of a product that is made in one go, not by blocks
@@ -52,9 +52,13 @@ class Grams:
                 return
         w = self._rounded(weights, dtype)
         if isinstance(w, np.ndarray) and k * k * dtype.itemsize <= _WHOLE:
-            # one product of a matrix with its own transpose, of which NumPy computes half
-            whole = read_only(self._pool.product(w, w.T))
-            made = [whole[start : start + _ROWS, start:] for start in range(0, k, _ROWS)]
+            # one symmetric product; of the lower triangle only what is in the blocks is filled in
+            whole = lower_gram(w, True, self._pool.empty((k, k), dtype)).T
+            for start in range(0, k, _ROWS):
+                square = whole[start : start + _ROWS, start : start + _ROWS]
+                below = np.tril_indices(len(square), -1)
+                square[below] = square.T[below]
+            made = [read_only(whole[start : start + _ROWS, start:]) for start in range(0, k, _ROWS)]
             self._known.append((weights, dtype, made))
             yield from zip(range(0, k, _ROWS), made, strict=True)
             return

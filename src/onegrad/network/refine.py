@@ -27,7 +27,9 @@ _DOUBLE = 1e-12  # the last step for features of double precision: the next one 
 WORTH_ROUNDING = 512  # unknowns; below, double precision costs nothing
 ROUNDED = float(np.finfo(np.float32).eps) / 2  # relative error of a rounded number, at most
 _CONTRACTION = 1e-3  # largest factor of a step of refinement, estimated, that is worth the attempt
-_REDUCTION = 1e-4  # of the residual in one go of conjugate gradients: two of them are enough
+_REDUCTION = 1e-4  # of the residual before conjugate gradients of single precision begin again
+_SPARE = 0.5  # of what the last residual may be, for its rounding
+_RESTARTS = 5
 _FEWEST_ITERATIONS = 24
 
 Multiply = Callable[[Any], Any]
@@ -69,43 +71,60 @@ def conjugate_solution(
 ) -> Array | None:
     """(K + shift)⁻¹·right for features of single precision, K = ΦᵀΦ or ΦΦᵀ (dual), without K.
 
-    Conjugate gradients in single precision [hestenes1952], refined in double as `refined` does.
-    An iteration multiplies with Φ and with Φᵀ, 4mk operations, and some 2·√(‖K‖/shift) of them gain
-    four digits, large eigenvalues that stand alone not counted: at the ridges of the published
-    figures a tenth of the operations of a Gram matrix and its factor. None where that does not pay
-    (other libraries than NumPy, an ill-conditioned K): after side/16 iterations it is given up.
+    Conjugate gradients in single precision [hestenes1952], begun again from the residual r in
+    double until ‖r‖ ≤ 1e-7·shift·‖x‖: no eigenvalue of K + shift is below shift, so that x is then
+    known to 1e-7 of itself. An iteration multiplies with Φ and with Φᵀ, 4mk operations, and some
+    2·√(‖K‖/shift) of them gain four digits, large eigenvalues that stand alone not counted: at the
+    ridges of the published figures a tenth of the operations of a Gram matrix and its factor. None
+    where that does not pay (other libraries than NumPy, an ill-conditioned K): after side/16
+    iterations it is given up.
     """
     if not isinstance(features, np.ndarray) or right.ndim != 1:
         return None
     most = _FEWEST_ITERATIONS + min(features.shape) // 16
+    solution, residual = np.zeros_like(right), right
+    for _ in range(_RESTARTS):
+        left, size = float(np.linalg.norm(residual)), float(np.linalg.norm(solution))
+        if left == 0:
+            return solution
+        reduction = max(_REDUCTION, _SPARE * _WANTED * shift * size / left)
+        rounded = residual.astype(features.dtype)
+        step = _conjugate_gradients(features, rounded, shift, dual, (reduction, most))
+        if step is None:
+            return None
+        solution = solution + step
+        if reduction * left <= _WANTED * shift * float(np.linalg.norm(solution)):
+            return solution
+        residual = right - multiply(solution) - shift * solution
+    return None
 
-    def solve(v: Array) -> Array:
-        return _conjugate_gradients(features, v, features.dtype.type(shift), dual, most)
 
-    try:
-        return _refined(solve, features.dtype, multiply, right, shift, _WANTED)
-    except ConvergenceError:
-        return None
-
-
-def _conjugate_gradients(features: Any, right: Array, shift: Any, dual: bool, most: int) -> Array:
-    """To a residual of 1e-4 of `right`; a ConvergenceError after `most` iterations."""
-    back = features.T
+def _conjugate_gradients(
+    features: Any, right: Array, shift: float, dual: bool, ends: tuple[float, int]
+) -> Array | None:
+    """To a residual of so much of `right`; None where so many iterations are not enough, or
+    numbers overflow."""
+    reduction, most = ends
+    kind, back = features.dtype.type, features.T
     solution, residual = np.zeros_like(right), right.copy()
     square = float(residual @ residual)
-    goal, direction = _REDUCTION**2 * square, residual.copy()
-    for _ in range(most):
-        if square <= goal:
-            return solution
-        image = features @ (back @ direction) if dual else back @ (features @ direction)
-        image += shift * direction
-        length = shift.dtype.type(square / float(direction @ image))
-        solution += length * direction
-        residual -= length * image
-        before, square = square, float(residual @ residual)
-        direction *= shift.dtype.type(square / before)
-        direction += residual
-    raise ConvergenceError("conjugate gradients need too many iterations")
+    goal, direction = reduction**2 * square, residual.copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(most):
+            if square <= goal:
+                return solution
+            image = features @ (back @ direction) if dual else back @ (features @ direction)
+            image += kind(shift) * direction
+            curvature = float(direction @ image)
+            if not 0 < curvature < math.inf:
+                return None
+            length = kind(square / curvature)
+            solution += length * direction
+            residual -= length * image
+            before, square = square, float(residual @ residual)
+            direction *= kind(square / before)
+            direction += residual
+    return None
 
 
 def refined(
