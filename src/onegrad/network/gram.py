@@ -54,10 +54,11 @@ class Grams:
         if isinstance(w, np.ndarray) and k * k * dtype.itemsize <= _WHOLE:
             # one symmetric product; of the lower triangle only what is in the blocks is filled in
             whole = lower_gram(w, True, self._pool.empty((k, k), dtype)).T
+            below = np.tri(_ROWS, k=-1, dtype=bool)
             for start in range(0, k, _ROWS):
                 square = whole[start : start + _ROWS, start : start + _ROWS]
-                below = np.tril_indices(len(square), -1)
-                square[below] = square.T[below]
+                side = len(square)
+                np.copyto(square, square.T, where=below[:side, :side])
             made = [read_only(whole[start : start + _ROWS, start:]) for start in range(0, k, _ROWS)]
             self._known.append((weights, dtype, made))
             yield from zip(range(0, k, _ROWS), made, strict=True)

@@ -21,6 +21,8 @@ from onegrad.network.refine import (
     transposed_times,
 )
 
+_SOUND = 0.1  # largest bound of what rounding changes for which conjugate gradients are tried
+
 
 @dataclass(frozen=True)
 class Readout:
@@ -97,10 +99,13 @@ class RidgeSolver:
     def _magnified(self, ridge: float) -> float:
         if not self.single:
             return 0.0
+        return ROUNDED * self._trace / (self.features.shape[0] * ridge)
+
+    @cached_property
+    def _trace(self) -> float:
         xp = namespace(self.features)
         numbers = xp.reshape(self.features, (-1,))
-        trace = float(xp.vecdot(numbers, numbers))
-        return ROUNDED * trace / (self.features.shape[0] * ridge)
+        return float(xp.vecdot(numbers, numbers))
 
     @property
     def _dual(self) -> bool:
@@ -117,9 +122,10 @@ class RidgeSolver:
             return self._times(self._back(v)) if dual else self._back(self._times(v))
 
         if last and self._gram is None:
-            if self.single:
+            solution = None
+            if self.single and self._magnified(ridge) <= _SOUND:
                 solution = conjugate_solution(features, right, shift, dual, multiply)
-            else:
+            elif not self.single:
                 solution = rounded_solution(features, right, shift, dual, multiply, pool)
             if solution is not None:
                 return solution

@@ -48,6 +48,7 @@ class PairSum:
         self._structure: Any = _padded(structure)
         self._along: Any = None if along is None else _padded(along)
         self._outer: Any = None  # a_i·ĉ_ri, or the amplitudes of the closed form
+        self._doubled: Any = None
         self._closed: Closed | None = None
         self._active = np.zeros(0, bool)  # orders that are not zero by symmetry
         self._terms = np.zeros(0)
@@ -76,7 +77,11 @@ class PairSum:
         self._structure = like(self._structure, gram)
         self._along = None if self._along is None else like(self._along, gram)
 
-    def _add_term(self, r: int, rows: slice, term: Any) -> None:
+    def _add_term(self, r: int, rows: slice, kernel: Any) -> None:
+        """Σ_ij outer_ri kernel_ij outer_rj; of pairs within these rows, which come twice, half."""
+        height = rows.stop - rows.start
+        term = kernel @ self._doubled[r, rows.start :]
+        term -= kernel[:, :height] @ self._outer[r, rows]
         self._terms[r] += float(host(self._outer[r, rows]) @ host(term))
 
     def _arguments(self, rows: slice, gram: Any) -> tuple[Any, Any]:
@@ -98,25 +103,19 @@ class PairSum:
         clear_diagonal(block)
         return block if self._closed is None else namespace(block).clip(block, -1, 1)
 
-    def _right(self, rows: slice) -> Any:
-        """Factors of the columns: those of pairs that come once count twice."""
-        right = 2 * self._outer[:, rows.start :]
-        right[:, : rows.stop - rows.start] /= 2
-        return right
-
     def _add_closed(self, rows: slice, piece: Any) -> None:
         assert self._closed is not None
         x, rest = self._arguments(rows, piece)
-        self._add_term(0, rows, self._closed(x, rest) @ self._right(rows)[0, :])
+        self._add_term(0, rows, self._closed(x, rest))
 
     @property
     def _order(self) -> int:
         return int(self._outer.shape[0]) - 1
 
-    def _take(self, r: int, rows: slice, kernel: Any, right: Any) -> None:
+    def _take(self, r: int, rows: slice, kernel: Any) -> None:
         """ρ^r of these rows."""
         if r <= self._order and self._active[r]:
-            self._add_term(r, rows, kernel @ right[r, :])
+            self._add_term(r, rows, kernel)
 
     def _end(self, rows: slice, sums: tuple[Array, Array]) -> None:
         """Sums of |ρ|^r over rows and columns, for the first r that is left out."""
@@ -149,6 +148,7 @@ class PairSum:
             outer = self.readout * expansion.coefficients[: order + 1]
             self._active = np.abs(outer).max(axis=1) > 1e-10 * np.abs(outer).max()
         self._outer = like(outer, x)
+        self._doubled = 2 * self._outer
         self._terms = np.zeros(len(outer))
 
     def result(self) -> Sum:
@@ -184,23 +184,22 @@ def add_block(sums: Sequence[PairSum], start: int, gram: Any) -> None:
         for each in sums:
             if each._closed is not None:
                 each._add_closed(rows, piece)
-        series = [(each, each._right(rows)) for each in sums if each._closed is None]
+        series = [each for each in sums if each._closed is None]
         kernels = _kernels(x, rest) if series else iter(())
         for r, kernel in enumerate(kernels, start=2):
-            for each, right in series:
-                each._take(r, rows, kernel, right)
-            ends = [each for each, _ in series if each._order + 1 == r]
+            for each in series:
+                each._take(r, rows, kernel)
+            ends = [each for each in series if each._order + 1 == r]
             if ends:
-                found = _absolute_sums(kernel)
+                found = _absolute_sums(kernel if rest is None and r % 2 == 0 else abs(kernel))
                 for each in ends:
                     each._end(rows, found)
-                if r > max(each._order for each, _ in series):
+                if r > max(each._order for each in series):
                     break
 
 
-def _absolute_sums(kernel: Any) -> tuple[Array, Array]:
-    """Of |kernel| over each row, and over the columns beyond the square."""
-    last = abs(kernel)
+def _absolute_sums(last: Any) -> tuple[Array, Array]:
+    """Of a block without negative entries over each row, and over the columns beyond the square."""
     ones, height = namespace(last).ones_like(last[0, :]), last.shape[0]
     return host(last @ ones), host(ones[:height] @ last[:, height:])
 
