@@ -77,9 +77,9 @@ def test_where_conjugate_gradients_take_long_a_factor_is_made(monkeypatch):
     features = features.astype(np.float32)
     used = []
     monkeypatch.setattr(readout, "conjugate_solution", _noting(used, refine.conjugate_solution))
-    ours = fit(features, y, 1e-4)
+    ours = fit(features, y, 3e-4)
     assert used == [False]
-    direct = RidgeSolver(features, y).fit(1e-4)  # other ridges may follow: by Cholesky
+    direct = RidgeSolver(features, y).fit(3e-4)  # other ridges may follow: by Cholesky
     np.testing.assert_array_equal(ours.coefficients, direct.coefficients)
 
 
