@@ -14,7 +14,6 @@ from onegrad.compute.linalg import operator_norm
 from onegrad.degree_rule import MOST_DEGREE, degree_rule, needed_degree
 from onegrad.gaussian.exponents import LinkExponents, link_exponents
 from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
-from onegrad.memory import check_memory
 from onegrad.network.mean_features import MeansCheck, check_means
 from onegrad.network.rounding import worth_rounding
 from onegrad.network.trial import Draw, Trial
@@ -24,6 +23,7 @@ from onegrad.randomness import Streams
 from onegrad.shown import html_table, plots, text_table
 
 _ROUNDING = 1e-12  # shares below are those of a term that is not there
+_SMALL = 2000  # sizes up to which some matrices fit into every memory
 _COLUMNS = ("degree", "kept", "share of E σ²", "norm over noise")
 _RATIO = "norm over noise: near 1 what is not kept is harmless noise, above 1 structure is lost"
 
@@ -123,7 +123,11 @@ def degree(problem: Problem | Spec, seed: int = 0, beyond: int = 3) -> DegreeRep
     beta, scaling = problem.strength, problem.scaling
     low: float | None
     high: float | None
-    check_memory(problem)
+    sizes = problem.dim, problem.width, problem.samples, problem.step_samples
+    if max(sizes) > _SMALL:
+        from onegrad.memory import check_memory  # a small problem fits, and is not kept waiting
+
+        check_memory(problem)
     terms = _terms(problem, Streams(seed, 0), beyond)
     symbol = "β (scaling.strength)"
     if scaling.exponent is not None:
@@ -232,11 +236,14 @@ def _terms_of(trial: Trial, beyond: int) -> tuple[Term, ...]:
     terms = []
     for j in range(1, upto + 1):
         size = float(abs(h[j]) / sqrt_factorial(j)[-1])
-        ratio = operator_norm(_normalised(j, scaled)) / _noise_norm(j, scaled.shape, scaled.dtype)
         share = size**2 / energy if energy else 0.0
         share = share if share > _ROUNDING else 0.0  # even terms of odd activations
+        ratio = 0.0
+        if share:
+            norm = operator_norm(_normalised(j, scaled))
+            ratio = norm / _noise_norm(j, scaled.shape, scaled.dtype)
         exponent = None if beta is None else (1 - j * (1 - beta)) / 2
-        terms.append(Term(j, j <= degree, share, ratio if share else 0.0, exponent))
+        terms.append(Term(j, j <= degree, share, ratio, exponent))
     return tuple(terms)
 
 
