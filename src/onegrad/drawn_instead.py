@@ -2,63 +2,112 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from onegrad.errors import Failure, OnegradError
-from onegrad.predicted import Prediction
+from onegrad.predicted import LAYERS, Prediction, of_solution
 from onegrad.problem import Problem
 from onegrad.readouts import predict_layers
+from onegrad.theory.chance import Law
 from onegrad.theory.options import ACCURATE, Theory
+from onegrad.theory.resolution import Solution, Task
 
 _UNCERTAIN = 0.03  # error estimate from which on first layers are drawn, too
 _DRAWN_WIDTH = 1000  # neurons up to which that takes seconds
+_AGAIN = 1.2  # times more must be open for layers that were given up to be asked again
+_PATIENCE = 1.5e6  # types × nodes: about a second
 _UNKNOWN = " and has no correction for finite sizes here"
 
 
-def drawn_instead(
-    problem: Problem, theory: Theory, seed: int, refused: Failure
-) -> Prediction | Failure:
+@dataclass(frozen=True)
+class DrawnLayers:
+    """The theory of drawn first layers of one problem, computed once and when it is asked for."""
+
+    problem: Problem
+    theory: Theory
+    seed: int
+
+    @cached_property
+    def found(self) -> Prediction | None:
+        """None where it fails, or more was asked than draws can give."""
+        return self._predicted(math.inf)
+
+    def within(self, enough: float) -> Prediction | None:
+        """The same if its estimate is below `enough`; given up as soon as one layer tells that it
+        is not."""
+        if "found" not in vars(self):
+            if enough <= vars(self).get("given_up", 0.0):
+                return None
+            found = self._predicted(enough)
+            vars(self)["given_up" if found is None else "found"] = found or _AGAIN * enough
+            if found is None:
+                return None
+        found = self.found
+        return found if found is not None and found.error_estimate < enough else None
+
+    def _predicted(self, enough: float) -> Prediction | None:
+        if self.theory.overlaps == "typical" or self.theory.accuracy < ACCURATE:
+            return None
+        try:
+            return predict_layers(self.problem, self.theory, self.seed, enough=enough)
+        except (OnegradError, np.linalg.LinAlgError):
+            return None
+
+    @property
+    def patience(self) -> float:
+        """Types × nodes of the theory without a draw, beyond which layers are asked instead."""
+        return _PATIENCE if self.may_help else math.inf
+
+    @property
+    def impatient(self) -> bool:
+        """Whether the theory without a draw was left for layers that have no answer."""
+        return self.may_help and self.found is None
+
+    @property
+    def may_help(self) -> bool:
+        """Whether layers may take the place of an answer, within seconds."""
+        theory, problem = self.theory, self.problem
+        drawn = theory.method == "auto" and theory.overlaps == "auto" and theory.finite_size
+        drawn = drawn and theory.accuracy >= ACCURATE
+        return drawn and problem.width <= _DRAWN_WIDTH and problem.loss.name == "squared"
+
+
+def drawn_instead(layers: DrawnLayers, refused: Failure) -> Prediction | Failure:
     """The theory of drawn first layers, where that of types has `refused`; its reason if this
-    fails too, or more was asked than draws can give."""
-    if theory.overlaps == "typical" or theory.accuracy < ACCURATE:
-        return refused
-    try:
-        found = predict_layers(problem, theory, seed)
-    except (OnegradError, np.linalg.LinAlgError):
+    has no answer either."""
+    found = layers.found
+    if found is None:
         return refused
     reason = f"First layers are drawn, because the theory without a draw refuses: {refused.error}"
     return replace(found, assumptions=(*found.assumptions, reason))
 
 
-def is_uncertain(problem: Problem, theory: Theory, answer: Prediction) -> bool:
+def _is_uncertain(layers: DrawnLayers, answer: Prediction) -> bool:
     """Whether first layers that are drawn may say more, within seconds: sizes leave much open, the
     rules of types do, or nothing is known of the terms of order 1/n."""
-    drawn = theory.method == "auto" and theory.overlaps == "auto" and theory.finite_size
-    small = problem.width <= _DRAWN_WIDTH and problem.loss.name == "squared"
-    if not (drawn and small) or answer.solution is None:
+    if not layers.may_help or answer.solution is None:
         return False
-    least = theory.accuracy if _uncorrected(answer) else _UNCERTAIN
+    least = layers.theory.accuracy if _uncorrected(answer) else _UNCERTAIN
     return answer.error_estimate > least
 
 
-def drawn_if_better(problem: Problem, theory: Theory, seed: int, answer: Prediction) -> Prediction:
-    """The theory of drawn first layers if its estimate is smaller: it knows the neurons as they
-    are, where that of types expands in 1/k how they fluctuate.
+def drawn_if_better(layers: DrawnLayers, answer: Prediction) -> Prediction | None:
+    """The theory of drawn first layers where types are uncertain and its estimate is smaller: it
+    knows the neurons as they are, where that of types expands in 1/k how they fluctuate.
 
     Without a correction the estimate of types has a bound for it that is empirical, and was half
     of the truth in a problem of the audit: there theirs need only be small.
     """
-    if theory.accuracy < ACCURATE:
-        return answer
-    try:
-        found = predict_layers(problem, theory, seed)
-    except (OnegradError, np.linalg.LinAlgError):
-        return answer
+    if answer.method == LAYERS or not _is_uncertain(layers, answer):
+        return None
     enough = max(answer.error_estimate, _UNCERTAIN if _uncorrected(answer) else 0.0)
-    if not found.error_estimate < enough:
-        return answer
+    if (found := layers.within(enough)) is None:
+        return None
     reason = (
         "First layers are drawn, because the theory without a draw is uncertain by "
         f"{100 * answer.error_estimate:.2g} %{_UNKNOWN * _uncorrected(answer)}."
@@ -67,6 +116,30 @@ def drawn_if_better(problem: Problem, theory: Theory, seed: int, answer: Predict
         found, assumptions=(*found.assumptions, reason), solution=answer.solution,
         label_variance=answer.label_variance,
     )  # fmt: skip
+
+
+def without_drawn(
+    layers: Sequence[DrawnLayers],
+    tasks: dict[int, list[tuple[Law, Task]]],
+    solutions: Sequence[Solution | Failure],
+    answers: dict[int, Prediction | Failure],
+) -> list[Solution | Failure]:
+    """The solutions of problems that are left, the others answered by drawn layers."""
+    left: list[Solution | Failure] = []
+    start = 0
+    for i, own in list(tasks.items()):
+        found = solutions[start : start + len(own)]
+        start += len(own)
+        one, law = found[0], own[0][0]
+        drawn = None
+        if len(own) == 1 and law.variables and isinstance(one, Solution):
+            drawn = drawn_if_better(layers[i], of_solution(one, layers[i].theory, layers[i].seed))
+        if drawn is None:
+            left += found
+        else:
+            answers[i] = drawn
+            del tasks[i]
+    return left
 
 
 def _uncorrected(answer: Prediction) -> bool:

@@ -13,7 +13,8 @@ from onegrad.theory.layers.matrix_errors import MatrixErrors
 
 _SMALL_LOSS = 0.1  # of the test loss: below, a training loss is compared with that
 _OTHER_LAYERS = 0.2  # of what rough errors of a layer are off by: how much that may scatter
-_TOLD, _LITTLE = 0.5, 0.5  # of the accuracy, and of another error, that which may be left open
+_LITTLE = 0.5  # of another error, that which may be left open
+_BESIDE, _RATIO = 0.05, 0.1  # of what rules and sizes leave open: scatter, and ratios, beside it
 
 
 def over_layers(
@@ -47,13 +48,25 @@ def scatter_of(found: Sequence[LayerErrors], rough: Sequence[MatrixErrors] = ())
     return float(np.max(se[kept] / np.maximum(mean, least)[kept]))
 
 
+def settled(found: Sequence[LayerErrors], rough: Sequence[MatrixErrors], accuracy: float) -> bool:
+    """Whether more layers would tell nothing: their mean is known to the accuracy, or far better
+    than rules and sizes leave it open."""
+    return scatter_of(found, rough) <= max(accuracy, _BESIDE * _open(found))
+
+
+def _open(found: Sequence[LayerErrors]) -> float:
+    """What rules and sizes leave open, relative."""
+    return math.hypot(found[0].by_nodes, found[0].by_size)
+
+
 def tells(found: Sequence[LayerErrors], rough: Sequence[MatrixErrors], accuracy: float) -> bool:
     """Whether rough errors may stand for the layers that follow: their ratio to errors is known
-    better than the accuracy asked for, or than their own mean."""
+    better than the accuracy asked for, than their own mean, or than what is open anyway."""
     if not (found and rough):
         return False
     c = _rough_numbers(rough)
-    enough = np.maximum(_TOLD * accuracy, _LITTLE * _relative_error(c))
+    least = max(accuracy, _RATIO * _open(found))
+    enough = np.maximum(least, _LITTLE * _relative_error(c))
     return bool(np.all((_ratio_errors(_numbers(found), c) <= enough)[:2]))
 
 

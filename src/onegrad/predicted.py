@@ -26,6 +26,7 @@ from onegrad.theory.options import Theory
 from onegrad.theory.resolution import Solution
 from onegrad.theory.size_bound import finite_size_bound
 
+LAYERS = "matrix theory of the first layer"  # the name of a method
 _FINITE_SIZE = "What is left at finite size is of order 1/n."
 _AT_MOST = (
     1.0  # of what sizes leave open: training errors at interpolation to about a factor of two
@@ -278,7 +279,7 @@ def of_layers(
     layers = "One first layer" if draws == 1 else f"Mean over {draws} first layers"
     rules = "one coarse rule" if theory.draft else "two rules compared"
     return Prediction(
-        float(mean[0]), float(mean[1]), float(mean[2]), "matrix theory of the first layer",
+        float(mean[0]), float(mean[1]), float(mean[2]), LAYERS,
         (
             f"{layers}, {source}; weights are taken as they are. {_at_size_of(found)}",
             f"Features Gaussian given their projections on {found[0].directions} directions, "

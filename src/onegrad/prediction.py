@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from onegrad.cross_check import cross_checked, version_at, why_not_isotropic
-from onegrad.drawn_instead import drawn_if_better, drawn_instead, is_uncertain
+from onegrad.drawn_instead import DrawnLayers, drawn_if_better, drawn_instead, without_drawn
 from onegrad.drawn_layers import drawn_neurons
 from onegrad.errors import AssumptionError, ConvergenceError, Failure, OnegradError
 from onegrad.models import MODELS
@@ -165,14 +165,17 @@ def _answers(
     """
     answers = [_alone(problem, theory, seed) for problem in problems]
     rest = [i for i, answer in enumerate(answers) if answer is None]
-    together = _conditional([problems[i] for i in rest], theory, seed)
-    for i, answer in zip(rest, together, strict=True):
+    layers = [DrawnLayers(problems[i], theory, seed) for i in rest]
+    together = _conditional([problems[i] for i in rest], theory, seed, layers if alone else ())
+    for i, answer, drawn in zip(rest, together, layers, strict=True):
+        if alone and isinstance(answer, Failure) and drawn.impatient:  # however long it takes
+            (answer,) = _conditional([problems[i]], theory, seed)
         if theory.method == "auto" and isinstance(answer, Failure):
-            answer = drawn_instead(problems[i], theory, seed, answer)
+            answer = drawn_instead(drawn, answer)
         elif theory.method == "auto" and problems[i].training.steps == 1:
             answer = cross_checked(problems[i], answer)
-        if alone and isinstance(answer, Prediction) and is_uncertain(problems[i], theory, answer):
-            answer = drawn_if_better(problems[i], theory, seed, answer)
+        if alone and isinstance(answer, Prediction):
+            answer = drawn_if_better(drawn, answer) or answer
         answers[i] = answer
     return [_worth_telling(answer) for answer in answers if answer is not None]
 
@@ -285,20 +288,27 @@ def _of_real_data(problem: Problem, theory: Theory, seed: int) -> Prediction:
 
 
 def _conditional(
-    problems: Sequence[Problem], theory: Theory, seed: int
+    problems: Sequence[Problem], theory: Theory, seed: int, layers: Sequence[DrawnLayers] = ()
 ) -> list[Prediction | Failure]:
-    """The conditional theory of all problems together."""
+    """The conditional theory of all problems together.
+
+    layers : of each problem; the answer where they know more than the theory at a typical point
+    """
     answers: dict[int, Prediction | Failure] = {}
     tasks: dict[int, list[tuple[Law, Task]]] = {}
     for i, problem in enumerate(problems):
         try:
             tasks[i] = _tasks(problem, theory, seed)
+            most = layers[i].patience if layers else math.inf
+            tasks[i] = [(law, replace(task, most=most)) for law, task in tasks[i]]
         except OnegradError as error:
             answers[i] = Failure(error)
     try:
         solutions = _solved(list(tasks.values()), theory)
     except OnegradError as error:
         return [answers.get(i, Failure(error)) for i in range(len(problems))]
+    if layers:
+        solutions = without_drawn(layers, tasks, solutions, answers)
     laws = [law for own in tasks.values() for law, _ in own]
     means = iter(averaged_along(laws, solutions, theory))
     for i, own in tasks.items():

@@ -13,10 +13,10 @@ from onegrad.compute.available import available_bytes
 from onegrad.compute.backend import Array, host
 from onegrad.compute.linalg import outlying_directions
 from onegrad.data.instance import Instance
-from onegrad.errors import AssumptionError, SpecError
-from onegrad.layer_means import scatter_of, tells
+from onegrad.errors import AssumptionError, ConvergenceError, SpecError
+from onegrad.layer_means import settled, tells
 from onegrad.network.trial import Draw, Reuse, Trial
-from onegrad.predicted import Prediction, of_layers, of_real_data
+from onegrad.predicted import LAYERS, Prediction, of_layers, of_real_data
 from onegrad.presets import Spec
 from onegrad.problem import Problem, as_problem
 from onegrad.randomness import Streams
@@ -40,6 +40,7 @@ from onegrad.theory.semi_parametric import predict_from_layers
 DRAWS = 4  # first layers of method = "layer"
 _MOST_DRAWS = 32  # where the mean is wanted to an accuracy, and layers are small
 _EXTREME = 1e4  # length of a neuron's weights, and one over the shortest
+_LAYERS_DIFFER = 1.2  # factor between what one layer leaves open and another
 _SMALL = 500  # neurons up to which more than DRAWS are worth their time
 
 
@@ -98,19 +99,21 @@ def predict_readout(
         result = predict_from_layers(problem, lambda _: (given, nodes), theory, draws=(1, 1))
         said = f"{problem.data.source}: {result.nodes} samples as nodes, one first layer as given."
         power = float(np.var(nodes.y)) + nodes.label_noise
-        name = "matrix theory of the first layer"
-        return of_real_data(RealPrediction(result, name, (said,), power))
+        return of_real_data(RealPrediction(result, LAYERS, (said,), power))
     layer = _Layer(matrix, _instance(problem, instance), before)
     found = of_layers([_errors(problem, layer, theory)], theory, "as given")
     return replace(found, label_variance=layer.instance.label_variance)
 
 
-def predict_layers(problem: Problem, theory: Theory, seed: int, most: int = 0) -> Prediction:
+def predict_layers(
+    problem: Problem, theory: Theory, seed: int, most: int = 0, enough: float = math.inf
+) -> Prediction:
     """The mean over first layers drawn and trained with that seed, those of the simulation's first
     repetitions.
 
     most : goes on after DRAWS of them, up to so many, until the mean is known to theory.accuracy;
         0: up to `worthwhile_draws`
+    enough : ConvergenceError where the first layer leaves more than that open, whatever its draw
 
     Of the squared loss only as many are solved for every node as it takes to know the ratio of
     errors to `rough_errors`, which tell what differs between layers (`layer_means`).
@@ -124,7 +127,7 @@ def predict_layers(problem: Problem, theory: Theory, seed: int, most: int = 0) -
     power, wrong = [], []
     all_in_full, told = _all_in_full(problem, theory), False
     for repetition in range(most or worthwhile_draws(problem, theory)):
-        if repetition >= DRAWS and scatter_of(found, rough) <= theory.accuracy:
+        if repetition >= DRAWS and settled(found, rough, theory.accuracy):
             break
         streams = Streams(seed, repetition)
         draw = Draw(problem, streams, Reuse(False, False, True, False))
@@ -135,6 +138,8 @@ def predict_layers(problem: Problem, theory: Theory, seed: int, most: int = 0) -
         told = told or len(found) == DRAWS or tells(found, rough, theory.accuracy)
         if all_in_full or not told:
             found.append(_errors(problem, layer, theory, _known(found)))
+            if math.hypot(found[0].by_nodes, found[0].by_size) > _LAYERS_DIFFER * enough:
+                raise ConvergenceError("first layers leave more open than is known without them")
         study = found[0].study
         if study is not None and not all_in_full:
             rough.append(rough_errors(problem, *_directions(problem, layer), study))

@@ -126,7 +126,7 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Theory alone: no sampling."""
-    from onegrad.cli.theory_text import prediction_table
+    from onegrad.cli.theory_text import draft_line, prediction_table
     from onegrad.prediction import predict_experiment
     from onegrad.specs.experiment import Experiment
     from onegrad.theory.options import Theory
@@ -135,7 +135,8 @@ def predict(
     compare = experiment.compare
     accuracy = compare.accuracy if accuracy is None else accuracy
     theory = Theory(method, accuracy, overlaps, compare.finite_size)
-    results, predictions = predict_experiment(experiment, theory)
+    with draft_line(experiment, theory):
+        results, predictions = predict_experiment(experiment, theory)
     if as_json:
         report = results.as_json()
         for record, prediction in zip(report["rows"], predictions, strict=True):

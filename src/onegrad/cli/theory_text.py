@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from onegrad.cli.layout import new_table
 from onegrad.cli.tables import format_value
 from onegrad.degrees import means_in_words
+from onegrad.errors import OnegradError
+from onegrad.theory.options import DRAFT, Theory
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -52,6 +58,44 @@ def prediction_table(experiment: Experiment, predictions: Sequence[Prediction]) 
         table.add_row(*cells, *([p.method] if len(methods) > 1 else []))
     table.caption = "\n".join(assumptions_in_words(good)) or None
     return table
+
+
+@contextmanager
+def draft_line(experiment: Experiment, theory: Theory, patience: float = 1.0) -> Iterator[None]:
+    """After so many seconds a line on the terminal with a draft of what is being computed."""
+    from onegrad.prediction import predict_experiment
+
+    def show() -> None:
+        count = len(experiment.points)
+        line = f"Computing {count} predictions to {100 * theory.accuracy:.2g} %"
+        try:
+            _, drafts = predict_experiment(experiment, replace(theory, accuracy=DRAFT))
+            good = [p for p in drafts if p.status != "failed"]
+            if good and not done.is_set():
+                line += ". Drafts: " + ", ".join(
+                    f"{name} error {_from_to([getattr(p, f'{name}_error') for p in good])}"
+                    for name in ("test", "train")
+                )
+        except OnegradError:  # the answer will say why
+            pass
+        if not done.is_set():
+            print(f"{line} …", file=sys.stderr, flush=True)
+
+    done = threading.Event()
+    timer = threading.Timer(patience, show)
+    timer.daemon = True
+    if sys.stderr.isatty() and not theory.draft:
+        timer.start()
+    try:
+        yield
+    finally:
+        done.set()
+        timer.cancel()
+
+
+def _from_to(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.3g}", f"{max(values):.3g}"
+    return low if low == high else f"{low} to {high}"
 
 
 _NUMBER = re.compile(r"[+−-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")

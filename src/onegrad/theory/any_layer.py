@@ -64,10 +64,12 @@ _LARGEST_CORRECTION = 0.5  # beyond it is no expansion any more
 _BESIDE = 0.7  # what directions beside the axes leave, in units of their 1/n'
 _CURVED = 10.0  # times more may be left out of quadratic parts
 _SIGN_LEVEL, _DRAFT = QuadratureLevel.at(1), QuadratureLevel.draft()
+_SHORTEST = replace(_DRAFT, most=128)  # the correction costs the cube of the nodes
 _MOST_SPENT = 0.4  # of the degrees of freedom left: errors were off by a factor of three at 0.52
 _AT_MOST = 1.0  # training errors at interpolation are known to about a factor of two
 _SIGN_NODES = 1024  # of the classification error, for each component
 _OTHER_LOSS = 2.0  # what is open in 1/m with losses other than the squared one
+_SOLVED = 3e-4  # tolerance of the responses of nodes: below 0.06 % of the errors
 _LEFT_OUT = 1e-3  # of tables by their rank, in units of the ridge
 
 
@@ -80,7 +82,7 @@ class Study:
     chi : mean response, to start from
     correction : of order 1/n; where none is made it says why, and remainder how large it would be
     finer : errors of a finer rule over those of this one, with one χ for all nodes
-    sized : level of the correction
+    sized : level of the correction; rough : of `rough_errors`
     settled : the correction is to be taken as it is, else only where it is small
     """
 
@@ -91,6 +93,7 @@ class Study:
     finer: tuple[float, ...] = (1.0, 1.0, 1.0)
     settled: bool = False
     sized: QuadratureLevel = _DRAFT
+    rough: QuadratureLevel | None = None
 
 
 @dataclass(frozen=True)
@@ -213,7 +216,7 @@ def rough_errors(
     """With one χ for all nodes, in the limit of large sizes: not the errors of `layer_errors`, but
     they differ between layers of a problem as those do. study : of one of them"""
     layer = given_layer(problem.activation, geometry, weights, own)
-    return _common(problem, _rule(problem, layer, study.level, lengths=False))[0]
+    return _common(problem, _rule(problem, layer, study.rough or study.level, lengths=False))[0]
 
 
 def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
@@ -242,9 +245,10 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
         rule, number = _quadratics(problem, layer, where, lengths=False), number + 1
         errors[number], chi = _common(problem, rule)
         by_nodes = _apart(errors[number - 1][:2], errors[number][:2])
-    finest, sized, correction = errors[number], _DRAFT, None
+    finest, sized, correction, rough = errors[number], _DRAFT, None, None
     if theory.finite_size:
         sized, off = _level_of_correction(problem, layer, finest)
+        rough = sized if off <= _CLOSE else None
         correction = _correction(problem, layer, sized)
         if off > _TOO_COARSE and not correction.left_out:
             reason = f"errors are {100 * off:.0f} % off at the resolution that it can have"
@@ -256,7 +260,9 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
     coarse = next(j for j in errors if apart[j] <= _RESOLVED)
     by_nodes += _PART * apart[coarse]
     finer = tuple(b / a if a else 1.0 for a, b in zip(errors[coarse], finest, strict=True))
-    return Study(QuadratureLevel.at(coarse), by_nodes, chi, correction, finer, sized=sized)
+    return Study(
+        QuadratureLevel.at(coarse), by_nodes, chi, correction, finer, sized=sized, rough=rough
+    )
 
 
 def _level_of_correction(
@@ -266,7 +272,7 @@ def _level_of_correction(
     design of degree three may leave nothing to learn of a parabola, and a ratio that means
     nothing."""
     tried = []
-    for level in (_DRAFT, QuadratureLevel.at(0)):
+    for level in (_SHORTEST, _DRAFT, QuadratureLevel.at(0)):
         rule = _rule(problem, layer, level, lengths=False)
         tried.append((_apart(_common(problem, rule)[0][:2], finest[:2]), level))
         if tried[-1][0] <= _RESOLVED:
@@ -306,7 +312,7 @@ def _times(solved: NodeSolution, ratios: Sequence[float]) -> NodeSolution:
 def _solved(problem: Problem, rule: Quadratics, chi: float, mean: bool = True) -> NodeSolution:
     """The covariance of quadratic parts, less that of lengths, need not be positive: where features
     are so large that it matters, without them."""
-    numbers = problem.samples, problem.effective_ridge, chi, 1e-4, mean
+    numbers = problem.samples, problem.effective_ridge, chi, _SOLVED, mean
     try:
         return solve_nodes(rule, *numbers)
     except ConvergenceError:

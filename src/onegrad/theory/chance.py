@@ -108,7 +108,7 @@ class Law:
     arrangement : of the directions, or None where they are given
     strong : names of the directions along which the step's chance counts
     symmetries : permutations and signs of the variables that leave the problem the same
-    importance : Q of the step's chance, eq. (33)
+    importance : Q of the step's chance, eq. (33), where it is averaged over, else 0
     left_out : relative effect of the step's chance where it cannot be averaged over
     """
 
@@ -237,7 +237,7 @@ def law_of(problem: Problem, overlaps: str, seed: int, finite_size: bool = False
         left_out += _overlap_effect(arrangement)
     return Law(
         problem, fixed, arrangement, tuple(variables), strong, symmetries,
-        sum(shares.values()), left_out,
+        sum(shares.values()) if strong else 0.0, left_out,
     )  # fmt: skip
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
 from onegrad.theory.bins import binned
 from onegrad.theory.correction_curves import with_corrections
@@ -87,7 +89,13 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     for number in range(1, _HIGHEST_LEVEL + int(theory.accuracy < ACCURATE) + 1):
         going = [i for i, one in rough.items() if _goes_on(one, number, most)]
         level = QuadratureLevel.at(number)
-        left = [replace(tasks[i], flat=rough[i].flat) for i in going]
+        left = [
+            replace(
+                tasks[i], flat=rough[i].flat,
+                most=np.inf if _is_close(rough[i], theory.accuracy) else tasks[i].most,
+            )
+            for i in going
+        ]  # fmt: skip
         finer = solve_tasks(left, level, tolerance, signs=False)
         for i, one in zip(going, finer, strict=True):
             compared = _compared(one, rough.pop(i))
@@ -119,6 +127,11 @@ def _goes_on(solution: Solution, number: int, most: float) -> bool:
     several = solution.task.problem.training.steps > 1 and number > _SEVERAL_STEPS
     iterated = 1.0 if solution.squared else _ITERATED
     return iterated * solution.work <= most and not (hopeless or several)
+
+
+def _is_close(solution: Solution, accuracy: float) -> bool:
+    """Whether two resolutions are near enough for an answer: the next one will settle it."""
+    return solution.error_estimate <= _TOLERABLE * accuracy
 
 
 def simplified(task: Task) -> Task:
@@ -226,7 +239,7 @@ def _compared(fine: Solution | Failure, coarse: Solution) -> Solution | Failure:
 
 def _unsettled(solution: Solution, accuracy: float) -> Solution | Failure:
     """The solution with an estimate somewhat above the accuracy; a Failure far above it."""
-    if solution.error_estimate <= _TOLERABLE * accuracy:
+    if _is_close(solution, accuracy):
         return replace(solution, status="not settled")
     return Failure(ConvergenceError(
         f"two resolutions of the theory still differ by {solution.error_estimate:.1e} (wanted "

@@ -42,7 +42,8 @@ _TILT = 0.003  # what leaving the tilt out of the ratio moves, at most, where it
 _IN_BLOCKS = 0.2  # of what isotropic rows would cost, left where the bulk is in blocks
 _SMALLEST = 10  # bulk directions
 _WORTH_SAYING = 0.01
-_MOST_NODES = 800  # with the lengths; the cost grows like their cube, 2 s at 1150
+_MANY_NODES = 800  # with the lengths; beyond, types are as few as those of a draft
+_MOST_NODES = 1400  # the cost grows like their cube: a second
 _LARGEST = 1.0  # corrections beyond are no expansion any more
 # As coarse as a draft, but for axes that a step makes strong: four values of the readout made the
 # correction of a training error 1.1 % where it is .4
@@ -88,9 +89,13 @@ def _ratios(task: Task, blocks: bool) -> Correction:
     """With isotropic rows also where the answer has `blocks` of the step's samples: those are
     parts of one law, and no coordinates with fluctuations of their own. Their axes are here."""
     problem, geometry = task.problem, task.geometry
-    level = level_for(problem, geometry, _SEPARATE if problem.labels_separate else _LEVEL)
-    neurons = trained_types(problem, geometry, level, rows="axes" if blocks else "isotropic")
-    where = data_nodes(problem, geometry, neurons.spread, level)
+    first = _SEPARATE if problem.labels_separate else _LEVEL
+    for each in (first, QuadratureLevel.draft()):
+        level = level_for(problem, geometry, each)
+        neurons = trained_types(problem, geometry, level, rows="axes" if blocks else "isotropic")
+        where = data_nodes(problem, geometry, neurons.spread, level)
+        if 2 * len(where.weights) <= _MANY_NODES:
+            break
     if neurons.bulk_dim < _SMALLEST:
         raise AssumptionError(f"{neurons.bulk_dim} directions beside the special ones are too few.")
     if 2 * len(where.weights) > _MOST_NODES:

@@ -51,6 +51,7 @@ class Task:
     chance : of the step along strong directions, where it is known or averaged over (chance.py)
     flat : whether outputs are known to differ less between nodes than at each of them, so that a
         loss with a clipped slope needs no more nodes than others
+    most : types × nodes beyond which it is left to another theory (drawn_instead.py)
     surplus : of positive labels among the samples of the readout, in standard deviations; losses
         other than the squared one alone know it (`losses.reweighted.LossProblem`)
     """
@@ -61,6 +62,7 @@ class Task:
     chance: StepChance | None = None
     surplus: float = 0.0
     flat: bool = False
+    most: float = np.inf
 
     @classmethod
     def of(cls, problem: Problem, overlaps: str = "auto", seed: int = 0) -> Task:
@@ -208,6 +210,11 @@ def _resolve(task: Task, level: QuadratureLevel) -> _Resolved:
     if not task.flat:
         level = _for_kinks(problem, level)
     where = data_nodes(problem, geometry, neurons.spread, level)
+    if (entries := len(neurons.bulk) * len(where.weights)) > task.most:
+        raise AssumptionError(
+            f"{len(neurons.bulk)} types of neurons at {len(where.weights)} nodes are what its "
+            f"rules need here: tables of {entries:.1g} numbers would take seconds."
+        )
     return _Resolved(task, level, neurons, where, features_at(problem, geometry, neurons, where))
 
 

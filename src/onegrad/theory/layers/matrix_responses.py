@@ -23,7 +23,9 @@ from onegrad.theory.layers.matrix import ConditionedLayer
 from onegrad.theory.layers.matrix_errors import FeatureMoments, MatrixErrors
 
 _ITERATIONS = 100
+_TILE = 128  # of a triangle that is copied to the other side
 _SINGULAR = "the matrix of the features is singular; use a larger ridge"
+_SINGLE = 300  # neurons from which on products of k × k take most of the time
 _SMALLEST = 1e-12  # response that counts as none
 
 
@@ -202,11 +204,13 @@ def solve_nodes(
     # aᵀQ_sa counts the square of the mean prediction, which the residual has already
     source = left**2 + q.noise + q.traces(np.outer(readout, readout), mean=False)
     half = np.sqrt(weight) / (1 + responses)
+    kind = np.float32 if q.width >= _SINGLE else np.float64  # enough for the tolerance
+    short = inverse.astype(kind, copy=False)
 
     def apply(x: Array) -> Array:
         x = x.ravel()
-        moved = inverse @ q.total(half * x, mean) @ inverse
-        return np.asarray(x - half * q.traces(moved, mean) / samples)
+        moved = short @ q.total(half * x, mean).astype(kind, copy=False) @ short
+        return np.asarray(x - half * q.traces(moved.astype(float, copy=False), mean) / samples)
 
     size = len(q)
     operator = LinearOperator((size, size), matvec=apply, dtype=float)
@@ -267,15 +271,17 @@ def _solve_responses(
 
 def inverse_of(system: Array) -> Array:
     """Of a symmetric positive matrix, which is overwritten: k³ operations."""
-    try:
-        factor, lower = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+    try:  # LAPACK's order of entries: the transpose of a symmetric matrix needs no copy
+        factor, lower = cho_factor(system.T, lower=True, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:
         raise ConvergenceError(_SINGULAR) from None
     inverse, failed = dpotri(factor, lower=lower, overwrite_c=True)
     if failed:
         raise ConvergenceError(_SINGULAR)
-    # the upper triangle is whatever the factor left there
-    below = np.tril(inverse)
-    whole = below + below.T
-    whole.flat[:: len(whole) + 1] *= 0.5
+    whole = inverse.T  # its lower triangle is whatever the factor left there
+    for start in range(0, len(whole), _TILE):
+        tile = slice(start, start + _TILE)
+        corner = np.triu(whole[tile, tile])
+        whole[tile, tile] = corner + np.triu(corner, 1).T
+        whole[start + _TILE :, tile] = whole[tile, start + _TILE :].T
     return np.asarray(whole)

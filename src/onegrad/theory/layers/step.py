@@ -92,10 +92,13 @@ class StepSample:
     weights: Array
     memory: float | Array
 
-    def moments(self, activation: Activation, start: Array, bulk: Array) -> StepMoments:
+    def moments(
+        self, activation: Activation, start: Array, bulk: Array, spread: bool = True
+    ) -> StepMoments:
         """Averages over κ̃, u and z' for neurons with coordinates f⁰ (T, r') and bulk norm b₀ (T,).
 
-        The N(0, 1) part of e·x̃ is merged into z'.
+        The N(0, 1) part of e·x̃ is merged into z'. spread : False leaves it zero, where nobody
+        asks for it
         """
         u, weights, memory = self.residual, self.weights, np.atleast_1d(self.memory)
         last = start[:, -len(memory) :]
@@ -111,16 +114,25 @@ class StepSample:
              memory * squared[:, None] + last * curvature[:, None]], axis=1,
         )  # fmt: skip
         second = (slope.variance + slope.value**2) @ wu2
-        kappa = np.concatenate([self.kappa, u[:, None] * memory], axis=1)
-        size = kappa.shape[1]
-        pairs = (kappa[:, :, None] * kappa[:, None, :]).reshape(len(u), -1)
-        spread = (slope.variance @ (wu2[:, None] * pairs)).reshape(-1, size, size)
-        own = np.arange(size - len(memory), size)
-        spread[:, own, own] += (slope.variance @ wu2)[:, None]
+        found = np.zeros((len(push), push.shape[1], push.shape[1]))
+        if spread and np.any(slope.variance):
+            found = self._spread(slope.variance, wu2, memory)
         power = float(weights @ u**2)
         noise = second - (squared**2 / power if power > 0 else 0.0)
         bend = slope.curvature @ wu2 / max(power, 1e-300)
-        return StepMoments(push, curvature, np.maximum(noise, 0.0), spread, bend)
+        return StepMoments(push, curvature, np.maximum(noise, 0.0), found, bend)
+
+    def _spread(self, variance: Array, weights: Array, memory: Array) -> Array:
+        """E[u² Var_z'(σ') κ̃κ̃ᵀ] from Var_z'(σ') (T, S) and ωu² (S,)."""
+        kappa = np.concatenate([self.kappa, self.residual[:, None] * memory], axis=1)
+        size = kappa.shape[1]
+        first, second = np.triu_indices(size)
+        pairs = variance @ (weights[:, None] * kappa[:, first] * kappa[:, second])
+        found = np.empty((len(variance), size, size))
+        found[:, first, second] = found[:, second, first] = pairs
+        own = np.arange(size - len(memory), size)
+        found[:, own, own] += (variance @ weights)[:, None]
+        return found
 
 
 def step_sample(
@@ -210,7 +222,7 @@ def step_importance(problem: Problem, geometry: Geometry, sample: StepSample, bu
     """
     count, second = sample.kappa.shape[1] + 1, second_moment(geometry)
     start = math.sqrt(problem.weight_variance) * two_level(count)[0]
-    moments = sample.moments(problem.activation, start, np.full(len(start), bulk))
+    moments = sample.moments(problem.activation, start, np.full(len(start), bulk), spread=False)
     r, push = len(second), moments.push
     moved = np.einsum("ti,ij,tj->t", push[:, :r], second, push[:, :r])
     moved += np.einsum("ti,ti->t", push[:, r:], push[:, r:])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.gaussian.piecewise import piecewise_gauss
+from onegrad.gaussian.piecewise import piecewise_rules
 
 _GROWTH = 3.0  # length of a piece over that of its neighbour, towards the bend
 _LARGEST = 1.6  # distance of the outermost break from the bend: pieces beyond are half-lines
@@ -69,8 +69,8 @@ def sheared(
     order : Gauss nodes on each piece
     """
     nodes, weights = [], []
-    for row, weight, offset in zip(*first, offsets.tolist(), strict=True):
-        z, w = piecewise_gauss(Steepness(importance, offset).breaks, order)
+    lines = [Steepness(importance, offset).breaks for offset in offsets.tolist()]
+    for row, weight, (z, w) in zip(*first, piecewise_rules(lines, order), strict=True):
         nodes.append(np.column_stack([np.broadcast_to(row, (len(z), len(row))), z]))
         weights.append(weight * w)
     return np.concatenate(nodes), np.concatenate(weights)
