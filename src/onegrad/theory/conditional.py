@@ -87,7 +87,7 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     for number in range(1, _HIGHEST_LEVEL + int(theory.accuracy < ACCURATE) + 1):
         going = [i for i, one in rough.items() if _goes_on(one, number, most)]
         level = QuadratureLevel.at(number)
-        left = [replace(tasks[i], flat=rough[i].flat) for i in going]
+        left = [_after(tasks[i], rough[i]) for i in going]
         finer = solve_tasks(left, level, tolerance, signs=False)
         for i, one in zip(going, finer, strict=True):
             compared = _compared(one, rough.pop(i))
@@ -104,6 +104,11 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
         return found
     answers = iter(with_corrections([one for one in found if _correctable(one)]))
     return [next(answers) if _correctable(one) else one for one in found]
+
+
+def _after(task: Task, coarse: Solution) -> Task:
+    """The task for the resolution after that of `coarse`."""
+    return replace(task, flat=coarse.flat, coarse=None if coarse.squared else coarse)
 
 
 def _correctable(one: Solution | Failure) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
-from onegrad.gaussian.convex_losses import Clipped, Loss
+from onegrad.gaussian.convex_losses import Loss
 from onegrad.theory.anderson import Acceleration
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.matrix_responses import NodeSolution, Quadratics, inverse_of
@@ -41,9 +41,8 @@ def solve_matrix_loss(
     """From the solution of the squared loss. An iteration costs one inverse and three products of
     k × k matrices; 10 to 30 of them."""
     labels = _labels(q, binary)
-    kink = isinstance(loss, Clipped) and loss.softness == 0
     nodes = start
-    for smooth in _SMOOTH if kink else (0.0,):
+    for smooth in _SMOOTH if loss.kink else (0.0,):
         asked = _Asked(q, samples, ridge, loss, labels, smooth)
         nodes = _settled(asked, nodes, tolerance if smooth == 0 else _LOOSE)
     found = labels.moments(loss, nodes.prediction, nodes.variance, nodes.responses)
