@@ -64,6 +64,7 @@ class _Average:
     level: QuadratureLevel
     values: Values = field(default_factory=dict)
     first: Solution | None = None
+    flat: bool = False
     failure: Failure | None = None
     active: list[int] = field(default_factory=list)
     left_out: float = 0.0
@@ -263,7 +264,7 @@ def _finer(averages: list[_Average]) -> None:
     found = []
     for a in averages:
         nodes = a.law.nodes(a.law.affordable(ORDERS[0], a.active))
-        fine = replace(a, level=QuadratureLevel.at(1), values={}, first=None, nodes=nodes)
+        fine = replace(_at(a, QuadratureLevel.at(1)), nodes=nodes)
         found.append((a, replace(a, nodes=nodes), fine))
     both = [part for _, *parts in found for part in parts]
     _solve([(part, np.vstack([part.law.typical, part.nodes[0]])) for part in both])
@@ -274,10 +275,15 @@ def _finer(averages: list[_Average]) -> None:
             a.resolution = _moved(a)
 
 
+def _at(average: _Average, level: QuadratureLevel) -> _Average:
+    """The same at a finer resolution, nothing found yet."""
+    return replace(average, level=level, values={}, first=None, flat=average.solution.flat)
+
+
 def _look(averages: list[_Average], level: QuadratureLevel) -> None:
     """What another resolution says about the point that differs most from the typical one, and
     for the mean if errors of other points are in proportion to their difference."""
-    others = [replace(a, level=level, values={}, first=None) for a in averages]
+    others = [_at(a, level) for a in averages]
     _solve([(other, a.farthest) for a, other in zip(averages, others, strict=True)])
     for a, other in zip(averages, others, strict=True):
         a.failure = other.failure
@@ -335,7 +341,7 @@ def _solve(wanted: list[tuple[_Average, Array]]) -> None:
         new = {n: p for n, p in zip(names, points, strict=True) if n not in a.values}
         try:
             for number, (name, point) in enumerate(new.items()):
-                task = replace(a.law.task(point), coarse=a.first)
+                task = replace(a.law.task(point), coarse=a.first, flat=a.flat)
                 tasks.append((number, a, name, simplified(task)))
         except AssumptionError as error:
             a.failure = Failure(error)
