@@ -39,6 +39,7 @@ from onegrad.theory.semi_parametric import predict_from_layers
 
 DRAWS = 4  # first layers of method = "layer"
 _MOST_DRAWS = 32  # where the mean is wanted to an accuracy, and layers are small
+_OPEN = 0.07  # of what is open in 1/n: so well is the mean over layers known
 _EXTREME = 1e4  # length of a neuron's weights, and one over the shortest
 _SMALL = 500  # neurons up to which more than DRAWS are worth their time
 
@@ -124,7 +125,7 @@ def predict_layers(problem: Problem, theory: Theory, seed: int, most: int = 0) -
     power, wrong = [], []
     all_in_full, told = _all_in_full(problem, theory), False
     for repetition in range(most or worthwhile_draws(problem, theory)):
-        if repetition >= DRAWS and scatter_of(found, rough) <= theory.accuracy:
+        if repetition >= DRAWS and scatter_of(found, rough) <= _enough(found, problem, theory):
             break
         streams = Streams(seed, repetition)
         draw = Draw(problem, streams, Reuse(False, False, True, False))
@@ -144,6 +145,14 @@ def predict_layers(problem: Problem, theory: Theory, seed: int, most: int = 0) -
     mean = of_layers(found, theory, f"drawn and trained with seed {seed}", rough)
     classes = float(np.mean(wrong)) if wrong else mean.misclassification
     return replace(mean, label_variance=float(np.mean(power)), misclassification=classes)
+
+
+def _enough(found: Sequence[LayerErrors], problem: Problem, theory: Theory) -> float:
+    """How well the mean over layers has to be known, relatively. Other losses than the squared one
+    have no correction for finite sizes, which may leave more open than layers differ by."""
+    if problem.loss.name == "squared":
+        return theory.accuracy
+    return max(theory.accuracy, _OPEN * max(one.by_size for one in found))
 
 
 def _all_in_full(problem: Problem, theory: Theory) -> bool:

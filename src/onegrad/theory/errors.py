@@ -275,8 +275,9 @@ def mean_readout(
 class MeanPart:
     """S = diag(1/(c m)) + νWνᵀ − QPQᵀ of (12), (24), to solve with.
 
-    Where ν = A Bᵀ is of low rank (`NodeFeatures.mean_factors`), S = D⁻¹ + U C Uᵀ with D = diag(c m),
-    U = (A, Q's factor), C = diag(BᵀWB, −GH), and S⁻¹ = D − D U (I + C UᵀDU)⁻¹ C UᵀD.
+    Where ν = A Bᵀ is of low rank (`NodeFeatures.mean_factors`), S = D⁻¹ + U C Uᵀ with
+    D = diag(c m), U = (A, Q's factor), C = diag(BᵀWB, −GH), and
+    S⁻¹ = D − D U (I + C UᵀDU)⁻¹ C UᵀD.
     """
 
     def __init__(

@@ -332,7 +332,10 @@ def _together(parts: Sequence[Near]) -> Near:
 
 
 def _solved(
-    problem: Problem, features: NodeFeatures, numbers: Array, tolerance: float,
+    problem: Problem,
+    features: NodeFeatures,
+    numbers: Array,
+    tolerance: float,
     near: Near = None,
 ) -> tuple[FixedPoint, NodeErrors]:
     """Of one problem, or of a stack with the loss of the first; its samples, ridge and surplus."""
@@ -360,7 +363,8 @@ def _solution(resolved: _Resolved, point: FixedPoint, result: NodeErrors) -> Sol
         float(result.test_error), float(result.train_error), float(result.train_objective),
         test, train, None, float(problem.samples / result.response.amplification),
         int(point.iterations), float(point.residual), result, where, resolved.neurons,
-        replace(resolved.task, coarse=None), label_variance=variance_of_labels(problem, resolved.task.geometry),
+        replace(resolved.task, coarse=None),
+        label_variance=variance_of_labels(problem, resolved.task.geometry),
         test_loss=float(result.test_error if result.test_loss is None else result.test_loss),
         train_loss=float(result.train_error if result.train_loss is None else result.train_loss),
     )  # fmt: skip

@@ -36,5 +36,6 @@ def calibration_error(weights: Array, labels: Array, mean: Array, variance: Arra
     z = 0.5 * (high + low) + 0.5 * (high - low) * x
     density = np.exp(-0.5 * z**2) * (w / math.sqrt(8 * math.pi))
     chance = np.zeros_like(inside)
-    chance[node, part] = ((high - low) * expit(mean[node, None] + spread[node] * z) * density).sum(1)
+    values = expit(mean[node, None] + spread[node] * z)
+    chance[node, part] = ((high - low) * values * density).sum(axis=1)
     return float(np.abs(weights @ (chance - 0.5 * (1 + labels)[:, None] * inside)).sum())
