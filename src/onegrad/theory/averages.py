@@ -131,7 +131,8 @@ def averaged(
     """
     found: list[Found] = [(one, None) for one in solutions]
     todo = {
-        i: _Average(law, one, _level(law, theory))
+        # beyond no margin samples count nothing, and ratios need no nodes for it
+        i: _Average(law, one, _level(law, theory), flat=not law.problem.loss.signs)
         for i, (law, one) in enumerate(zip(laws, solutions, strict=True))
         if isinstance(one, Solution) and law.variables
     }

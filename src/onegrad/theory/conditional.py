@@ -34,6 +34,7 @@ _STRONG_DIRECTIONS = 4  # directions of groups that need more than two nodes: gr
 _MOST_DIRECTIONS = 60  # with an axis each; types alone take seconds beyond
 _MOST_WORK = 1.5e8  # of a resolution, at the default accuracy; beyond it the next one takes seconds
 _ITERATED = 5.0  # times less of it where a loss is iterated over
+_RATHER = 2.0  # times more of that where first layers would be drawn instead, which takes longer
 _HOPELESS, _SOON = 0.4, 5e7  # two resolutions so far apart, and more work: the next is not tried
 _TOLERABLE = 5.0  # accuracies up to which an answer is given with its estimate, "not settled"
 _WORST = 0.05  # what many directions leave uncertain: beyond that refused
@@ -85,7 +86,7 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     rough = {i: one for i, one in enumerate(found) if isinstance(one, Solution)}
     most = _MOST_WORK * max(1.0, ACCURATE / theory.accuracy) ** 2
     for number in range(1, _HIGHEST_LEVEL + int(theory.accuracy < ACCURATE) + 1):
-        going = [i for i, one in rough.items() if _goes_on(one, number, most)]
+        going = [i for i, one in rough.items() if _goes_on(one, number, most, theory.accuracy)]
         level = QuadratureLevel.at(number)
         left = [_after(tasks[i], rough[i]) for i in going]
         finer = solve_tasks(left, level, tolerance, signs=False)
@@ -116,10 +117,12 @@ def _correctable(one: Solution | Failure) -> bool:
     return isinstance(one, Failure) or one.squared
 
 
-def _goes_on(solution: Solution, number: int, most: float) -> bool:
+def _goes_on(solution: Solution, number: int, most: float, accuracy: float) -> bool:
     """Whether the resolution of that number is worth its time."""
     if number == 1:
         return True
+    if not solution.squared and solution.error_estimate > _TOLERABLE * accuracy:
+        most *= _RATHER
     hopeless = solution.error_estimate > _HOPELESS and solution.work > _SOON
     several = solution.task.problem.training.steps > 1 and number > _SEVERAL_STEPS
     iterated = 1.0 if solution.squared else _ITERATED
