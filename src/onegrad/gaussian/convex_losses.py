@@ -73,6 +73,11 @@ class Clipped:
     limit: float = math.inf
     signs: bool = False
 
+    @property
+    def kink(self) -> bool:
+        """Whether the slope jumps."""
+        return self.softness == 0
+
     def bounds(self, y: Array) -> tuple[Array, Array]:
         """lo and hi of ρ."""
         high = np.full(np.shape(y), self.limit)
@@ -122,6 +127,7 @@ class Logistic:
 
     name: str = "logistic"
     signs: bool = True
+    kink: bool = False
 
     def slope(self, y: Array, f: Array) -> Array:
         """ρ = ½y/(1 + e^{yf})."""

@@ -14,7 +14,7 @@ data is Λ instead of the identity, x stands for Λ^{−½}x and Ŵ for ŴΛ^{½
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,10 +22,10 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.compute.linalg import outlying_directions
 from onegrad.errors import AssumptionError, ConvergenceError
-from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
 from onegrad.theory.errors import Correction
 from onegrad.theory.geometry import Geometry
+from onegrad.theory.layer_losses import LossOnLayer, LossRatios, signs_of
 from onegrad.theory.layer_size import size_correction
 from onegrad.theory.layers.given import GivenLayer, given_layer, twice
 from onegrad.theory.layers.low_rank import table_of
@@ -38,13 +38,7 @@ from onegrad.theory.layers.matrix_responses import (
     rough_degrees,
     solve_nodes,
 )
-from onegrad.theory.losses.calibration import calibration_error, misclassified
-from onegrad.theory.losses.label_surplus import surplus_deviation, with_surplus
-from onegrad.theory.losses.matrix_loss import (
-    LossSolution,
-    on_fresh_samples,
-    solve_matrix_loss,
-)
+from onegrad.theory.losses.label_surplus import surplus_deviation
 from onegrad.theory.nodes.population import Nodes, data_nodes, label_means, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
@@ -65,6 +59,8 @@ _BESIDE = 0.7  # what directions beside the axes leave, in units of their 1/n'
 _CURVED = 10.0  # times more may be left out of quadratic parts
 _SIGN_LEVEL, _DRAFT = QuadratureLevel.at(1), QuadratureLevel.draft()
 _SHORTEST = replace(_DRAFT, most=128)  # the correction costs the cube of the nodes
+_FINE = QuadratureLevel.at(2)  # rule of losses other than the squared one
+_WORTH = 3.0, 1.4  # low ranks of tables of the squared loss, and where a loss is iterated over
 _MOST_SPENT = 0.4  # of the degrees of freedom left: errors were off by a factor of three at 0.52
 _AT_MOST = 1.0  # training errors at interpolation are known to about a factor of two
 _SIGN_NODES = 1024  # of the classification error, for each component
@@ -84,6 +80,8 @@ class Study:
     finer : errors of a finer rule over those of this one, with one χ for all nodes
     sized : level of the correction; rough : of `rough_errors`
     settled : the correction is to be taken as it is, else only where it is small
+    ratios : of losses other than the squared one; surplus : whether they leave the surplus of
+        labels out, which is averaged over on each layer
     """
 
     level: QuadratureLevel
@@ -94,6 +92,8 @@ class Study:
     settled: bool = False
     sized: QuadratureLevel = _DRAFT
     rough: QuadratureLevel | None = None
+    ratios: LossRatios | None = None
+    surplus: bool = False
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,9 @@ def layer_errors(
     problems without a `study`. Memory: `needed_bytes`.
     """
     layer = given_layer(problem.activation, geometry, weights, own)
-    squared = problem.loss.name == "squared"
-    sized = squared and theory.finite_size and not theory.draft
+    if problem.loss.name != "squared":
+        return _with_other_loss(problem, layer, theory, study)
+    sized = theory.finite_size and not theory.draft
     if study is None:
         study = _study(problem, layer, theory)
     elif study.correction and study.correction.size > _SIMILAR and not study.settled:
@@ -186,28 +187,56 @@ def layer_errors(
         ratios = correction.test, correction.train, correction.objective
         solved, by_size = _times(solved, ratios), correction.remainder
     by_size = min(_AT_MOST, by_size + _BESIDE * layer.beside)
-    found = LossSolution(solved, *solved.errors[:2])
-    if not squared:
-        found, by_size = _with_loss(problem, rule, solved), min(_AT_MOST, _OTHER_LOSS * by_size)
-    parts: list[tuple[float, LossSolution]] = [(1.0, found)]
     signs = math.nan, math.nan
-    if theory.finite_size and not theory.draft:
-        parts = _over_surplus(problem, layer.geometry, rule, found)
-    if problem.labels_binary:
-        where = quasi_nodes(layer.geometry, _SIGN_NODES, layer.geometry.rank, _SIGN_LEVEL)
-        looked = _quadratics(problem, layer, where)
-        seen = [(p, one.nodes) for p, one in parts]
-        if made:  # signs notice what the limit leaves out of χ
-            seen = [(1.0, _solved(problem, rule, study.chi))]
-        wrong, calibration = _mean((p, _signs(problem, looked, one)) for p, one in seen)
-        signs = wrong, calibration
-    test_loss, train_loss, *errors = _mean(
-        (p, (one.test_loss, one.train_loss, *one.nodes.errors)) for p, one in parts
-    )
+    if problem.labels_binary:  # signs notice what the limit leaves out of χ
+        seen = _solved(problem, rule, study.chi) if made else solved
+        signs = signs_of(problem, _looked(problem, layer), seen)
     return LayerErrors(
-        MatrixErrors(*errors), study.by_nodes, by_size, layer.special, len(rule), test_loss,
-        train_loss, signs[0], signs[1], study,
+        solved.errors, study.by_nodes, by_size, layer.special, len(rule), *solved.errors[:2],
+        *signs, study,
     )  # fmt: skip
+
+
+def _with_other_loss(
+    problem: Problem, layer: GivenLayer, theory: Theory, study: Study | None
+) -> LayerErrors:
+    """On the first layer with a finer rule, and where labels are ±1 over their surplus; where these
+    change little, the layers that follow have the ratios (layer_losses.py)."""
+    first = study is None
+    study = study or _study(problem, layer, theory)
+    rule = _rule(problem, layer, study.level)
+    begin = _solved(problem, rule, study.chi)
+    by_size = min(_AT_MOST, _by_size(problem, begin.degrees) + _BESIDE * layer.beside)
+    deviation = surplus_deviation(problem, layer.geometry) if theory.finite_size else 0.0
+    rules = rule, _looked(problem, layer) if problem.labels_binary else None
+    solved = LossOnLayer.at(problem, rules, begin, deviation)
+    if first and not theory.draft:
+        fine = _rule(problem, layer, _FINE)
+        finer = solved.finer(fine, _solved(problem, fine, study.chi))
+        by_nodes, ratios = solved.errors.apart(finer.errors), None
+        if by_nodes > _RESOLVED:
+            solved, study = finer, replace(study, level=_FINE)
+        study = replace(study, by_nodes=by_nodes)
+        ratios = LossRatios.between(solved.errors, finer.errors)
+        if deviation:
+            shifted = LossRatios.between(solved.errors, solved.over_surplus)
+            study = replace(study, surplus=not shifted.little)
+            if shifted.little:
+                ratios = ratios.after(shifted)
+        study = replace(study, ratios=ratios)
+    found = solved.over_surplus if study.surplus else solved.errors
+    found = found if study.ratios is None else study.ratios.times(found)
+    return LayerErrors(
+        found.errors, study.by_nodes, min(_AT_MOST, _OTHER_LOSS * by_size), layer.special,
+        len(solved.rule), found.test_loss, found.train_loss, found.misclassification,
+        found.calibration, study,
+    )  # fmt: skip
+
+
+def _looked(problem: Problem, layer: GivenLayer) -> Quadratics:
+    """At the nodes of signs, which vary faster with κ than moments do."""
+    where = quasi_nodes(layer.geometry, _SIGN_NODES, layer.geometry.rank, _SIGN_LEVEL)
+    return _quadratics(problem, layer, where)
 
 
 def rough_errors(
@@ -234,9 +263,7 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
     # before anything that takes long; with one χ 1 to 6 % fewer are spent than in the end
     _check_spent(rough_degrees(rule, problem.samples, problem.effective_ridge, chi))
     if problem.loss.name != "squared":
-        fine = QuadratureLevel.at(2)
-        losses = [_losses(problem, _rule(problem, layer, one), chi) for one in (level, fine)]
-        return Study(fine, _apart(*losses), chi)
+        return Study(level, math.nan, chi)
     number, by_nodes, errors = 1, math.inf, {1: first}
     while by_nodes > _CLOSE and number < _FINEST:
         where = _nodes(problem, layer, QuadratureLevel.at(number + 1))
@@ -285,11 +312,6 @@ def _apart(coarse: Sequence[float], fine: Sequence[float]) -> float:
     return max((abs(a / b - 1) for a, b in zip(coarse, fine, strict=True) if b), default=0.0)
 
 
-def _losses(problem: Problem, rule: Quadratics, chi: float) -> tuple[float, ...]:
-    found = _with_loss(problem, rule, _solved(problem, rule, chi))
-    return *found.nodes.errors[:2], found.test_loss, found.train_loss
-
-
 def _correction(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Correction:
     """Of order 1/n, or why there is none."""
     try:
@@ -322,31 +344,6 @@ def _solved(problem: Problem, rule: Quadratics, chi: float, mean: bool = True) -
         return solve_nodes(rule, *numbers)
 
 
-def _mean(parts: Iterable[tuple[float, tuple[float, ...]]]) -> tuple[float, ...]:
-    """Of some numbers, each time with a probability."""
-    weights, rows = zip(*parts, strict=True)
-    return tuple(np.asarray(weights) @ np.asarray(rows, float)) if len(rows) > 1 else rows[0]
-
-
-def _over_surplus(
-    problem: Problem, geometry: Geometry, rule: Quadratics, found: LossSolution
-) -> list[tuple[float, LossSolution]]:
-    """Training sets with more labels of one sign or of the other, and their probabilities."""
-    deviation = surplus_deviation(problem, geometry)
-    if deviation == 0:
-        return [(1.0, found)]
-    parts = []
-    for z, probability in zip(*gauss_hermite(3), strict=True):
-        one = found
-        if abs(z) > _LEFT_OUT:
-            weights, y = with_surplus(rule.weights, rule.y, problem.samples, deviation * z)
-            drawn = Quadratics(rule.couplings, rule.blocks, weights, y, 1 - y**2, rule.squares)
-            one = _with_loss(problem, drawn, found.nodes)
-            one = on_fresh_samples(one, rule, problem.loss, binary=True)
-        parts.append((float(probability), one))
-    return parts
-
-
 def _by_size(problem: Problem, degrees: Degrees) -> float:
     """What finite sizes leave open: the bound of the theory of types, and the share of the samples'
     degrees of freedom that go to the special directions."""
@@ -369,18 +366,6 @@ def _common(problem: Problem, rule: Quadratics) -> tuple[MatrixErrors, float]:
     return common_errors(rule.moments(), problem.samples, problem.effective_ridge)
 
 
-def _with_loss(problem: Problem, rule: Quadratics, begin: NodeSolution) -> LossSolution:
-    numbers = problem.samples, problem.effective_ridge
-    return solve_matrix_loss(rule, *numbers, problem.loss, begin, problem.labels_binary)
-
-
-def _signs(problem: Problem, rule: Quadratics, found: NodeSolution) -> tuple[float, float]:
-    """Misclassification and calibration."""
-    outputs = (rule.weights, rule.y, *found.at(rule, problem.samples))
-    logistic = problem.loss.name == "logistic"
-    return misclassified(*outputs), calibration_error(*outputs) if logistic else math.nan
-
-
 def _nodes(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Nodes:
     geometry = layer.geometry
     return data_nodes(problem, geometry, layer.spread, level_for(problem, geometry, level))
@@ -399,6 +384,7 @@ def _quadratics(
     where rules are compared."""
     tables, nodes = (layer.tables(where), twice(where)) if lengths else (layer.at(where), where)
     left_out = _LEFT_OUT * problem.effective_ridge
+    worth = _WORTH[problem.loss.name != "squared"]
     every = np.arange(len(nodes.weights))
     owners = [every] if len(layer.couplings) == 1 else [
         every[nodes.component == c] for c in range(len(layer.parts))
@@ -409,10 +395,10 @@ def _quadratics(
         square = max(float(np.mean(layer.parts[group].spread ** 2)), 1e-300)
         curvature = tables.curvature
         if curvature is not None:
-            curved = table_of(curvature[:, mine], weights, _CURVED * left_out)
+            curved = table_of(curvature[:, mine], weights, _CURVED * left_out, worth)
         blocks.append(NodeBlock(
-            group, table_of(tables.mean[:, mine], weights, left_out),
-            table_of(tables.slope[:, mine], weights, left_out / square),
+            group, table_of(tables.mean[:, mine], weights, left_out, worth),
+            table_of(tables.slope[:, mine], weights, left_out / square, worth),
             tables.variance[:, mine], None if curvature is None else curved,
         ))  # fmt: skip
     labels = np.empty(len(every))

@@ -63,6 +63,8 @@ class _Average:
     solution: Solution
     level: QuadratureLevel
     values: Values = field(default_factory=dict)
+    first: Solution | None = None
+    flat: bool = False
     failure: Failure | None = None
     active: list[int] = field(default_factory=list)
     left_out: float = 0.0
@@ -82,6 +84,12 @@ class _Average:
     def finite(self) -> bool:
         """Whether signs are those of finite sizes at every point: where labels have a surplus."""
         return any(variable.kind == "balance" for variable in self.law.variables)
+
+    @property
+    def iterated(self) -> bool:
+        """Whether points are found sooner from the typical one: at a kink samples that are beyond
+        it at the one and not at the other say nothing about the way."""
+        return not (self.solution.squared or self.law.problem.loss.kink)
 
     @property
     def farthest(self) -> Array:
@@ -123,7 +131,8 @@ def averaged(
     """
     found: list[Found] = [(one, None) for one in solutions]
     todo = {
-        i: _Average(law, one, _level(law, theory))
+        # beyond no margin samples count nothing, and ratios need no nodes for it
+        i: _Average(law, one, _level(law, theory), flat=not law.problem.loss.signs)
         for i, (law, one) in enumerate(zip(laws, solutions, strict=True))
         if isinstance(one, Solution) and law.variables
     }
@@ -183,6 +192,7 @@ def _label_variances(task: Task) -> list[float]:
 
 def _run(averages: list[_Average], theory: Theory) -> None:
     """All stages, each solved for all problems together."""
+    _solve([(a, a.law.typical[None]) for a in averages if a.iterated])  # to start from
     _solve([(a, np.vstack([a.law.typical, a.law.screen])) for a in averages])
     averages = [a for a in averages if a.failure is None]
     for a in averages:
@@ -255,7 +265,7 @@ def _finer(averages: list[_Average]) -> None:
     found = []
     for a in averages:
         nodes = a.law.nodes(a.law.affordable(ORDERS[0], a.active))
-        fine = replace(a, level=QuadratureLevel.at(1), values={}, nodes=nodes)
+        fine = replace(_at(a, QuadratureLevel.at(1)), nodes=nodes)
         found.append((a, replace(a, nodes=nodes), fine))
     both = [part for _, *parts in found for part in parts]
     _solve([(part, np.vstack([part.law.typical, part.nodes[0]])) for part in both])
@@ -266,10 +276,15 @@ def _finer(averages: list[_Average]) -> None:
             a.resolution = _moved(a)
 
 
+def _at(average: _Average, level: QuadratureLevel) -> _Average:
+    """The same at a finer resolution, nothing found yet."""
+    return replace(average, level=level, values={}, first=None, flat=average.solution.flat)
+
+
 def _look(averages: list[_Average], level: QuadratureLevel) -> None:
     """What another resolution says about the point that differs most from the typical one, and
     for the mean if errors of other points are in proportion to their difference."""
-    others = [replace(a, level=level, values={}) for a in averages]
+    others = [_at(a, level) for a in averages]
     _solve([(other, a.farthest) for a, other in zip(averages, others, strict=True)])
     for a, other in zip(averages, others, strict=True):
         a.failure = other.failure
@@ -327,7 +342,8 @@ def _solve(wanted: list[tuple[_Average, Array]]) -> None:
         new = {n: p for n, p in zip(names, points, strict=True) if n not in a.values}
         try:
             for number, (name, point) in enumerate(new.items()):
-                tasks.append((number, a, name, simplified(a.law.task(point))))
+                task = replace(a.law.task(point), coarse=a.first, flat=a.flat)
+                tasks.append((number, a, name, simplified(task)))
         except AssumptionError as error:
             a.failure = Failure(error)
     tasks.sort(key=lambda entry: entry[0])
@@ -340,6 +356,7 @@ def _solve(wanted: list[tuple[_Average, Array]]) -> None:
                 a.failure = one
             else:
                 a.values[name] = outputs_of(one)
+                a.first = a.first or (one if a.iterated else None)
 
 
 def _finished(average: _Average, theory: Theory) -> tuple[Solution | Failure, OverDraws]:

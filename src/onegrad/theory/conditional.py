@@ -36,6 +36,7 @@ _STRONG_DIRECTIONS = 4  # directions of groups that need more than two nodes: gr
 _MOST_DIRECTIONS = 60  # with an axis each; types alone take seconds beyond
 _MOST_WORK = 1.5e8  # of a resolution, at the default accuracy; beyond it the next one takes seconds
 _ITERATED = 5.0  # times less of it where a loss is iterated over
+_RATHER = 2.0  # times more of that where first layers would be drawn instead, which takes longer
 _HOPELESS, _SOON = 0.4, 5e7  # two resolutions so far apart, and more work: the next is not tried
 _TOLERABLE = 5.0  # accuracies up to which an answer is given with its estimate, "not settled"
 _WORST = 0.05  # what many directions leave uncertain: beyond that refused
@@ -87,15 +88,9 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     rough = {i: one for i, one in enumerate(found) if isinstance(one, Solution)}
     most = _MOST_WORK * max(1.0, ACCURATE / theory.accuracy) ** 2
     for number in range(1, _HIGHEST_LEVEL + int(theory.accuracy < ACCURATE) + 1):
-        going = [i for i, one in rough.items() if _goes_on(one, number, most)]
+        going = [i for i, one in rough.items() if _goes_on(one, number, most, theory.accuracy)]
         level = QuadratureLevel.at(number)
-        left = [
-            replace(
-                tasks[i], flat=rough[i].flat,
-                most=np.inf if _is_close(rough[i], theory.accuracy) else tasks[i].most,
-            )
-            for i in going
-        ]  # fmt: skip
+        left = [_after(tasks[i], rough[i], theory.accuracy) for i in going]
         finer = solve_tasks(left, level, tolerance, signs=False)
         for i, one in zip(going, finer, strict=True):
             compared = _compared(one, rough.pop(i))
@@ -114,15 +109,25 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     return [next(answers) if _correctable(one) else one for one in found]
 
 
+def _after(task: Task, coarse: Solution, accuracy: float) -> Task:
+    """The task for the resolution after that of `coarse`; of any size where that was close."""
+    return replace(
+        task, flat=coarse.flat, coarse=None if coarse.squared else coarse,
+        most=np.inf if _is_close(coarse, accuracy) else task.most,
+    )  # fmt: skip
+
+
 def _correctable(one: Solution | Failure) -> bool:
     """The 1/n correction is that of the squared loss."""
     return isinstance(one, Failure) or one.squared
 
 
-def _goes_on(solution: Solution, number: int, most: float) -> bool:
+def _goes_on(solution: Solution, number: int, most: float, accuracy: float) -> bool:
     """Whether the resolution of that number is worth its time."""
     if number == 1:
         return True
+    if not solution.squared and solution.error_estimate > _TOLERABLE * accuracy:
+        most *= _RATHER
     hopeless = solution.error_estimate > _HOPELESS and solution.work > _SOON
     several = solution.task.problem.training.steps > 1 and number > _SEVERAL_STEPS
     iterated = 1.0 if solution.squared else _ITERATED

@@ -84,7 +84,7 @@ class NodeErrors:
         response, point = self.response, self.response.point
         assert self.slopes is not None
         own = point.features
-        solved = np.linalg.solve(mean_system(point, response.blocks, point.weights), features.mean)
+        solved = MeanPart(point, response.blocks, point.weights).solve(features.mean)
         found = np.zeros(features.mean.shape[-1])
         if strata is not None:
             kernel = own.mean.T @ solved
@@ -200,10 +200,7 @@ class Response:
         if features is self.point.features:
             table, factors = self.own, self.factors
         else:
-            tables = [features.slope * features.bulk[:, None]]
-            tables += [harmonic.table for harmonic in features.harmonics]
-            pairs = zip(self.blocks, tables, strict=True)
-            factors = [_factor_at(block.u, table, features.counts) for block, table in pairs]
+            factors = self._factors_at(features)
             table = response_table(self.blocks, features.extra, factors)
         samples = self.point.samples[..., None]
         variance = self._source(table, factors) + self._carried(table, factors, self.load) / samples
@@ -214,6 +211,20 @@ class Response:
                 "resolution is not enough. Ask for a higher accuracy, or use a larger ridge."
             )
         return np.maximum(variance, 0.0)
+
+    def _factors_at(self, features: NodeFeatures) -> list[Array]:
+        """V of each block at the nodes of other features."""
+        tables = [features.slope * features.bulk[:, None]]
+        tables += [harmonic.table for harmonic in features.harmonics]
+        pairs = zip(self.blocks, tables, strict=True)
+        return [_factor_at(block.u, table, features.counts) for block, table in pairs]
+
+    def chi_at(self, features: NodeFeatures) -> Array:
+        """χ of (11) at the nodes of other features of the same neurons, of one problem."""
+        x = features.extra.T @ (features.counts * self.point.gain)
+        for block, v in zip(self.blocks, self._factors_at(features), strict=True):
+            x += block.copies * block.coordinates * diagonal(v, block.k)
+        return np.asarray(x / self.point.samples)
 
 
 def _factor_at(u: Array, table: Array, counts: Array) -> Array:
@@ -258,8 +269,58 @@ def mean_readout(
     point: FixedPoint, blocks: Sequence[WoodburyFactors], weights: Array, labels: Array
 ) -> Array:
     """â with (diag(1/(c m)) + νWνᵀ − QPQᵀ) â = νWȳ, W = diag(weights) (12), (24)."""
-    right = product(point.features.mean * weights[..., None, :], labels)
-    return _solve_positive(mean_system(point, blocks, weights), right, "the mean part")
+    return MeanPart(point, blocks, weights).readout(labels)
+
+
+class MeanPart:
+    """S = diag(1/(c m)) + νWνᵀ − QPQᵀ of (12), (24), to solve with.
+
+    Where ν = A Bᵀ is of low rank (`NodeFeatures.mean_factors`), S = D⁻¹ + U C Uᵀ with
+    D = diag(c m), U = (A, Q's factor), C = diag(BᵀWB, −GH), and
+    S⁻¹ = D − D U (I + C UᵀDU)⁻¹ C UᵀD.
+    """
+
+    def __init__(
+        self, point: FixedPoint, blocks: Sequence[WoodburyFactors], weights: Array
+    ) -> None:
+        self.point, self.weights = point, weights
+        f = point.features
+        self.factors = f.mean_factors
+        if self.factors is None:
+            self.system = mean_system(point, blocks, weights)
+            return
+        a, b = self.factors
+        pairs = list(zip(blocks, f.lifts, strict=False))
+        self.u = np.concatenate([a, *(one.u * lift[..., None] for one, lift in pairs)], axis=-1)
+        self.free = (f.counts * point.gain)[..., None]
+        rank = self.u.shape[-1]
+        self.c = np.zeros((*a.shape[:-2], rank, rank))
+        start = 0
+        for part in [b.mT @ (weights[..., None] * b), *(-one.gh for one, _ in pairs)]:
+            end = start + part.shape[-1]
+            self.c[..., start:end, start:end] = part
+            start = end
+        self.inner = np.eye(rank) + self.c @ (self.u.mT @ (self.free * self.u))
+
+    def readout(self, labels: Array) -> Array:
+        """S⁻¹νWȳ."""
+        f = self.point.features
+        if self.factors is None:
+            right = product(f.mean * self.weights[..., None, :], labels)
+            return _solve_positive(self.system, right, "the mean part")
+        b = self.factors[1]
+        right = np.zeros(self.inner.shape[:-1])
+        right[..., : b.shape[-1]] = product(b.mT, self.weights * labels)
+        found = np.linalg.solve(self.inner, right[..., None])
+        return np.asarray((self.free * (self.u @ found))[..., 0])
+
+    def solve(self, right: Array) -> Array:
+        """S⁻¹ of the columns of a matrix, of one problem."""
+        if self.factors is None:
+            return np.asarray(np.linalg.solve(self.system, right))
+        scaled = self.free * right
+        lowered = np.linalg.solve(self.inner, self.c @ (self.u.T @ scaled))
+        return np.asarray(scaled - self.free * (self.u @ lowered))
 
 
 def mean_system(point: FixedPoint, blocks: Sequence[WoodburyFactors], weights: Array) -> Array:

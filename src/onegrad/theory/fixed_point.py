@@ -93,7 +93,7 @@ def solve_fixed_point(
     m, ridges = np.asarray(samples, float), np.asarray(ridge, float)
     soft = np.ones_like(features.weights) if softness is None else softness
     if start is None:
-        z = _first_guess(features, m, ridges)
+        z = first_guess(features, m, ridges)
     else:
         z = np.log(np.concatenate([start.gain, np.maximum(start.chi, 1e-300)], axis=-1))
     shape, types = z.shape, features.bulk.shape[-1]
@@ -129,7 +129,7 @@ def solve_fixed_point(
     )
 
 
-def _first_guess(features: NodeFeatures, samples: Array, ridges: Array) -> Array:
+def first_guess(features: NodeFeatures, samples: Array, ridges: Array) -> Array:
     """(log m, log χ) without any response."""
     w = features.weights
     inverse = ridges[..., None] + product(features.extra, w)

@@ -44,6 +44,9 @@ _DROPPED = 1e-7  # of the slopes' table, where losses are iterated over: 1e-7 of
 _OUTER = 10.0  # tolerance of the iteration over a loss, in units of the fixed point's
 
 
+Near = tuple[Array, Array, Array] | None  # (f, q, χ) of nodes to start from, if some are known
+
+
 @dataclass(frozen=True)
 class Task:
     """A problem with its special directions; its neurons are the pure ones unless given.
@@ -54,6 +57,7 @@ class Task:
     most : types × nodes beyond which it is left to another theory (drawn_instead.py)
     surplus : of positive labels among the samples of the readout, in standard deviations; losses
         other than the squared one alone know it (`losses.reweighted.LossProblem`)
+    coarse : a coarser resolution of the same task, for such a loss to start from
     """
 
     problem: Problem
@@ -63,6 +67,7 @@ class Task:
     surplus: float = 0.0
     flat: bool = False
     most: float = np.inf
+    coarse: Solution | None = None
 
     @classmethod
     def of(cls, problem: Problem, overlaps: str = "auto", seed: int = 0) -> Task:
@@ -297,7 +302,8 @@ def _solve(batch: Sequence[_Resolved], tolerance: float) -> list[Solution | Fail
     rows = [(p.samples, p.effective_ridge, s) for p, s in zip(problems, surplus, strict=True)]
     numbers = np.array(rows[0] if alone else rows, float).T
     try:
-        point, result = _solved(problems[0], features, numbers, tolerance)
+        near = _together([_near(one) for one in batch])
+        point, result = _solved(problems[0], features, numbers, tolerance, near)
         if alone:
             return [_solution(batch[0], point, result)]
         return [_solution(r, point.take(i), result.take(i)) for i, r in enumerate(batch)]
@@ -307,8 +313,37 @@ def _solve(batch: Sequence[_Resolved], tolerance: float) -> list[Solution | Fail
     return [_solve([one], tolerance)[0] for one in batch]
 
 
+def _near(resolved: _Resolved) -> Near:
+    """(f, q, χ) of a coarser resolution at the nodes of this one."""
+    coarse, where = resolved.task.coarse, resolved.where
+    if coarse is None or where.kappa.shape[1] != coarse.neurons.vectors.shape[1]:
+        return None
+    task, response = coarse.task, coarse.by_node.response
+    features = features_at(task.problem, task.geometry, coarse.neurons, where)
+    try:
+        variance = response.variance_at(features)
+    except ConvergenceError:  # nodes further out than the rule it was found with
+        return None
+    return coarse.by_node.readout @ features.mean, variance, response.chi_at(features)
+
+
+def _together(parts: Sequence[Near]) -> Near:
+    """Of one problem, or of a stack if all of it have some."""
+    if any(one is None for one in parts):
+        return None
+    known = [one for one in parts if one is not None]
+    if len(known) == 1:
+        return known[0]
+    f, q, chi = (np.stack(one) for one in zip(*known, strict=True))
+    return f, q, chi
+
+
 def _solved(
-    problem: Problem, features: NodeFeatures, numbers: Array, tolerance: float
+    problem: Problem,
+    features: NodeFeatures,
+    numbers: Array,
+    tolerance: float,
+    near: Near = None,
 ) -> tuple[FixedPoint, NodeErrors]:
     """Of one problem, or of a stack with the loss of the first; its samples, ridge and surplus."""
     samples, ridges, surplus = numbers
@@ -317,7 +352,7 @@ def _solved(
         return point, errors_of(point)
     asked = LossProblem(
         features.of_lower_rank(_DROPPED), np.asarray(samples), np.asarray(ridges), problem.loss,
-        problem.labels_binary, np.asarray(surplus),
+        problem.labels_binary, np.asarray(surplus), near,
     )  # fmt: skip
     return solve_with_loss(asked, _OUTER * tolerance)
 
@@ -335,7 +370,8 @@ def _solution(resolved: _Resolved, point: FixedPoint, result: NodeErrors) -> Sol
         float(result.test_error), float(result.train_error), float(result.train_objective),
         test, train, None, float(problem.samples / result.response.amplification),
         int(point.iterations), float(point.residual), result, where, resolved.neurons,
-        resolved.task, label_variance=variance_of_labels(problem, resolved.task.geometry),
+        replace(resolved.task, coarse=None),
+        label_variance=variance_of_labels(problem, resolved.task.geometry),
         test_loss=float(result.test_error if result.test_loss is None else result.test_loss),
         train_loss=float(result.train_error if result.train_loss is None else result.train_loss),
     )  # fmt: skip

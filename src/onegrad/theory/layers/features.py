@@ -29,6 +29,8 @@ from onegrad.theory.symmetry import angles, degrees, harmonic, multiplicity
 
 _RANK_TOLERANCE = 1e-12  # of the largest squared singular value of the table of slopes
 _WEAKER = 1e-8  # the same for harmonics
+_MEANS = 1e-11  # the same for the table of means, where losses are iterated over
+_SMALLER = 1.5  # so many times fewer than types, ranks are worth it
 _ANGULAR = 400_000  # table entries times angles held at once
 _SLOPE_DEGREE = 1  # harmonics of the slopes beyond are as good as noise
 
@@ -111,6 +113,16 @@ class NodeFeatures:
         found = replace(self, extra=self.extra + lost**2, dropped=dropped)
         vars(found)["factors"] = factors  # it has the same
         return found
+
+    @cached_property
+    def mean_factors(self) -> tuple[Array, Array] | None:
+        """(A, B) with ν_is = (A Bᵀ)_is where the table of slopes is of lower rank, too; None where
+        systems of types are as small."""
+        if self.dropped == _RANK_TOLERANCE:
+            return None
+        factors = self._factored(self.mean * np.sqrt(self.counts)[..., None], _MEANS)
+        small = _SMALLER * factors[0].shape[-1] < self.mean.shape[-2]
+        return factors if small else None
 
     @property
     def lifts(self) -> list[Array]:

@@ -72,8 +72,9 @@ class LowRankTable:
         return np.asarray(self.left @ (u @ self.right))
 
 
-def table_of(table: Array, weights: Array, left_out: float) -> Table:
-    """A table by its range, found by random projections; dense where its rank is not low.
+def table_of(table: Array, weights: Array, left_out: float, worth: float = 3.0) -> Table:
+    """A table by its range, found by random projections; dense where its rank is not `worth` times
+    below its sides.
 
     left_out : at most this is lost of Σ_s ω_s|T_s|²; far below the ridge it changes nothing,
         because the tables count as TωTᵀ beside λI  [halko2011]
@@ -83,7 +84,7 @@ def table_of(table: Array, weights: Array, left_out: float) -> Table:
     whole = float(np.sum(scaled**2))
     rng = np.random.default_rng(0)
     rank = _FIRST_RANK
-    while 3 * (rank + _OVERSAMPLED) < min(k, nodes):
+    while worth * (rank + _OVERSAMPLED) < min(k, nodes):
         probe = rng.standard_normal((nodes, rank + _OVERSAMPLED))
         left = np.linalg.qr(scaled @ probe)[0]
         inside = left.T @ scaled

@@ -129,6 +129,10 @@ class Quadratics:
             result[place] = value
         return result
 
+    def squares_of_means(self, matrix: Array) -> Array:
+        """ν_sᵀ·matrix·ν_s of every node."""
+        return np.concatenate([block.mean.forms(matrix) for block in self.blocks])
+
     def mean(self, readout: Array) -> Array:
         """ν_sᵀa of every node."""
         return np.concatenate([block.mean.along(readout) for block in self.blocks])
@@ -240,7 +244,7 @@ def rough_degrees(q: Quadratics, samples: int, ridge: float, chi: float) -> Degr
 
 
 def _degrees(q: Quadratics, u: Array, whole: Array, samples: int, ridge: float) -> Degrees:
-    means = np.concatenate([block.mean.forms(whole) for block in q.blocks])
+    means = q.squares_of_means(whole)
     # M Σ u_sQ_s = I − λM
     second = q.width - 2 * ridge * np.trace(whole) + ridge**2 * np.sum(whole**2)
     return Degrees(float(u @ means), samples * float(u.sum()), samples - float(second))

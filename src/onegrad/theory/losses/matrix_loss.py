@@ -14,13 +14,14 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
-from onegrad.gaussian.convex_losses import Clipped, Loss
+from onegrad.gaussian.convex_losses import Loss
 from onegrad.theory.anderson import Acceleration
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.matrix_responses import NodeSolution, Quadratics, inverse_of
 from onegrad.theory.losses.moments import LabelLaw
 
 _ITERATIONS = 100
+_TOLERANCE = 1e-4
 _LOOSE = 0.03  # tolerance while kinks are smoothed
 _SMOOTH = (0.3, 0.03, 0.0)  # added to χ where a loss has a kink
 
@@ -36,16 +37,15 @@ class LossSolution:
 
 def solve_matrix_loss(
     q: Quadratics, samples: int, ridge: float, loss: Loss, start: NodeSolution, binary: bool,
-    tolerance: float = 1e-4,
+    smooth: bool = True,
 ) -> LossSolution:  # fmt: skip
-    """From the solution of the squared loss. An iteration costs one inverse and three products of
-    k × k matrices; 10 to 30 of them."""
+    """From the solution of the squared loss, or one that is near: then without smoothing a kink
+    first. An iteration costs one inverse and three products of k × k matrices; 10 to 30 of them."""
     labels = _labels(q, binary)
-    kink = isinstance(loss, Clipped) and loss.softness == 0
     nodes = start
-    for smooth in _SMOOTH if kink else (0.0,):
-        asked = _Asked(q, samples, ridge, loss, labels, smooth)
-        nodes = _settled(asked, nodes, tolerance if smooth == 0 else _LOOSE)
+    for added in _SMOOTH if loss.kink and smooth else (0.0,):
+        asked = _Asked(q, samples, ridge, loss, labels, added)
+        nodes = _settled(asked, nodes, _TOLERANCE if added == 0 else _LOOSE)
     found = labels.moments(loss, nodes.prediction, nodes.variance, nodes.responses)
     weight = q.weights
     train = float(weight @ found.train_loss)
@@ -94,8 +94,10 @@ class _Asked:
         inverse = inverse_of(system)
         readout = inverse @ q.cross(w * f + q.weights * found.mean)
         load = q.total(q.weights * found.square)
-        spread = q.traces(np.outer(readout, readout), mean=False)
-        spread += q.traces(inverse @ load @ inverse) / self.samples
+        moved = inverse @ load @ inverse / self.samples
+        # means count in the second part alone
+        spread = q.traces(moved + np.outer(readout, readout), mean=False)
+        spread += q.squares_of_means(moved)
         return replace(
             nodes, responses=q.traces(inverse) / self.samples, inverse=inverse, readout=readout,
             prediction=q.mean(readout), variance=spread, load=load,

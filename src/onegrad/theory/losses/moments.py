@@ -7,6 +7,7 @@ forms, the logistic one a rule over h.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,8 +18,9 @@ from onegrad.compute.backend import Array
 from onegrad.gaussian.convex_losses import Clipped, Logistic, Loss, clipped_moments
 
 _STEEPEST = 1e12  # 1/χ of a sharp loss at most
-_REACH = 8.5  # standard deviations of h that the rule covers
-_POINTS, _MORE, _MOST = 36, 36, 600  # of the rule: so many, more for each unit of √q, at most
+_REACH = 7.5  # standard deviations of h that the rule covers
+_STEP = 0.75  # of the rule: at most, in units of √q and of h
+_MOST = 600  # points at most
 _PROX = 60  # iterations; a dozen are enough
 
 
@@ -87,9 +89,13 @@ def _clipped(
 
 
 def _logistic(y: Array, f: Array, q: Array, chi: Array) -> LossMoments:
-    """By a trapezoidal rule over h; ρ, p and h are those of the label +1, times y."""
+    """By a trapezoidal rule over h; ρ, p and h are those of the label +1, times y.
+
+    As functions of h they are singular at a distance of π from the real axis, whatever χ is: with a
+    step δ the rule is wrong by exp(−2π·π/δ), and exp(−2π²q/δ²) for the Gaussian.
+    """
     size = float(np.sqrt(np.max(q)))
-    count = min(_POINTS + int(_MORE * size), _MOST)
+    count = min(1 + math.ceil(2 * _REACH * max(size, 1.0) / _STEP), _MOST)
     z = np.linspace(-_REACH, _REACH, count)
     w = np.exp(-0.5 * z**2)
     w /= w.sum()

@@ -19,10 +19,10 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
-from onegrad.gaussian.convex_losses import Clipped, Loss
+from onegrad.gaussian.convex_losses import Loss
 from onegrad.theory.anderson import Acceleration
 from onegrad.theory.errors import NodeErrors, errors_of, mean_readout, response_of
-from onegrad.theory.fixed_point import FixedPoint, solve_fixed_point
+from onegrad.theory.fixed_point import FixedPoint, first_guess, solve_fixed_point
 from onegrad.theory.layers.features import NodeFeatures
 from onegrad.theory.losses.label_surplus import with_surplus
 from onegrad.theory.losses.moments import LabelLaw, LossMoments
@@ -47,6 +47,7 @@ class LossProblem:
     """A readout to be solved for: features at nodes, samples and ridge (or stacks), loss.
 
     surplus : z of one training set, with labels ±1: its mean label is ȳ + z √(Var y/m)
+    near : (f, q, χ) at the nodes that are not far from the solution, if some are known
     """
 
     features: NodeFeatures
@@ -55,6 +56,7 @@ class LossProblem:
     loss: Loss
     binary: bool
     surplus: Array | float = 0.0
+    near: tuple[Array, Array, Array] | None = None
 
     @property
     def labels(self) -> LabelLaw:
@@ -92,7 +94,13 @@ def solve_with_loss(problem: LossProblem, tolerance: float = 1e-6) -> tuple[Fixe
     second-order solution each.
     """
     inner = min(1e-3 * tolerance, 1e-9)
-    kink = isinstance(problem.loss, Clipped) and problem.loss.softness == 0
+    kink = problem.loss.kink
+    if problem.near is not None:
+        try:
+            state = _settled(problem, _at(problem, *problem.near), 0.0, tolerance, inner)
+            return _finished(problem, state)
+        except ConvergenceError:
+            pass
     state = _of_squared_loss(problem, inner)
     try:
         for smooth in _SMOOTH if kink else (0.0,):
@@ -114,6 +122,17 @@ def solve_with_loss(problem: LossProblem, tolerance: float = 1e-6) -> tuple[Fixe
             "separated have a readout without bounds as the ridge goes to zero. Use a larger "
             "training.ridge"
         ) from None
+
+
+def _at(problem: LossProblem, f: Array, q: Array, chi: Array) -> _State:
+    """Where f, q and χ are given, with gains as they would be without any response."""
+    first = first_guess(problem.drawn, problem.samples, problem.ridge)
+    gain = np.exp(first[..., : problem.drawn.bulk.shape[-1]])
+    none = np.zeros(f.shape[:-1])
+    begin = FixedPoint(
+        problem.drawn, problem.samples, problem.ridge, gain, chi, none, none, np.ones_like(chi)
+    )
+    return _State(begin, f, q)
 
 
 def _of_squared_loss(problem: LossProblem, inner: float) -> _State:
@@ -148,7 +167,7 @@ def _from_smoother_losses(problem: LossProblem, tolerance: float, inner: float) 
 def _from_larger_ridges(problem: LossProblem, tolerance: float, inner: float) -> _State:
     """The same by continuation, the ridge from a thousand times its value down."""
     state = None
-    kink = isinstance(problem.loss, Clipped) and problem.loss.softness == 0
+    kink = problem.loss.kink
     for factor in _RIDGES:
         part = replace(problem, ridge=factor * problem.ridge)
         if state is None:
