@@ -303,7 +303,7 @@ def _limit(law: SpectralLaw, found: Sequence[Found], chances: Array, levels: boo
     """The mean over what is left to chance."""
     edge = math.sqrt(law.edge)
     if levels and len(found) > 1:
-        outliers = in_draws_by_chance(*found, edge)
+        outliers = in_draws_by_chance(found[0], found[1], edge)
     else:
         outliers = mean_outliers([in_draws(one) for one in found], chances, edge)
     count = min(len(one.strengths) for one in found)
