@@ -19,7 +19,7 @@ from onegrad.results.rows import SPECTRUM_NUMBERS
 from onegrad.spectra import Report, SpectrumReport, closed_form_limit
 from onegrad.structured_spectra import MatrixSpectrum, StructuredSpectrum
 from onegrad.theory.isotropic.measured import MeasuredSpectrum
-from onegrad.theory.spectral.finite_rank import Outlier
+from onegrad.theory.spectral.draws import Outlier
 from onegrad.theory.spectral.law import SpectralLaw
 from onegrad.theory.spectral.structured import MatrixLimit
 

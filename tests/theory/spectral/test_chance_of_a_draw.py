@@ -13,7 +13,8 @@ from onegrad.network.trial import Trial
 from onegrad.randomness import Streams
 from onegrad.structured_spectra import _directions, _functions
 from onegrad.theory.isotropic.measured import leading_singular
-from onegrad.theory.spectral import finite_rank, structured
+from onegrad.theory.spectral import draws as draws_of
+from onegrad.theory.spectral import structured
 from onegrad.theory.spectral.resolvent import Resolvent, Slopes
 from onegrad.theory.spectral.structured import structured_limit
 
@@ -141,16 +142,8 @@ def test_a_step_without_its_chance_has_smaller_outliers(known, monkeypatch):
 
 def test_outliers_that_do_not_mix_are_too_close(known, monkeypatch):
     """Negative control: no fluctuations."""
-    real = finite_rank._in_a_draw
-
-    def still(limits, bulk, *args):
-        calm = [replace_parts(one) for one in limits]
-        return real(calm, bulk, *args)
-
-    def replace_parts(one):
-        return one._replace(neurons=0 * one.neurons, samples=0 * one.samples)
-
-    monkeypatch.setattr(finite_rank, "_in_a_draw", still)
+    real = draws_of.Found.changes
+    monkeypatch.setattr(draws_of.Found, "changes", lambda found: 0 * real(found))
     wrong = structured_limit(problem("close"), "drawn", 0).features.outliers
     seen = np.mean([one[1][1][0]["constant"] for one in known["close"][1]])
     assert wrong[0].alignments["constant"] - seen > 0.06

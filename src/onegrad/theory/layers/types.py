@@ -27,7 +27,13 @@ from onegrad.theory.layers.step import (
     step_importance,
     step_sample,
 )
-from onegrad.theory.nodes.rules import QuadratureLevel, Rule, decay_order, standard_nodes
+from onegrad.theory.nodes.rules import (
+    QuadratureLevel,
+    Rule,
+    decay_order,
+    halves,
+    standard_nodes,
+)
 from onegrad.theory.symmetry import radial_importance, radius
 
 _LITTLE = 0.25  # of the variance before the step
@@ -240,7 +246,7 @@ def _before_step(
         square = geometry.dim * variance - np.einsum("ij,ij->i", coordinates, coordinates)
         bulk = np.sqrt(np.maximum(square, LEAST_BULK * bulk_dim * variance))
     # Without the output nothing but h depends on the readout: average once per f⁰.
-    repeats = 1 if output or weak else leading[0].order
+    repeats = 1 if output or weak else len(leading[0].nodes[1])
     further = math.sqrt(variance) * z[:, 1 + count : -1]
     return _Start(coordinates, bulk, readout, weights, repeats, further)
 
@@ -269,7 +275,8 @@ def readout_rule(problem: Problem, moved: float, level: QuadratureLevel) -> Rule
         spikes = decay_order(x, tolerance, max(strength, 1.0))
         return max(decay_order(x, tolerance), min(spikes, _SPIKES))
 
-    return Rule(level.grown(needed, 2))
+    order = level.grown(needed, 2)
+    return halves(order) if level.halves else Rule(order)
 
 
 def _with_noise(pushed: Array, spread: Array, weights: Array, variance: float) -> Array:

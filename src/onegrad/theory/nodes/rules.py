@@ -52,6 +52,8 @@ class QuadratureLevel:
     points : quasi-Monte Carlo points of the classification error; 0: a draft
     harmonics : degree up to which directions of a group are resolved
     split : axes of labels at zero, where a loss of y − f bends as long as f is small
+    halves : the readout's axis has rules on both sides of zero (`halves`), which resolve neurons
+        that the step has saturated
     """
 
     tolerance: float
@@ -63,6 +65,7 @@ class QuadratureLevel:
     harmonics: int
     number: int = 0
     split: bool = False
+    halves: bool = False
 
     @staticmethod
     def draft() -> QuadratureLevel:
@@ -124,6 +127,17 @@ class Rule(NamedTuple):
     def nodes(self) -> tuple[Array, Array]:
         order, breaks = self
         return piecewise_gauss(breaks, order) if breaks else gauss_hermite(order)
+
+
+def halves(order: int, bend: float = 0.0) -> Rule:
+    """Rules on each side of a bend instead of a Gauss–Hermite rule of that order.
+
+    After a step neurons are steep functions of the readout and of what they look at: nine nodes on
+    each side are closer than 48 whole ones, most of which are far out (docs/structure.md).
+    """
+    if order <= 2 * FEWEST or abs(bend) >= REACH:
+        return Rule(order)
+    return Rule(FEWEST + math.ceil(order / 4), (bend,))
 
 
 def standard_nodes(

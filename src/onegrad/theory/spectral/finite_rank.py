@@ -8,36 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import brentq
 
 from onegrad.compute.backend import Array
+from onegrad.theory.spectral.draws import Found, OutlierLimit
 from onegrad.theory.spectral.resolvent import Point, Resolvent, Roots, Slopes
 
 _MOST = 12  # outliers that are looked for
 _RANK = 1e-10  # squared singular values of the finite-rank part that are left out
-_HALF = 0.5
-_DRAWS = 256  # of the fluctuations, each with both signs
 _FROM = 1.003  # of the edge, where outliers begin
-
-
-@dataclass(frozen=True)
-class Outlier:
-    """A singular value outside of the bulk.
-
-    singular_value : mean over draws of this size
-    strength : of its part of finite rank over what is needed to leave the bulk; 1 at the transition
-    alignments : |cosine| of its singular vector with named functions of the samples, or directions
-    deviation : relative standard deviation of the singular value from draw to draw: which neurons
-        and samples are drawn, and what the step has by chance
-    """
-
-    singular_value: float
-    strength: float
-    alignments: dict[str, float]
-    deviation: float = math.nan
+_FURTHER = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32])  # powers of it that are tried
 
 
 @dataclass(frozen=True)
@@ -90,19 +73,24 @@ class Seen:
     extra: Array
     slopes: Sequence[Slopes]
 
-    def cosines(self, bulk: Resolvent, point: Point, part: FiniteRank, vector: Array) -> Array:
-        """Σ_s √w_s q_s ψ_s/√E ψ² of every function: q continued to these nodes, eq. (8)."""
+    def shape(self, bulk: Resolvent, point: Point, part: FiniteRank, vector: Array) -> Array:
+        """√w_s q_s/√ω_s: q continued to these nodes, eq. (8)."""
         at_nodes = part.right.T @ (vector * np.sqrt(point.weights[0]))
         pull = bulk.roots(point).applied(part.left @ at_nodes)
         w = self.weights / (1 + bulk.response_at(point, self.extra, self.slopes))
-        seen = w * (pull @ self.mean)
+        return np.asarray(w * (pull @ self.mean) / np.sqrt(self.weights))
+
+    @cached_property
+    def unit(self) -> Array:
+        """ψ_s√ω_s/√E ψ² of every function, (F, S')."""
         table = np.array(list(self.functions.values()))
-        return np.asarray(table @ seen / np.sqrt(np.maximum(table**2 @ self.weights, 1e-300)))
+        power = np.sqrt(np.maximum(table**2 @ self.weights, 1e-300))
+        return np.asarray(table * np.sqrt(self.weights) / power[:, None])
 
 
 def find_outliers(
     bulk: Resolvent, part: FiniteRank, edge: float, seen: Seen | Mapping[str, Array]
-) -> tuple[list[Outlier], Array]:
+) -> Found:
     """Roots of ℓ_j(x) = 1 beyond the edge, largest first, with eq. (8) for their alignments, and
     all ℓ_j at the edge: each direction above (> 1) or below the transition.
 
@@ -121,8 +109,9 @@ def find_outliers(
 
     start = math.log(_outside(bulk, edge))
     threshold = at(start)[0]
-    limits: list[_Limit] = []
-    names: list[str] = []
+    limits: list[OutlierLimit] = []
+    named = seen.functions if isinstance(seen, Seen) else seen
+    unit = seen.unit if isinstance(seen, Seen) else np.array(list(seen.values()))
     for j in range(min(_MOST, int(np.sum(threshold > 1)))):
         high = start + 1.0
         while at(high)[0][j] > 1:
@@ -133,100 +122,21 @@ def find_outliers(
         width = min(2 * step, root + step - start)
         slope = max(float(down[j] - up[j]) / (width * x), 1e-300)  # −dℓ/dx
         _, vectors, point = at(root)
-        if isinstance(seen, Seen):
-            names, along = list(seen.functions), seen.cosines(bulk, point, part, vectors[:, j])
-        else:
-            names = list(seen)
-            along = np.array([vectors[:, j] @ direction for direction in seen.values()])
-        cosines = np.clip(along / math.sqrt(x * slope), -1.0, 1.0)
-        limits.append(_Limit(x, slope, cosines, *part.parts(bulk, point, vectors[:, j])))
-    return _in_a_draw(limits, bulk, names, threshold), threshold[:_MOST]
-
-
-class _Limit(NamedTuple):
-    """An outlier without fluctuations: x and −dℓ/dx there, cosines with their signs, and what
-    neurons (T,) and samples (S,) have of it."""
-
-    eigenvalue: float
-    slope: float
-    cosines: Array
-    neurons: Array
-    samples: Array
-
-
-def _in_a_draw(
-    limits: Sequence[_Limit], bulk: Resolvent, names: Sequence[str], strengths: Array
-) -> list[Outlier]:
-    """Means and deviations over which neurons and samples are drawn, to the first order.
-
-    N and W of eq. (7) are sums over k neurons and m samples. In the space of the outliers they
-    fluctuate as symmetric matrices, which move singular values and turn those that are close into
-    each other: eq. (12). Every matrix comes with both signs, so that an outlier far from all
-    others has the limit for its mean.
-    """
-    if not limits:
-        return []
-    rng, count = np.random.default_rng(0), len(limits)
-    s = np.sqrt([one.eigenvalue for one in limits])
-    change = np.zeros((_DRAWS, count, count))
-    for parts, size in (
-        (np.stack([one.neurons for one in limits], axis=1), bulk.counts),
-        (np.stack([one.samples for one in limits], axis=1), bulk.weights * bulk.samples),
-    ):
-        if not len(parts):
-            continue
-        z = rng.standard_normal((_DRAWS, len(parts))) * np.sqrt(size)
-        z -= z.sum(axis=1, keepdims=True) * (size / size.sum())  # their number is fixed
-        pairs = (parts[:, :, None] * parts[:, None, :]).reshape(len(parts), -1)
-        change += (z @ (pairs / size[:, None])).reshape(-1, count, count)
-    root = np.sqrt([one.slope for one in limits])
-    change /= np.outer(root, root) * (s[:, None] + s)
-    values, turns = np.linalg.eigh(np.diag(s) + np.concatenate([change, -change]))
-    values = values[:, ::-1]
-    table = np.stack([one.cosines for one in limits])
-    cosines = np.abs(np.einsum("dij,if->djf", turns[:, :, ::-1], table)).mean(axis=0)
-    cosines = np.minimum(cosines, 1.0)
-    mean = values.mean(axis=0)
-    return [
-        Outlier(
-            float(mean[j]), float(strengths[j]),
-            dict(zip(names, cosines[j].tolist(), strict=True)), float(values[:, j].std() / mean[j]),
-        )
-        for j in range(count)
-    ]  # fmt: skip
-
-
-def mean_outliers(
-    draws: Sequence[Sequence[Outlier]], weights: Array, edge: float
-) -> tuple[Outlier, ...]:
-    """Of lists for several values of what is left to chance: the largest with the largest, as
-    draws are compared; those that half of the draws have or more, at the edge where they have
-    none."""
-    found = []
-    for j in range(max(map(len, draws))):
-        have = np.array([len(one) > j for one in draws])
-        if weights @ have < _HALF:
-            break
-        present = [one[j] for one in draws if len(one) > j]
-        w = weights[have] / weights[have].sum()
-        values = np.full(len(draws), edge)
-        values[have] = [one.singular_value for one in present]
-        mean = float(weights @ values)
-        square = w @ [one.deviation**2 for one in present] + weights @ (values / mean - 1) ** 2
-        cosines = {
-            name: float(w @ [one.alignments[name] for one in present])
-            for name in present[0].alignments
-        }
-        strength = float(w @ [one.strength for one in present])
-        found.append(Outlier(mean, strength, cosines, math.sqrt(float(square))))
-    return tuple(found)
+        q = vectors[:, j]
+        shape = seen.shape(bulk, point, part, q) if isinstance(seen, Seen) else q
+        shape = shape / math.sqrt(x * slope)
+        cosines = np.clip(unit @ shape, -1.0, 1.0) if len(unit) else np.zeros(0)
+        limits.append(OutlierLimit(x, slope, shape, cosines, *part.parts(bulk, point, q)))
+    sizes = bulk.counts, bulk.weights * bulk.samples
+    return Found(limits, sizes, list(named), threshold[:_MOST])
 
 
 def _outside(bulk: Resolvent, edge: float) -> float:
     """Just beyond the edge, which may be that of another resolution."""
-    tried = np.array([edge * _FROM**power for power in (1, 2, 4)])
-    outside = bulk.beyond(tried)[1]
-    return float(tried[int(np.argmax(outside))] if np.any(outside) else bulk.edge() * _FROM)
+    tried = edge * _FROM**_FURTHER
+    inside = np.flatnonzero(~bulk.beyond(tried)[1])
+    first = int(inside[-1]) + 1 if len(inside) else 0
+    return float(tried[first] if first < len(tried) else bulk.edge() * _FROM)
 
 
 def _excess(at: Callable[[float], tuple[Array, Array, Point]], j: int) -> Callable[[float], float]:

@@ -209,12 +209,16 @@ class Resolvent:
                 going = going[left]
                 speed.keep(left)
 
-    def beyond(self, values: Array, near: Point | None = None) -> tuple[Point, np.ndarray]:
+    def beyond(
+        self, values: Array, near: Point | None = None, tolerance: float = 0.01 * _TOLERANCE
+    ) -> tuple[Point, np.ndarray]:
         """The real solution at z = x, and whether there is one: x beyond the upper edge.
 
         From χ = 0, m = −1/x both fall monotonically to it, or out of their range inside the bulk.
 
-        near : a solution close by, from where the way is shorter
+        near : the solution at a larger x close by, from where the way is shorter
+        tolerance : of the last step; 1e-5 is enough to tell whether there is a solution, because
+            inside the bulk steps do not become shorter than about the distance to its edge
         """
         gain = np.repeat((-1.0 / values)[:, None], len(self.counts), axis=1)
         chi = np.zeros((len(values), len(self.weights)))
@@ -230,10 +234,10 @@ class Resolvent:
             moved = np.abs(new / gain[going] - 1).max(axis=1, initial=0.0)
             moved = np.maximum(moved, np.abs(response - chi[going]).max(axis=1, initial=0.0))
             gain[going], chi[going] = new, response
-            going = going[moved > 0.01 * _TOLERANCE]
+            going = going[moved > tolerance]
             if not len(going):
                 break
-        outside[going] &= moved[moved > 0.01 * _TOLERANCE] < 3 * _TOLERANCE
+        outside[going] &= moved[moved > tolerance] < 3 * _TOLERANCE
         return Point(gain, self.weights / (1 + chi)), outside
 
     def response_at(self, point: Point, extra: Array, slopes: Sequence[Slopes]) -> Array:
@@ -261,16 +265,20 @@ class Resolvent:
         """The upper edge of the bulk, of its last part where it has gaps, as an eigenvalue."""
         high = self.scale
         for _ in range(60):  # not in a gap: outside all the way up to some octaves more
-            if np.all(self.beyond(high * _OCTAVES)[1]):
+            if np.all(self.beyond(high * _OCTAVES, None, _TOLERANCE)[1]):
                 break
             high *= 2
         else:
             raise ConvergenceError("the upper edge of the limiting bulk was not found")
         low, points = 1e-3 * self.scale, _FIRST  # a part beyond a gap may be narrow
+        near: Point | None = None
         while high / low - 1 > _EDGE:
             inner, points = np.geomspace(low, high, points + 2)[1:-1], _NEXT
-            inside = np.flatnonzero(~self.beyond(inner)[1])
+            point, outside = self.beyond(inner, near, _TOLERANCE)
+            inside = np.flatnonzero(~outside)
             first = int(inside[-1]) + 1 if len(inside) else 0
+            if first < len(inner):
+                near = Point(point.gain[first : first + 1], point.weights[first : first + 1])
             low, high = (
                 inner[first - 1] if first else low, inner[first] if first < len(inner) else high,
             )  # fmt: skip

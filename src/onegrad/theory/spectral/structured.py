@@ -27,14 +27,16 @@ from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.resolution import MANY_DIRECTIONS, Task, level_for
 from onegrad.theory.spectral.bulk_chance import bulk_chances, moved_by_chance
-from onegrad.theory.spectral.finite_rank import (
-    FiniteRank,
+from onegrad.theory.spectral.draws import (
+    Found,
     Outlier,
-    Seen,
-    find_outliers,
+    in_draws,
+    in_draws_by_chance,
     mean_outliers,
 )
+from onegrad.theory.spectral.finite_rank import FiniteRank, Seen, find_outliers
 from onegrad.theory.spectral.law import SpectralLaw
+from onegrad.theory.spectral.nodes import strong_axis_nodes
 from onegrad.theory.spectral.resolvent import Resolvent, Slopes
 
 DEGREES = 3  # Hermite polynomials of a projection that outliers are compared with
@@ -43,7 +45,6 @@ _HALF = 0.5
 _MOST_NODES = 500
 _SEEN = 512  # nodes of each component for alignments
 _ALONE, _TOGETHER = 3, 2  # orders along the step's chance: one strong direction, or several
-_Found = tuple[list[Outlier], Array]  # with all strengths at the edge
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,8 @@ def structured_limit(problem: Problem, overlaps: str = "auto", seed: int = 0) ->
         raise AssumptionError(f"no limiting spectrum: {reason}")
     law = law_of(problem, overlaps, seed)
     plain = replace(law.task(law.typical), chance=None)
-    if plain.geometry.levels is not None:
+    levels = plain.geometry.levels is not None
+    if levels:
         plain = replace(plain, geometry=geometry_of(problem, overlaps, seed, spectra=True))
     if plain.geometry.special >= MANY_DIRECTIONS:
         raise AssumptionError(
@@ -120,7 +122,7 @@ def structured_limit(problem: Problem, overlaps: str = "auto", seed: int = 0) ->
     )
     found = [_outliers(task, laws) for task in tasks]
     return StructuredLimit(
-        *(_limit(one, [both[i] for both in found], chances) for i, one in enumerate(laws))
+        *(_limit(one, [both[i] for both in found], chances, levels) for i, one in enumerate(laws))
     )
 
 
@@ -140,7 +142,7 @@ def _chances(law: Law, plain: Task) -> tuple[list[Task], Array]:
     return [law.task(points[i]) for i in first], kept
 
 
-def _outliers(task: Task, laws: tuple[SpectralLaw, SpectralLaw]) -> tuple[_Found, _Found]:
+def _outliers(task: Task, laws: tuple[SpectralLaw, SpectralLaw]) -> tuple[Found, Found]:
     """Of weights and features, at the finer resolution."""
     problem, geometry = task.problem, task.geometry
     neurons, features, seen = _resolved(task, _OUTLIER_LEVEL)
@@ -159,15 +161,15 @@ def _resolved(task: Task, number: int) -> tuple[NeuronTypes, NodeFeatures, Seen]
     """Types, features at the nodes, and what outliers are compared with, at one resolution."""
     problem, geometry = task.problem, task.geometry
     level = level_for(problem, geometry, QuadratureLevel.at(number))
-    level = replace(level, most=min(level.most, _MOST_NODES))
+    level = replace(level, most=min(level.most, _MOST_NODES), halves=True)
     neurons = _present(trained_types(problem, geometry, level, task.chance, rows="isotropic"))
     if geometry.levels is not None and task.chance is not None:
         neurons = moved_by_chance(problem, geometry, neurons, task.chance)
     fine = quasi_nodes(geometry, _SEEN, neurons.vectors.shape[1], level)
     if geometry.levels is None:
         where = data_nodes(problem, geometry, neurons.spread, level)
-    else:  # an axis for each block: rules would have too few nodes along each
-        where = fine
+    else:
+        where = strong_axis_nodes(geometry, neurons.spread, level)
     features = features_at(problem, geometry, neurons, where)
     root = _roots(geometry, neurons.vectors.shape[1])
     named = _projections(task, neurons)
@@ -297,9 +299,13 @@ def _features(features: NodeFeatures, samples: float) -> Resolvent:
     return Resolvent(features.extra, slopes, features.counts, features.weights, samples, lift)
 
 
-def _limit(law: SpectralLaw, found: Sequence[_Found], chances: Array) -> MatrixLimit:
+def _limit(law: SpectralLaw, found: Sequence[Found], chances: Array, levels: bool) -> MatrixLimit:
     """The mean over what is left to chance."""
-    outliers = mean_outliers([one for one, _ in found], chances, math.sqrt(law.edge))
-    count = min(len(strengths) for _, strengths in found)
-    strengths = chances @ np.array([strengths[:count] for _, strengths in found])
+    edge = math.sqrt(law.edge)
+    if levels and len(found) > 1:
+        outliers = in_draws_by_chance(found[0], found[1], edge)
+    else:
+        outliers = mean_outliers([in_draws(one) for one in found], chances, edge)
+    count = min(len(one.strengths) for one in found)
+    strengths = chances @ np.array([one.strengths[:count] for one in found])
     return MatrixLimit(law, outliers, strengths)

@@ -1,0 +1,189 @@
+"""Outliers in draws of a finite size: which neurons and samples are drawn, the step's chance.
+
+Equation numbers are those of docs/structure.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from onegrad.compute.backend import Array
+
+_HALF = 0.5
+_DRAWS = 256  # of the fluctuations, each with both signs
+_NEW = 1e-6  # squared singular values of shapes that span no direction of their own
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """A singular value outside of the bulk.
+
+    singular_value : mean over draws of this size
+    strength : of its part of finite rank over what is needed to leave the bulk; 1 at the transition
+    alignments : |cosine| of its singular vector with named functions of the samples, or directions
+    deviation : relative standard deviation of the singular value from draw to draw: which neurons
+        and samples are drawn, and what the step has by chance
+    """
+
+    singular_value: float
+    strength: float
+    alignments: dict[str, float]
+    deviation: float = math.nan
+
+
+class OutlierLimit(NamedTuple):
+    """An outlier without fluctuations: x and −dℓ/dx there, its singular vector as a function of
+    the samples (S',) at the nodes of `Seen` or a direction (r,), cosines with their signs, and what
+    neurons (T,) and samples (S,) have of it."""
+
+    eigenvalue: float
+    slope: float
+    shape: Array
+    cosines: Array
+    neurons: Array
+    samples: Array
+
+
+@dataclass(frozen=True)
+class Found:
+    """The outliers of one matrix in the limit, largest first.
+
+    sizes : (T,) and (S,) numbers of neurons and samples that types and nodes stand for
+    names : of the functions that cosines are with; strengths : all ℓ at the edge
+    """
+
+    limits: Sequence[OutlierLimit]
+    sizes: tuple[Array, Array]
+    names: list[str]
+    strengths: Array
+
+    @property
+    def values(self) -> Array:
+        """Singular values."""
+        return np.sqrt([one.eigenvalue for one in self.limits])
+
+    @property
+    def cosines(self) -> Array:
+        """(outliers, functions)."""
+        rows = [one.cosines for one in self.limits]
+        return np.array(rows).reshape(len(rows), len(self.names))
+
+    def changes(self) -> Array:
+        """δ of eq. (12), matrices (draws, outliers, outliers).
+
+        N and W of eq. (7) are sums over k neurons and m samples. In the space of the outliers they
+        fluctuate as symmetric matrices, which move singular values and turn those that are close
+        into each other.
+        """
+        rng, count, s = np.random.default_rng(0), len(self.limits), self.values
+        change = np.zeros((_DRAWS, count, count))
+        if not count:
+            return change
+        neurons, samples = (
+            np.stack([one[which] for one in self.limits], axis=1) for which in (-2, -1)
+        )
+        for parts, size in zip((neurons, samples), self.sizes, strict=True):
+            if not len(parts):
+                continue
+            z = rng.standard_normal((_DRAWS, len(parts))) * np.sqrt(size)
+            z -= z.sum(axis=1, keepdims=True) * (size / size.sum())  # their number is fixed
+            pairs = (parts[:, :, None] * parts[:, None, :]).reshape(len(parts), -1)
+            change += (z @ (pairs / size[:, None])).reshape(-1, count, count)
+        root = np.sqrt([one.slope for one in self.limits])
+        return np.asarray(change / (np.outer(root, root) * (s[:, None] + s)))
+
+
+def in_draws(found: Found) -> tuple[Outlier, ...]:
+    """Means and deviations over which neurons and samples are drawn, to the first order: the
+    eigenvalues of diag(s) + δ. Every δ comes with both signs, so that an outlier far from all
+    others has the limit for its mean."""
+    if not found.limits:
+        return ()
+    change = found.changes()
+    matrices = np.diag(found.values) + np.concatenate([change, -change])
+    values, turns = np.linalg.eigh(matrices)
+    cosines = np.einsum("dij,if->djf", turns[:, :, ::-1], found.cosines)
+    return _means(values[:, ::-1], np.abs(cosines), found.names, found.strengths)
+
+
+def in_draws_by_chance(up: Found, down: Found, edge: float) -> tuple[Outlier, ...]:
+    """The same over a Gaussian chance ζ of the step too, with the outliers at +1 and −1 standard
+    deviations: eq. (14).
+
+    Outliers move with ζ at different speeds and pass each other, so that the mean over two lists,
+    the largest with the largest, would mix what no draw mixes. In the space that the singular
+    vectors of both span the matrices themselves are interpolated; what is no outlier of one of them
+    is at the edge there.
+    """
+    if not up.limits or not down.limits:
+        return mean_outliers([in_draws(up), in_draws(down)], np.full(2, _HALF), edge)
+    shapes = [np.stack([o.shape for o in f.limits], axis=1) for f in (up, down)]
+    basis, sizes, _ = np.linalg.svd(np.concatenate(shapes, axis=1), full_matrices=False)
+    basis = basis[:, sizes**2 > _NEW * sizes[0] ** 2]
+    zeta = ndtri((np.arange(_DRAWS) + _HALF) / _DRAWS)
+    zeta = np.random.default_rng(1).permutation(zeta / zeta.std())
+    share = (_HALF * (1 + zeta), _HALF * (1 - zeta))
+    change = np.zeros((_DRAWS, basis.shape[1], basis.shape[1]))
+    middle, seen = change + edge * np.eye(basis.shape[1]), 0.0
+    for found, shape, part, near in zip(
+        (up, down), shapes, share, (zeta > 0, zeta <= 0), strict=True
+    ):
+        left, _, right = np.linalg.svd(basis.T @ shape, full_matrices=False)
+        turn = left @ right  # orthonormal, as whole singular vectors are
+        middle += part[:, None, None] * ((turn * (found.values - edge)) @ turn.T)
+        change[near] += turn @ found.changes()[near] @ turn.T
+        seen = seen + part[:, None, None] * (turn @ found.cosines)
+    values, turns = np.linalg.eigh(np.concatenate([middle + change, middle - change]))
+    values = np.maximum(values[:, ::-1], edge)
+    most = max(len(up.limits), len(down.limits))
+    count = int(np.sum(np.mean(values[:, :most] > edge, axis=0) >= _HALF))
+    cosines = np.einsum("dij,dif->djf", turns[:, :, ::-1], np.concatenate([seen, seen]))
+    size = min(len(up.strengths), len(down.strengths))
+    strengths = _HALF * (up.strengths[:size] + down.strengths[:size])
+    return _means(values[:, :count], np.abs(cosines), up.names, strengths)
+
+
+def _means(
+    values: Array, cosines: Array, names: Sequence[str], strengths: Array
+) -> tuple[Outlier, ...]:
+    """Of draws (D, R) and (D, R, F)."""
+    mean, along = values.mean(axis=0), np.minimum(cosines.mean(axis=0), 1.0)
+    return tuple(
+        Outlier(
+            float(mean[j]), float(strengths[j]), dict(zip(names, along[j].tolist(), strict=True)),
+            float(values[:, j].std() / mean[j]),
+        )
+        for j in range(values.shape[1])
+    )  # fmt: skip
+
+
+def mean_outliers(
+    draws: Sequence[Sequence[Outlier]], weights: Array, edge: float
+) -> tuple[Outlier, ...]:
+    """Of lists for several values of what is left to chance: the largest with the largest, as
+    draws are compared; those that half of the draws have or more, at the edge where they have
+    none."""
+    found = []
+    for j in range(max(map(len, draws))):
+        have = np.array([len(one) > j for one in draws])
+        if weights @ have < _HALF:
+            break
+        present = [one[j] for one in draws if len(one) > j]
+        w = weights[have] / weights[have].sum()
+        values = np.full(len(draws), edge)
+        values[have] = [one.singular_value for one in present]
+        mean = float(weights @ values)
+        square = w @ [one.deviation**2 for one in present] + weights @ (values / mean - 1) ** 2
+        cosines = {
+            name: float(w @ [one.alignments[name] for one in present])
+            for name in present[0].alignments
+        }
+        strength = float(w @ [one.strength for one in present])
+        found.append(Outlier(mean, strength, cosines, math.sqrt(float(square))))
+    return tuple(found)
