@@ -24,11 +24,17 @@ def ndtr(x: Any) -> Any:
     return special("ndtr", x)
 
 
-def relu_moments(s: Any, b: Any) -> tuple[Any, Any, Any]:
-    # At b = 0 the ratio is ±∞ (0 at the breakpoint itself) and the formulas take their limits.
+def _ratio(s: Any, b: Any) -> Any:
+    """s/b; at b = 0 it is ±∞ (0 at s = 0), and formulas take their limits."""
     xp = namespace(s)
+    if bool(xp.all(xp.asarray(b > 0))):
+        return s / b
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = xp.where(b > 0, s / b, xp.where(s == 0, 0.0, xp.sign(s) * math.inf))
+        return xp.where(b > 0, s / b, xp.where(s == 0, 0.0, xp.sign(s) * math.inf))
+
+
+def relu_moments(s: Any, b: Any) -> tuple[Any, Any, Any]:
+    t = _ratio(s, b)
     below, at = ndtr(t), density(t)
     return s * below + b * at, below, (s**2 + b**2) * below + s * b * at
 
@@ -36,9 +42,7 @@ def relu_moments(s: Any, b: Any) -> tuple[Any, Any, Any]:
 def exponential_tails(s: Any, b: Any) -> tuple[Any, Any]:
     """E[e^{jx}; x < 0] = exp(js + (jb)²/2) Φ(−s/b − jb) for j = 1, 2, x = s + bZ; by its logarithm,
     as both factors overflow."""
-    xp = namespace(s)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = xp.where(b > 0, s / b, xp.where(s == 0, 0.0, xp.sign(s) * math.inf))
+    xp, t = namespace(s), _ratio(s, b)
     once, twice = (
         xp.exp(j * s + 0.5 * (j * b) ** 2 + special("log_ndtr", -t - j * b)) for j in (1, 2)
     )
