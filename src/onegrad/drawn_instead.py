@@ -12,14 +12,13 @@ import numpy as np
 from onegrad.errors import Failure, OnegradError
 from onegrad.predicted import LAYERS, Prediction, of_solution
 from onegrad.problem import Problem
-from onegrad.readouts import predict_layers
+from onegrad.readouts import LeftOpen, predict_layers
 from onegrad.theory.chance import Law
 from onegrad.theory.options import ACCURATE, Theory
 from onegrad.theory.resolution import Solution, Task
 
 _UNCERTAIN = 0.03  # error estimate from which on first layers are drawn, too
 _DRAWN_WIDTH = 1000  # neurons up to which that takes seconds
-_AGAIN = 1.2  # times more must be open for layers that were given up to be asked again
 _PATIENCE = 1.5e6  # types × nodes: about a second
 _UNKNOWN = " and has no correction for finite sizes here"
 
@@ -40,14 +39,15 @@ class DrawnLayers:
     def within(self, enough: float) -> Prediction | None:
         """The same if its estimate is below `enough`; given up as soon as one layer tells that it
         is not."""
-        if "found" not in vars(self):
-            if enough <= vars(self).get("given_up", 0.0):
-                return None
-            found = self._predicted(enough)
-            vars(self)["given_up" if found is None else "found"] = found or _AGAIN * enough
-            if found is None:
-                return None
-        found = self.found
+        known = vars(self)
+        if "found" not in known and enough > known.get("least", 0.0):
+            try:
+                found = self._predicted(enough)
+            except LeftOpen as given_up:
+                known["least"] = given_up.least
+            else:
+                known["found"] = found
+        found = known.get("found")
         return found if found is not None and found.error_estimate < enough else None
 
     def _predicted(self, enough: float) -> Prediction | None:
@@ -55,6 +55,8 @@ class DrawnLayers:
             return None
         try:
             return predict_layers(self.problem, self.theory, self.seed, enough=enough)
+        except LeftOpen:
+            raise
         except (OnegradError, np.linalg.LinAlgError):
             return None
 

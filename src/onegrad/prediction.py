@@ -46,7 +46,7 @@ from onegrad.theory.placements import over_placements
 from onegrad.theory.resolution import Solution, Task
 from onegrad.theory.strengths import StrengthNodes, strength_nodes
 
-_WORTHLESS = 2.0  # error estimate beyond which an answer is refused
+_WORTHLESS = 1.0  # error estimate beyond which an answer is refused
 
 
 def predict(
@@ -181,7 +181,7 @@ def _answers(
 
 
 def _worth_telling(answer: Prediction | Failure) -> Prediction | Failure:
-    """An answer that may be wrong by a factor of three or more is none."""
+    """An answer that may be wrong by a factor of two or more is none."""
     if isinstance(answer, Failure) or not answer.error_estimate > _WORTHLESS:
         return answer
     return Failure(ConvergenceError(

@@ -44,6 +44,14 @@ _LAYERS_DIFFER = 1.2  # factor between what one layer leaves open and another
 _SMALL = 500  # neurons up to which more than DRAWS are worth their time
 
 
+class LeftOpen(ConvergenceError):
+    """First layers leave at least that part of their errors open."""
+
+    def __init__(self, least: float) -> None:
+        super().__init__(f"first layers leave {100 * least:.2g} % of their errors open")
+        self.least = least
+
+
 @dataclass(frozen=True)
 class _Layer:
     """A first layer, the population that it is for, and where it started if that is known."""
@@ -113,7 +121,7 @@ def predict_layers(
 
     most : goes on after DRAWS of them, up to so many, until the mean is known to theory.accuracy;
         0: up to `worthwhile_draws`
-    enough : ConvergenceError where the first layer leaves more than that open, whatever its draw
+    enough : LeftOpen where the first layer leaves more than that open
 
     Of the squared loss only as many are solved for every node as it takes to know the ratio of
     errors to `rough_errors`, which tell what differs between layers (`layer_means`).
@@ -138,8 +146,9 @@ def predict_layers(
         told = told or len(found) == DRAWS or tells(found, rough, theory.accuracy)
         if all_in_full or not told:
             found.append(_errors(problem, layer, theory, _known(found)))
-            if math.hypot(found[0].by_nodes, found[0].by_size) > _LAYERS_DIFFER * enough:
-                raise ConvergenceError("first layers leave more open than is known without them")
+            least = math.hypot(found[0].by_nodes, found[0].by_size) / _LAYERS_DIFFER
+            if least > enough:
+                raise LeftOpen(least)
         study = found[0].study
         if study is not None and not all_in_full:
             rough.append(rough_errors(problem, *_directions(problem, layer), study))

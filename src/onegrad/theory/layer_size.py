@@ -17,7 +17,7 @@ from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
 from onegrad.theory.cumulants import Cumulants
 from onegrad.theory.errors import Correction, errors_of
-from onegrad.theory.finite_size import errors_at_this_size
+from onegrad.theory.finite_size import by_cumulants, errors_at_this_size
 from onegrad.theory.fixed_point import solve_fixed_point
 from onegrad.theory.free_energy import FreeEnergy, Resampling
 from onegrad.theory.layers.features import Harmonic, NodeFeatures
@@ -102,7 +102,7 @@ def size_correction(problem: Problem, layer: GivenLayer, where: Nodes) -> Correc
     energy = FreeEnergy.of(features, samples, which, _cumulants(types, where))
     errors, low = errors_at_this_size(energy, ridge)
     found = Correction(*(errors / low).tolist())
-    least = _OPEN + _CHAOS / layer.outside
+    least = _OPEN + _CHAOS / layer.outside + by_cumulants(energy, ridge, found, low)
     return replace(found, remainder=found.size**2 + _SHARE * found.size + least)
 
 
