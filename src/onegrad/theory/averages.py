@@ -245,14 +245,15 @@ def _resolve_signs(averages: list[_Average]) -> None:
 
 def _signs_change(average: _Average) -> bool:
     """Whether the surplus changes misclassification by more than two nodes can say."""
-    change = average.at(average.nodes[0])[:, OF_SIGNS[0]] / average.base[OF_SIGNS[0]] - 1
+    change = _ratio(average.at(average.nodes[0])[:, OF_SIGNS[0]], average.base[OF_SIGNS[0]]) - 1
     return bool(np.abs(change).max() > _SIGN_CHANGE)
 
 
 def _refine(averages: list[_Average], theory: Theory) -> None:
     """How far the resolution can be trusted, by a look at another one; finer means where not."""
-    _look(averages, QuadratureLevel.at(1))
-    _finer([a for a in averages if a.failure is None and a.resolution > a.enough(theory)])
+    with np.errstate(invalid="ignore"):  # an error of training that is 0 has no ratio
+        _look(averages, QuadratureLevel.at(1))
+        _finer([a for a in averages if a.failure is None and a.resolution > a.enough(theory)])
 
 
 def _finer(averages: list[_Average]) -> None:
@@ -290,7 +291,7 @@ def _look(averages: list[_Average], level: QuadratureLevel) -> None:
         a.failure = other.failure
         if a.failure is None:
             one, two = (_ratio(*x.at(a.farthest)[::-1]) for x in (a, other))
-            a.resolution = float((np.abs(two - one) * a.extent)[:2].max())
+            a.resolution = float(np.nanmax((np.abs(two - one) * a.extent)[:2]))
 
 
 def _choose(averages: list[_Average], limit: float) -> None:
@@ -431,4 +432,5 @@ def _off(ratio: Array) -> float:
 def _moved(average: _Average) -> float:
     """By how much the last rule differs from the one before, in test and training error."""
     last, before = average.ratios[-1], average.ratios[-2]
-    return float(np.abs(last[:2] / before[:2] - 1).max())
+    moved = np.abs(_ratio(last[:2], before[:2]) - 1)
+    return float(moved[0] if np.isnan(moved[1]) else moved.max())  # an error of training that is 0

@@ -41,6 +41,7 @@ _BENDS = 3  # more nodes along labels, and as many more at each level, where a l
 _KINKS = 12  # the same along the strongest axis where it has a margin, and labels are ±1
 _STACK = 400_000  # types × nodes that are solved together
 _DROPPED = 1e-7  # of the slopes' table, where losses are iterated over: 1e-7 of the errors
+_BESIDE_RIDGE = 1e-3  # the same: in units of the ridge, for each neuron
 _OUTER = 10.0  # tolerance of the iteration over a loss, in units of the fixed point's
 
 
@@ -306,6 +307,14 @@ def _solve(batch: Sequence[_Resolved], tolerance: float) -> list[Solution | Fail
     return [_solve([one], tolerance)[0] for one in batch]
 
 
+def _dropped(features: NodeFeatures, ridges: Array) -> float:
+    """Of the slopes' table. What is dropped is added to e, and so to the ridge (10)."""
+    squares = (features.slope * features.bulk[..., None]) ** 2
+    power = np.einsum("...i,...is,...s->...", features.counts, squares, features.weights)
+    beside = _BESIDE_RIDGE * ridges * features.counts.sum(axis=-1) / np.maximum(power, 1e-300)
+    return min(_DROPPED, float(np.min(beside)))
+
+
 def _near(resolved: _Resolved) -> Near:
     """(f, q, χ) of a coarser resolution at the nodes of this one."""
     coarse, where = resolved.task.coarse, resolved.where
@@ -344,7 +353,7 @@ def _solved(
         point = solve_fixed_point(features, samples, ridges, tolerance=tolerance)
         return point, errors_of(point)
     asked = LossProblem(
-        features.of_lower_rank(_DROPPED), np.asarray(samples), np.asarray(ridges), problem.loss,
+        features.of_lower_rank(_dropped(features, ridges)), np.asarray(samples), np.asarray(ridges), problem.loss,
         problem.labels_binary, np.asarray(surplus), near,
     )  # fmt: skip
     return solve_with_loss(asked, _OUTER * tolerance)
