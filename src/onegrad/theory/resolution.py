@@ -353,8 +353,8 @@ def _solved(
         point = solve_fixed_point(features, samples, ridges, tolerance=tolerance)
         return point, errors_of(point)
     asked = LossProblem(
-        features.of_lower_rank(_dropped(features, ridges)), np.asarray(samples), np.asarray(ridges), problem.loss,
-        problem.labels_binary, np.asarray(surplus), near,
+        features.of_lower_rank(_dropped(features, ridges)), np.asarray(samples),
+        np.asarray(ridges), problem.loss, problem.labels_binary, np.asarray(surplus), near,
     )  # fmt: skip
     return solve_with_loss(asked, _OUTER * tolerance)
 
