@@ -17,6 +17,7 @@ from onegrad.errors import AssumptionError, ConvergenceError, Failure
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.theory.chance import ORDERS, Law
 from onegrad.theory.conditional import simplified
+from onegrad.theory.errors import SURPLUS_SHARE
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
 from onegrad.theory.outputs import OF_SIGNS, outputs_of, with_ratios
@@ -221,7 +222,10 @@ def _run(averages: list[_Average], theory: Theory) -> None:
 def _resolve_signs(averages: list[_Average]) -> None:
     """Misclassification and calibration with a finer rule over the surplus of labels, which may
     decide all signs where it changes no error: at strong ridges outputs are small. What else is
-    left to chance stays at its typical values in both rules that are compared."""
+    left to chance stays at its typical values in both rules that are compared.
+
+    Signs may change within a small part of the distance of two nodes. So each node of the finer
+    rule stands for a Gaussian around it, whose variance is in that of the outputs."""
     chosen = []
     for a in averages:
         orders = [1] * len(a.law.variables)
@@ -232,6 +236,7 @@ def _resolve_signs(averages: list[_Average]) -> None:
                     replace(a, nodes=a.law.nodes([*orders[:j], order, *orders[j + 1 :]]))
                     for order in (2, used, _SIGN_ORDER)
                 )
+                fine.nodes[0][:, j] *= math.sqrt(1 - SURPLUS_SHARE)
                 chosen.append((a, pair, short, fine))
     _solve([(part, part.nodes[0]) for _, *parts in chosen for part in parts[:2]])
     chosen = [entry for entry in chosen if entry[1].failure is None and _signs_change(entry[1])]

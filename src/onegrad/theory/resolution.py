@@ -23,7 +23,6 @@ from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.layers.step import StepChance, spike_strength
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.losses.calibration import calibration_error, misclassified
-from onegrad.theory.losses.label_surplus import surplus_deviation
 from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
 from onegrad.theory.nodes.population import (
     Nodes,
@@ -394,17 +393,14 @@ def errors_at(solution: Solution, where: Nodes, finite: bool = False) -> tuple[A
     """E[f|κ] and Var[f|κ] at nodes of one's own choice, in the coordinates of the solution.
 
     Weights of the nodes play no part. finite : with the fluctuation of the mean part, eqs. (36)
-    and (38), or where training sets are averaged over by their surplus of labels (38) alone
+    and (38)
     """
     task, result = solution.task, solution.by_node
     features = features_at(task.problem, task.geometry, solution.neurons, where)
     variance = result.response.variance_at(features)
     if finite:
-        alike = surplus_deviation(task.problem, task.geometry) == 0
-        variance = variance + result.mean_fluctuation(
-            features, strata(task.problem, solution.where) if alike else None,
-            task.neurons is not None,
-        )  # fmt: skip
+        groups = strata(task.problem, solution.where)
+        variance = variance + result.mean_fluctuation(features, groups, task.neurons is not None)
     return result.readout @ features.mean, variance
 
 
