@@ -46,6 +46,7 @@ from onegrad.theory.placements import over_placements
 from onegrad.theory.resolution import Solution, Task
 from onegrad.theory.strengths import StrengthNodes, strength_nodes
 
+_MOST_TOLD = 1000.0  # larger factors are not told as numbers
 _WORTHLESS = 1.0  # error estimate beyond which an answer is refused
 
 
@@ -184,10 +185,11 @@ def _worth_telling(answer: Prediction | Failure) -> Prediction | Failure:
     """An answer that may be wrong by a factor of two or more is none."""
     if isinstance(answer, Failure) or not answer.error_estimate > _WORTHLESS:
         return answer
+    factor = 1 + answer.error_estimate
+    size = f"a factor of {factor:.2g}" if factor < _MOST_TOLD else "orders of magnitude"
     return Failure(ConvergenceError(
-        "finite sizes, or the rules of the theory, leave its errors open by a factor of "
-        f"{1 + answer.error_estimate:.2g} here: that is no answer. Use a larger training.ridge, "
-        "larger sizes or a smaller step, or simulate."
+        f"finite sizes, or the rules of the theory, leave its errors open by {size} here: that is "
+        "no answer. Use a larger training.ridge, larger sizes or a smaller step, or simulate."
     ))  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from onegrad.errors import AssumptionError, ConvergenceError, Failure
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.theory.chance import ORDERS, Law
 from onegrad.theory.conditional import simplified
+from onegrad.theory.errors import SURPLUS_SHARE
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
 from onegrad.theory.outputs import OF_SIGNS, outputs_of, with_ratios
@@ -221,7 +222,10 @@ def _run(averages: list[_Average], theory: Theory) -> None:
 def _resolve_signs(averages: list[_Average]) -> None:
     """Misclassification and calibration with a finer rule over the surplus of labels, which may
     decide all signs where it changes no error: at strong ridges outputs are small. What else is
-    left to chance stays at its typical values in both rules that are compared."""
+    left to chance stays at its typical values in both rules that are compared.
+
+    Signs may change within a small part of the distance of two nodes. So each node of the finer
+    rule stands for a Gaussian around it, whose variance is in that of the outputs."""
     chosen = []
     for a in averages:
         orders = [1] * len(a.law.variables)
@@ -232,6 +236,7 @@ def _resolve_signs(averages: list[_Average]) -> None:
                     replace(a, nodes=a.law.nodes([*orders[:j], order, *orders[j + 1 :]]))
                     for order in (2, used, _SIGN_ORDER)
                 )
+                fine.nodes[0][:, j] *= math.sqrt(1 - SURPLUS_SHARE)
                 chosen.append((a, pair, short, fine))
     _solve([(part, part.nodes[0]) for _, *parts in chosen for part in parts[:2]])
     chosen = [entry for entry in chosen if entry[1].failure is None and _signs_change(entry[1])]
@@ -245,14 +250,15 @@ def _resolve_signs(averages: list[_Average]) -> None:
 
 def _signs_change(average: _Average) -> bool:
     """Whether the surplus changes misclassification by more than two nodes can say."""
-    change = average.at(average.nodes[0])[:, OF_SIGNS[0]] / average.base[OF_SIGNS[0]] - 1
+    change = _ratio(average.at(average.nodes[0])[:, OF_SIGNS[0]], average.base[OF_SIGNS[0]]) - 1
     return bool(np.abs(change).max() > _SIGN_CHANGE)
 
 
 def _refine(averages: list[_Average], theory: Theory) -> None:
     """How far the resolution can be trusted, by a look at another one; finer means where not."""
-    _look(averages, QuadratureLevel.at(1))
-    _finer([a for a in averages if a.failure is None and a.resolution > a.enough(theory)])
+    with np.errstate(invalid="ignore"):  # an error of training that is 0 has no ratio
+        _look(averages, QuadratureLevel.at(1))
+        _finer([a for a in averages if a.failure is None and a.resolution > a.enough(theory)])
 
 
 def _finer(averages: list[_Average]) -> None:
@@ -290,7 +296,7 @@ def _look(averages: list[_Average], level: QuadratureLevel) -> None:
         a.failure = other.failure
         if a.failure is None:
             one, two = (_ratio(*x.at(a.farthest)[::-1]) for x in (a, other))
-            a.resolution = float((np.abs(two - one) * a.extent)[:2].max())
+            a.resolution = float(np.nanmax((np.abs(two - one) * a.extent)[:2]))
 
 
 def _choose(averages: list[_Average], limit: float) -> None:
@@ -431,4 +437,5 @@ def _off(ratio: Array) -> float:
 def _moved(average: _Average) -> float:
     """By how much the last rule differs from the one before, in test and training error."""
     last, before = average.ratios[-1], average.ratios[-2]
-    return float(np.abs(last[:2] / before[:2] - 1).max())
+    moved = np.abs(_ratio(last[:2], before[:2]) - 1)
+    return float(moved[0] if np.isnan(moved[1]) else moved.max())  # an error of training that is 0

@@ -27,6 +27,7 @@ from onegrad.theory.woodbury import (
     woodbury_factors,
 )
 
+SURPLUS_SHARE = 0.3  # of the variance of the labels' sum: around each node of the rule over it
 _TOO_CLOSE = (
     "the equations of the second moments did not converge; the problem is too close to "
     "interpolation. Use a larger ridge, or a width further from the samples."
@@ -45,6 +46,7 @@ class NodeErrors:
     train_objective, test_error, train_error : arrays of no axes (or the leading one)
     train_loss, test_loss : the same of another loss than the squared one (losses/), else None
     slopes : (S,) α = w(ȳ − f), of other losses ω E ρ
+    along_labels : (S,) ω E[ρy] of other losses, of labels y = ±1
     """
 
     prediction: Array
@@ -59,6 +61,7 @@ class NodeErrors:
     train_loss: Array | None = None
     test_loss: Array | None = None
     slopes: Array | None = None
+    along_labels: Array | None = None
 
     def take(self, index: int) -> NodeErrors:
         """One problem of a stack."""
@@ -76,7 +79,9 @@ class NodeErrors:
 
         The variance of a mean over m training samples, as many of each stratum as its share says:
         one training set has more samples of one class than the next, unless classes are strata;
-        and that of a sum over k neurons, a_i the readout of one.
+        and that of a sum over k neurons, a_i the readout of one. Losses other than the squared one
+        are averaged over training sets of other labels: without most of what the sum of labels ±1
+        explains, (1/m) Cov(Rρ, y)²/Var y with both within strata.
         strata : (S,) to which each node of the point belongs; None leaves (36) out
         given : the first layer is the same in all training sets, without (38)
         O(T²(T + S)), of one problem
@@ -87,11 +92,19 @@ class NodeErrors:
         solved = MeanPart(point, response.blocks, point.weights).solve(features.mean)
         found = np.zeros(features.mean.shape[-1])
         if strata is not None:
-            kernel = own.mean.T @ solved
+            kernel = own.mean_of_types(solved)
             found = response.load @ kernel**2
+            labels, left = np.zeros_like(found), 0.0
             for stratum in np.unique(strata):
                 mine = strata == stratum
-                found -= (self.slopes[mine] @ kernel[mine]) ** 2 / own.weights[mine].sum()
+                share, mean = own.weights[mine].sum(), self.slopes[mine] @ kernel[mine]
+                found -= mean**2 / share
+                if self.along_labels is not None:
+                    label = float(own.weights[mine] @ own.labels[mine] / share)
+                    labels += self.along_labels[mine] @ kernel[mine] - label * mean
+                    left += share * (1 - label**2)
+            if left > 0:
+                found -= (1 - SURPLUS_SHARE) * labels**2 / left
             found = np.maximum(found, 0.0) / point.samples
         if given:
             return np.asarray(found)

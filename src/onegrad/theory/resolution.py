@@ -23,7 +23,6 @@ from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.layers.step import StepChance, spike_strength
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.losses.calibration import calibration_error, misclassified
-from onegrad.theory.losses.label_surplus import surplus_deviation
 from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
 from onegrad.theory.nodes.population import (
     Nodes,
@@ -41,6 +40,7 @@ _BENDS = 3  # more nodes along labels, and as many more at each level, where a l
 _KINKS = 12  # the same along the strongest axis where it has a margin, and labels are ±1
 _STACK = 400_000  # types × nodes that are solved together
 _DROPPED = 1e-7  # of the slopes' table, where losses are iterated over: 1e-7 of the errors
+_BESIDE_RIDGE = 1e-3  # the same: in units of the ridge, for each neuron
 _OUTER = 10.0  # tolerance of the iteration over a loss, in units of the fixed point's
 
 
@@ -313,6 +313,14 @@ def _solve(batch: Sequence[_Resolved], tolerance: float) -> list[Solution | Fail
     return [_solve([one], tolerance)[0] for one in batch]
 
 
+def _dropped(features: NodeFeatures, ridges: Array) -> float:
+    """Of the slopes' table. What is dropped is added to e, and so to the ridge (10)."""
+    squares = (features.slope * features.bulk[..., None]) ** 2
+    power = np.einsum("...i,...is,...s->...", features.counts, squares, features.weights)
+    beside = _BESIDE_RIDGE * ridges * features.counts.sum(axis=-1) / np.maximum(power, 1e-300)
+    return min(_DROPPED, float(np.min(beside)))
+
+
 def _near(resolved: _Resolved) -> Near:
     """(f, q, χ) of a coarser resolution at the nodes of this one."""
     coarse, where = resolved.task.coarse, resolved.where
@@ -351,8 +359,8 @@ def _solved(
         point = solve_fixed_point(features, samples, ridges, tolerance=tolerance)
         return point, errors_of(point)
     asked = LossProblem(
-        features.of_lower_rank(_DROPPED), np.asarray(samples), np.asarray(ridges), problem.loss,
-        problem.labels_binary, np.asarray(surplus), near,
+        features.of_lower_rank(_dropped(features, ridges)), np.asarray(samples),
+        np.asarray(ridges), problem.loss, problem.labels_binary, np.asarray(surplus), near,
     )  # fmt: skip
     return solve_with_loss(asked, _OUTER * tolerance)
 
@@ -392,17 +400,14 @@ def errors_at(solution: Solution, where: Nodes, finite: bool = False) -> tuple[A
     """E[f|κ] and Var[f|κ] at nodes of one's own choice, in the coordinates of the solution.
 
     Weights of the nodes play no part. finite : with the fluctuation of the mean part, eqs. (36)
-    and (38), or where training sets are averaged over by their surplus of labels (38) alone
+    and (38)
     """
     task, result = solution.task, solution.by_node
     features = features_at(task.problem, task.geometry, solution.neurons, where)
     variance = result.response.variance_at(features)
     if finite:
-        alike = surplus_deviation(task.problem, task.geometry) == 0
-        variance = variance + result.mean_fluctuation(
-            features, strata(task.problem, solution.where) if alike else None,
-            task.neurons is not None,
-        )  # fmt: skip
+        groups = strata(task.problem, solution.where)
+        variance = variance + result.mean_fluctuation(features, groups, task.neurons is not None)
     return result.readout @ features.mean, variance
 
 

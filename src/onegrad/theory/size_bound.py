@@ -11,6 +11,7 @@ from onegrad.theory.resolution import Solution
 # Found by comparing with simulations of random problems at n = 200–400 (docs/theory.md, section 7).
 _AT_REST, _BY_STEP, _TRAINING = 0.8, 2.5, 0.5
 _VISIBLE_STEP = 0.05
+_AT_MOST = 1.0  # training errors at interpolation are known to about a factor of two
 _LEAST_SOFTNESS = 1e-9
 _OTHER_LOSS = 2.0  # losses other than the squared one (docs/losses.md, section 4)
 
@@ -35,12 +36,15 @@ def finite_size_bound(solution: Solution) -> float:
     softness = np.maximum(point.softness, _LEAST_SOFTNESS)
     unfitted = problem.samples / (1.0 + float(features.weights @ (point.chi / softness)))
     size = min(solution.degrees_left, problem.dim, problem.width)
-    bound = bound_of(used, size, unfitted, solution.neurons.moved)
-    return bound if solution.squared else _OTHER_LOSS * bound
+    times = 1.0 if solution.squared else _OTHER_LOSS
+    return bound_of(used, size, unfitted, solution.neurons.moved, times)
 
 
-def bound_of(used: float, size: float, unfitted: float, moved: float = math.nan) -> float:
-    """The same from p = `used`, min(n, k, m − df₂) = `size` and m − df₁ = `unfitted`."""
+def bound_of(
+    used: float, size: float, unfitted: float, moved: float = math.nan, times: float = 1.0
+) -> float:
+    """The same from p = `used`, min(n, k, m − df₂) = `size` and m − df₁ = `unfitted`, so many
+    times. Far beyond interpolation the last term has no end, and training errors have."""
     share = 1.0 if math.isnan(moved) else moved / (moved + _VISIBLE_STEP)
     factor = (_AT_REST + _BY_STEP * share) * (1.0 + used)
-    return factor / size + _TRAINING / unfitted
+    return times * factor / size + min(_AT_MOST, times * _TRAINING / unfitted)

@@ -124,6 +124,13 @@ class NodeFeatures:
         small = _SMALLER * factors[0].shape[-1] < self.mean.shape[-2]
         return factors if small else None
 
+    def mean_of_types(self, table: Array) -> Array:
+        """νᵀ·table, of a table with a row for each type; of one problem."""
+        if self.mean_factors is None:
+            return np.asarray(self.mean.T @ table)
+        a, b = self.mean_factors
+        return np.asarray(b @ (a.T @ table))
+
     @property
     def lifts(self) -> list[Array]:
         """tilt_i/b_i of every block, or none at all."""

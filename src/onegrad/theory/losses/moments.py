@@ -60,6 +60,12 @@ class LabelLaw:
         down = _moments(loss, -ones, q, f, q, chi, smooth)
         return LossMoments(*(plus * u + (1 - plus) * d for u, d in zip(up, down, strict=True)))
 
+    def slope_times_label(self, loss: Loss, f: Array, q: Array, chi: Array) -> Array:
+        """E[ρy] of labels ±1."""
+        plus, ones = 0.5 * (1 + self.mean), np.ones_like(self.mean)
+        up, down = (_moments(loss, y, q, f, q, chi, 0.0).mean for y in (ones, -ones))
+        return plus * up - (1 - plus) * down
+
 
 def _moments(
     loss: Loss, y: Array, spread: Array, f: Array, q: Array, chi: Array, smooth: float

@@ -256,6 +256,11 @@ def _finished(problem: LossProblem, state: _State) -> tuple[FixedPoint, NodeErro
     total = labels.noise + (labels.mean - prediction) ** 2 + variance
     penalty = f * found.mean - q * found.slope + chi * found.square
 
+    along_labels = None
+    if problem.binary:
+        slopes = problem.drawn_labels.slope_times_label(problem.loss, f, q, chi)
+        along_labels = problem.drawn.weights * slopes
+
     def train(values: Array) -> Array:
         return np.asarray((problem.drawn.weights * values).sum(axis=-1))
 
@@ -266,4 +271,5 @@ def _finished(problem: LossProblem, state: _State) -> tuple[FixedPoint, NodeErro
         prediction, variance, total, found.train_square, readout,
         train(found.train_loss + penalty), test(total), train(found.train_square), response,
         train(found.train_loss), test(fresh.test_loss), problem.drawn.weights * found.mean,
+        along_labels,
     )  # fmt: skip
