@@ -82,6 +82,16 @@ def test_directions_that_a_second_step_adds(exponents, count):
     assert og.spectrum(two).expected_outliers == count
 
 
+def test_several_indices_are_several_directions():
+    """Found and predicted alignments have the same names."""
+    report = og.spectrum(problem(
+        {"model": "isotropic", "dim": N},
+        labels={"model": "multi-index", "indices": 2, "link": "max"},
+    ))  # fmt: skip
+    assert {"teacher 1", "teacher 2", "step"} <= set(report.weights.limit.outliers[0].alignments)
+    assert set(report.weights.alignments[0]) == set(report.weights.limit.outliers[0].alignments)
+
+
 def test_figures_for_both_kinds(tmp_path):
     report = og.spectrum(KINDS["mixture"])
     assert report.plot().get_xlabel().startswith("singular value")

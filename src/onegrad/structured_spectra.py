@@ -19,6 +19,7 @@ from onegrad.problem import Problem
 from onegrad.randomness import Streams
 from onegrad.shown import html_table, plots, text_table
 from onegrad.theory.closed import leading_eigenvectors
+from onegrad.theory.geometry import teacher_names
 from onegrad.theory.isotropic.measured import all_singular_values, leading_singular
 from onegrad.theory.spectral.law import SpectralLaw
 from onegrad.theory.spectral.resolvent import Resolvent
@@ -258,7 +259,7 @@ def _directions(trial: Trial, before: Array, after: Array) -> dict[str, Array]:
         for c, spikes in enumerate(population.spikes):
             named |= {f"spike {c + 1}.{i + 1}": spikes[:, i] for i in range(spikes.shape[1])}
         if teacher.values is None:
-            named["teacher"] = teacher.direction
+            named |= teacher_names(teacher.direction)
         named |= {f"mean {c + 1}": mean for c, mean in enumerate(population.means)}
         if population.bulk is not None:
             unit = np.eye(population.dim, leading_eigenvectors(population.bulk))

@@ -15,6 +15,7 @@ from onegrad.randomness import Streams
 
 _BINS = 50
 _OUTSIDE = 1.05  # a singular value this much beyond the largest one without the step is a spike
+_MANY = 0.1  # of all singular values: more than spikes
 
 
 def drawn_spectrum(tables: Mapping[str, Any], seed: int) -> dict[str, Any]:
@@ -28,11 +29,21 @@ def drawn_spectrum(tables: Mapping[str, Any], seed: int) -> dict[str, Any]:
 
 
 def _pair(before: Array, after: Array) -> dict[str, Any]:
-    """Both with the same bins; the features' constant part stands out without the step too."""
+    """Both with the same bins; the features' constant part stands out without the step too.
+
+    moved : whether so many singular values are beyond the old bulk that the step, often that of
+        another optimiser, has moved the bulk itself; then the bins are those of the new one
+    """
     old, new = (np.array(np.linalg.svd(w, compute_uv=False), float) for w in (before, after))
     edge = float(_bulk_edge(old))
+    moved = bool(np.mean(new > _OUTSIDE * edge) > _MANY)
+    if moved:
+        edge = float(_bulk_edge(new))
     outside = new[new > _OUTSIDE * edge]
-    found = {"edge": edge, "spikes": outside[:8], "spikes_before": old[old > _OUTSIDE * edge][:8]}
+    found: dict[str, Any] = {
+        "edge": edge, "moved": moved, "spikes": outside[:8],
+        "spikes_before": old[old > _OUTSIDE * edge][:8],
+    }  # fmt: skip
     for name, values in (("before", old), ("heights", new)):
         counts, bins = np.histogram(values, bins=_BINS, range=(0.0, 1.3 * edge))
         found[name] = counts * (_BINS / (1.3 * edge)) / values.size

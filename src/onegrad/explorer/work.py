@@ -198,12 +198,14 @@ def draw(tables: Tables, seed: int) -> dict[str, Any]:
 
 
 def _law(limit: MatrixLimit) -> dict[str, Any]:
-    """Density and outliers of a structured limit, as `_density` gives them."""
+    """Density and outliers of a structured limit, as `_density` gives them; along : what each
+    outlier looks at most, with the cosine."""
     edge = math.sqrt(limit.law.edge)
     values = np.linspace(0.0, 1.02 * edge, _GRID)
     density = limit.law.singular_density(values)
     spikes = [one.singular_value for one in limit.outliers]
-    return {"edge": edge, "values": values, "density": density, "spikes": spikes}
+    along = [max(one.alignments.items(), key=lambda item: item[1]) for one in limit.outliers]
+    return {"edge": edge, "values": values, "density": density, "spikes": spikes, "along": along}
 
 
 def _drawn(one: MatrixSpectrum) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import { colour, css, el, show } from "./dom.js";
 import { Panel, legendBlock, legendLine, legendMark } from "./plot.js";
 
 const MATRICES = { features: "features σ(XŴᵀ)/√m", weights: "weights Ŵ" };
+const NAMED = 5; // predicted spikes with a name
 const LARGEST = 1200; // inputs, samples or neurons up to which a network is drawn without being asked for
 
 export class DrawnSpectrum {
@@ -47,16 +48,34 @@ export class DrawnSpectrum {
     });
   }
 
-  /** Limiting bulk and spikes, some seconds later; where there are none, the network stays alone. */
+  /** Limiting bulk and spikes, some seconds later; where there are none, the reason why. */
   askLimit(problem, seed) {
     const { page } = this;
+    const alone = (text) => {
+      if (page.view !== this || !this.drawn) return;
+      this.about = text;
+      this.tell();
+    };
+    alone("The limit is being computed …");
     page.link.ask("theory", { type: "spectrum", spec: { ...problem, compare: { models: ["theory"], seed } } }, {
       done: ([limit]) => {
-        if (limit.error || page.view !== this) return;
+        if (page.view !== this) return;
+        if (limit.error) return alone(`No limit is drawn: ${limit.error.replace(/^no limiting spectrum: /, "").replace(/\.$/, "")}.`);
         this.limit = limit;
+        alone("");
         this.paint();
       },
+      error: (text) => alone(`No limit is drawn: ${text}`),
     });
+  }
+
+  tell() {
+    const { drawn } = this;
+    const count = Math.max(0, drawn.features.spikes.length - drawn.features.spikes_before.length);
+    const weights = drawn.weights.spikes.length;
+    const moved = Object.keys(MATRICES).filter((name) => drawn[name].moved);
+    const bulk = moved.length ? ` The step has moved the whole bulk of the ${moved.join(" and ")}.` : "";
+    this.facts.textContent = `One network: ${count} feature spike${count === 1 ? "" : "s"} by the step, ${weights} weight spike${weights === 1 ? "" : "s"}.${bulk} ${this.about ?? ""}`.trim();
   }
 
   paint() {
@@ -65,16 +84,15 @@ export class DrawnSpectrum {
       const part = drawn[name];
       const law = limit?.[name];
       const reach = Math.max(1.3 * part.edge, ...[...part.spikes, ...part.spikes_before, ...(law?.spikes ?? [])].map((s) => 1.15 * s));
-      const tall = 1.2 * Math.max(...part.heights, ...part.before);
+      const tall = 1.2 * Math.max(...part.heights, ...(part.moved ? [] : part.before));
       const data = law ? [law.values, law.density.map((d) => Math.min(d, tall))] : [[0, reach], [null, null]];
       panel.show(data, { series: [{ label: "limiting density", stroke: law ? colour(page.about, 1) : "transparent", width: 1.8 }], x: [0, reach], y: [0, tall], yLog: false });
       panel.redraw();
     }
-    const count = drawn.features.spikes.length - drawn.features.spikes_before.length;
-    this.facts.textContent = `One network: ${Math.max(0, count)} feature spike${count === 1 ? "" : "s"} by the step, ${drawn.weights.spikes.length} weight spike${drawn.weights.spikes.length === 1 ? "" : "s"}.`;
+    this.tell();
     page.legend.replaceChildren(
       legendBlock("one trained network", colour(page.about, 0), 0.35), legendLine("without the step", css("--ink")),
-      ...(limit ? [legendLine("limiting density", colour(page.about, 1)), legendMark("spike, predicted", "D", colour(page.about, 1), false)] : []),
+      ...(limit ? [legendLine("limiting density", colour(page.about, 1)), legendMark("spike, predicted, with its largest cosine", "D", colour(page.about, 1), false)] : []),
       legendMark("outside of the bulk", "o", colour(page.about, 1), true), legendMark("outside of it without the step too", "o", css("--ink"), false));
   }
 
@@ -93,8 +111,9 @@ export class DrawnSpectrum {
     ctx.lineWidth = 1.3 * pen.scale;
     ctx.beginPath();
     part.before.forEach((height, i) => {
-      ctx.lineTo(pen.x(part.bins[i]), pen.y(height));
-      ctx.lineTo(pen.x(part.bins[i + 1]), pen.y(height));
+      const y = Math.max(pen.y(height), pen.box.top); // what was a bulk may be a line beside the new one
+      ctx.lineTo(pen.x(part.bins[i]), y);
+      ctx.lineTo(pen.x(part.bins[i + 1]), y);
     });
     ctx.stroke();
     ctx.restore();
@@ -104,8 +123,32 @@ export class DrawnSpectrum {
     const part = this.drawn[name];
     const at = pen.box.top + 0.93 * pen.box.height;
     for (const value of part.spikes) pen.mark("o", pen.x(value), at, colour(this.page.about, 1), true);
-    for (const value of this.limit?.[name].spikes ?? []) pen.mark("D", pen.x(value), at - 14 * pen.scale, colour(this.page.about, 1), false);
+    const { spikes = [], along = [] } = this.limit?.[name] ?? {};
+    spikes.forEach((value, j) => {
+      pen.mark("D", pen.x(value), at - 14 * pen.scale, colour(this.page.about, 1), false);
+      if (along[j] && j < NAMED) this.nameSpike(pen, value, along[j], j);
+    });
     for (const value of part.spikes_before) pen.mark("o", pen.x(value), at, css("--ink"), false);
+  }
+
+  /** What a predicted spike looks at, names of near ones below each other. */
+  nameSpike(pen, value, [name, cosine], j) {
+    const { ctx, box, scale } = pen;
+    const x = pen.x(value);
+    const right = x > box.left + 0.6 * box.width;
+    const top = box.top + (0.3 + 0.1 * j) * box.height;
+    ctx.save();
+    ctx.strokeStyle = ctx.fillStyle = colour(this.page.about, 1);
+    ctx.lineWidth = scale;
+    ctx.setLineDash([2 * scale, 3 * scale]);
+    ctx.beginPath();
+    ctx.moveTo(x, box.top + 0.87 * box.height);
+    ctx.lineTo(x, top);
+    ctx.stroke();
+    ctx.font = `${12 * scale}px ${getComputedStyle(document.body).fontFamily}`;
+    ctx.textAlign = right ? "right" : "left";
+    ctx.fillText(`${name} ${show(cosine, 2)}`, x + (right ? -5 : 5) * scale, top + 10 * scale);
+    ctx.restore();
   }
 
   table() {

@@ -12,12 +12,20 @@ export const sentence = () =>
 
 const MATRICES = { features: "features σ(XŴᵀ)/√m", weights: "weights Ŵ" };
 
-/** The limits where they are known, one drawn network where not. */
-export function View(page) {
-  const { data, labels, network, training } = page.state.tables;
-  const known = data.model === "isotropic" && !data.spectrum && network.convention === "isotropic" && (labels?.model ?? "single-index") === "single-index" &&
+/** Whether the limits are closed forms: one step of gradient descent on isotropic data. */
+function inClosedForm({ data, labels, network, training }) {
+  return data.model === "isotropic" && !data.spectrum && network.convention === "isotropic" && (labels?.model ?? "single-index") === "single-index" &&
     (training.steps ?? 1) === 1 && (training.optimiser ?? "gd") === "gd";
-  return known ? new Spectrum(page) : new DrawnSpectrum(page);
+}
+
+/** The limits where they come at once, one drawn network and its limits later where not; another
+ * view as soon as a setting asks for it. */
+export function View(page) {
+  const closed = inClosedForm(page.state.tables);
+  const view = closed ? new Spectrum(page) : new DrawnSpectrum(page);
+  const refresh = view.refresh.bind(view);
+  view.refresh = (started) => (inClosedForm(page.state.tables) === closed ? refresh(started) : page.rebuild(started));
+  return view;
 }
 
 class Spectrum {
