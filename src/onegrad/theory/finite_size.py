@@ -37,7 +37,7 @@ _DIFFERENCE = 1e-3  # relative step of the central differences by λ and τ: err
 _SHARE = 0.15  # of the correction: its coarse resolution, and higher orders
 _CHAOS = 0.5  # what features that are not linear in x_⊥ leave, in units of their share over n'
 _TAILS = 0.2  # what features with heavy tails leave, with their excess kurtosis over k squared
-_LARGE, _FIRST_ORDER = 0.05, 0.5  # corrections of which the cumulants' part counts so far as open
+_LARGE, _FIRST_ORDER = 0.05, 0.7  # corrections of which a part of what cumulants do is open
 _USUAL = 3.1  # excess kurtosis of gelu
 _TILT = 0.003  # what leaving the tilt out of the ratio moves, at most, where it was looked at
 _IN_BLOCKS = 0.2  # of what isotropic rows would cost, left where the bulk is in blocks
@@ -133,13 +133,14 @@ def _ratios(task: Task, blocks: bool) -> Correction:
 
 
 def by_cumulants(found: Correction, added: Array) -> float:
-    """Half of what the features' cumulants do in a large correction: they are taken to first order,
-    and where little is left unfitted the next order is as large. Of a polynomial of degree four at
-    k/m = 0.9 with next to no ridge they make +10 %, networks have +4 (1) %.
+    """What is open of the features' cumulants in a correction above 5 %: they are taken to first
+    order, and where little is left unfitted the next order is as large. Of a polynomial of degree
+    four at k/m = 0.9 with next to no ridge they make +10 %, networks have +4 (1) %.
 
     added : by them to test error, training error and objective, relative
     """
-    return 0.0 if found.size < _LARGE else _FIRST_ORDER * float(np.abs(added[:2]).max())
+    share = _FIRST_ORDER * max(0.0, 1.0 - _LARGE / max(found.size, _LARGE))
+    return share * float(np.abs(added[:2]).max())
 
 
 def _leading(features: NodeFeatures, samples: float, ridge: float) -> Array:
