@@ -265,7 +265,8 @@ def test_a_correction_whose_nodes_resolve_nothing_is_left_out():
         network={"activation": "hermite(0.07, -0.77, -0.45)", "width": 53, "readout": "constant"},
         training={"samples": 154, "step_samples": 52, "ridge": 5.65e-4, "rate": 24.6},
     )  # fmt: skip
-    found = og.predict(steep, "layer", rng=21)
+    assert "by a factor of" in og.predict(steep, "layer", rng=21, throw=False).error
+    found = readouts.predict_layers(steep, Theory("layer"), 21)
     assert any("off at the resolution" in sentence for sentence in found.assumptions)
     simulated = og.simulate(steep, seeds=40, rng=21)
     for name in ("test_error", "train_error"):

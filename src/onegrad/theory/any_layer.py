@@ -78,7 +78,7 @@ class Study:
     chi : mean response, to start from
     correction : of order 1/n; where none is made it says why, and remainder how large it would be
     finer : errors of a finer rule over those of this one, with one χ for all nodes
-    sized : level of the correction; rough : of `rough_errors`
+    sized : level of the correction
     settled : the correction is to be taken as it is, else only where it is small
     ratios : of losses other than the squared one; surplus : whether they leave the surplus of
         labels out, which is averaged over on each layer
@@ -91,7 +91,6 @@ class Study:
     finer: tuple[float, ...] = (1.0, 1.0, 1.0)
     settled: bool = False
     sized: QuadratureLevel = _DRAFT
-    rough: QuadratureLevel | None = None
     ratios: LossRatios | None = None
     surplus: bool = False
 
@@ -245,7 +244,7 @@ def rough_errors(
     """With one χ for all nodes, in the limit of large sizes: not the errors of `layer_errors`, but
     they differ between layers of a problem as those do. study : of one of them"""
     layer = given_layer(problem.activation, geometry, weights, own)
-    return _common(problem, _rule(problem, layer, study.rough or study.level, lengths=False))[0]
+    return _common(problem, _rule(problem, layer, study.level, lengths=False))[0]
 
 
 def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
@@ -272,10 +271,9 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
         rule, number = _quadratics(problem, layer, where, lengths=False), number + 1
         errors[number], chi = _common(problem, rule)
         by_nodes = _apart(errors[number - 1][:2], errors[number][:2])
-    finest, sized, correction, rough = errors[number], _DRAFT, None, None
+    finest, sized, correction = errors[number], _DRAFT, None
     if theory.finite_size:
         sized, off = _level_of_correction(problem, layer, finest)
-        rough = sized if off <= _CLOSE else None
         correction = _correction(problem, layer, sized)
         if off > _TOO_COARSE and not correction.left_out:
             reason = f"errors are {100 * off:.0f} % off at the resolution that it can have"
@@ -287,9 +285,7 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
     coarse = next(j for j in errors if apart[j] <= _RESOLVED)
     by_nodes += _PART * apart[coarse]
     finer = tuple(b / a if a else 1.0 for a, b in zip(errors[coarse], finest, strict=True))
-    return Study(
-        QuadratureLevel.at(coarse), by_nodes, chi, correction, finer, sized=sized, rough=rough
-    )
+    return Study(QuadratureLevel.at(coarse), by_nodes, chi, correction, finer, sized=sized)
 
 
 def _level_of_correction(

@@ -284,7 +284,11 @@ class FreeEnergy:
         return np.concatenate([real_product(f.T, part.T).T for f, part in parts], axis=1)
 
     def value(self, x: Array, y: Array, at: Parameters) -> complex:
-        """F = S + ½ log|det S″| + ½ Tr[S″_θθ Cov θ] (+ `Cumulants.energy`) at a stationary point.
+        return complex(sum(self.parts(x, y, at)))
+
+    def parts(self, x: Array, y: Array, at: Parameters) -> tuple[complex, complex]:
+        """F = S + ½ log|det S″| + ½ Tr[S″_θθ Cov θ] at a stationary point, and what `Cumulants`
+        add to it.
 
         S″_θθ = A_θθ + A_θx (I − B″A″)⁻¹ B″ A_xθ is the total second derivative by what fluctuates
         beside the fields, θ = ω with covariance (diag ω − ωωᵀ)/m and θ = c with diag c − ccᵀ/k.
@@ -302,10 +306,10 @@ class FreeEnergy:
         if self.resampling.neurons:
             second = Second(a.matrix[s:, s:], a.by_drawn[s:], seen[s:], kernel)
             total += 0.5 * self.resampling.over_counts(f.counts, second)
-        if self.cumulants is not None:
-            local = self._local(y, at, a.felt, self.cumulants.shares)
-            total += self.cumulants.energy(local)
-        return complex(total)
+        if self.cumulants is None:
+            return complex(total), 0j
+        local = self._local(y, at, a.felt, self.cumulants.shares)
+        return complex(total), self.cumulants.energy(local)
 
     def _local(self, y: Array, at: Parameters, felt: Array, shares: Array | None) -> Local:
         """Sums over the blocks of the bulk; of slopes what is left along z = Σ_B b_iB z_B/b_i."""
@@ -325,8 +329,9 @@ class FreeEnergy:
             y[:s] ** 2 / (self.samples * f.weights), types, nodes, gains, w,
         )  # fmt: skip
 
-    def objective(self, x: Array, y: Array, at: Parameters) -> float:
-        """E L = ∂F/∂ε² at ε = 0 and a stationary point: the mean of the minimal objective.
+    def objective_parts(self, x: Array, y: Array, at: Parameters) -> Array:
+        """(2,) E L = ∂F/∂ε² at ε = 0 and a stationary point, the mean of the minimal objective:
+        without `Cumulants`, and what they add.
 
         By a step along the imaginary axis, with which the fields move.
         """
@@ -335,7 +340,7 @@ class FreeEnergy:
         dx, dy = self._response(a, inner, a.label, push_y)
         moved = x + 1j * _IMAGINARY * dx, y + 1j * _IMAGINARY * dy
         near = at._replace(label=1j * _IMAGINARY)
-        return self.value(*moved, near).imag / _IMAGINARY
+        return np.array(self.parts(*moved, near)).imag / _IMAGINARY
 
 
 def _ranks(features: NodeFeatures) -> list[int]:

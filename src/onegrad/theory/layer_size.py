@@ -17,7 +17,7 @@ from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
 from onegrad.theory.cumulants import Cumulants
 from onegrad.theory.errors import Correction, errors_of
-from onegrad.theory.finite_size import by_cumulants, errors_at_this_size
+from onegrad.theory.finite_size import by_cumulants, errors_by_part
 from onegrad.theory.fixed_point import solve_fixed_point
 from onegrad.theory.free_energy import FreeEnergy, Resampling
 from onegrad.theory.layers.features import Harmonic, NodeFeatures
@@ -100,9 +100,9 @@ def size_correction(problem: Problem, layer: GivenLayer, where: Nodes) -> Correc
     fixed = getattr(problem.data, "fixed_counts", False)
     which = Resampling(component if fixed else 0 * component, neurons=False)
     energy = FreeEnergy.of(features, samples, which, _cumulants(types, where))
-    errors, low = errors_at_this_size(energy, ridge)
-    found = Correction(*(errors / low).tolist())
-    least = _OPEN + _CHAOS / layer.outside + by_cumulants(energy, ridge, found, low)
+    errors, added, low = errors_by_part(energy, ridge)
+    found = Correction(*((errors + added) / low).tolist())
+    least = _OPEN + _CHAOS / layer.outside + by_cumulants(found, added / low)
     return replace(found, remainder=found.size**2 + _SHARE * found.size + least)
 
 

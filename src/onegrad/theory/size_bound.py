@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from onegrad.theory.quadratic_chance import quadratic_chance
 from onegrad.theory.resolution import Solution
 
 # Found by comparing with simulations of random problems at n = 200–400 (docs/theory.md, section 7).
@@ -25,7 +26,8 @@ def finite_size_bound(solution: Solution) -> float:
     not count, df₁ and df₂ those of the bulk, and c = 0.8 + 2.5·I/(I + 0.05) for a step that changes
     preactivations by I (`NeuronTypes.moved`; 3.3 where that is not known). The form is that of
     an expansion in the degrees of freedom left, of which training errors near interpolation notice
-    those of the first kind; the factors are empirical.
+    those of the first kind; the factors are empirical. What the step leaves to chance in the
+    curvature of the neurons is added.
     """
     problem, point = solution.task.problem, solution.by_node.response.point
     features, weights = point.features, point.weights
@@ -37,7 +39,8 @@ def finite_size_bound(solution: Solution) -> float:
     unfitted = problem.samples / (1.0 + float(features.weights @ (point.chi / softness)))
     size = min(solution.degrees_left, problem.dim, problem.width)
     times = 1.0 if solution.squared else _OTHER_LOSS
-    return bound_of(used, size, unfitted, solution.neurons.moved, times)
+    chance = quadratic_chance(problem, solution.task.geometry)
+    return chance + bound_of(used, size, unfitted, solution.neurons.moved, times)
 
 
 def bound_of(
