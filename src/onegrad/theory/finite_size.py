@@ -37,6 +37,7 @@ from onegrad.theory.size_bound import finite_size_bound
 _DIFFERENCE = 1e-3  # relative step of the central differences by λ and τ: errors of 1e-6
 _SHARE = 0.15  # of the correction: its coarse resolution, and higher orders
 _CHAOS = 0.5  # what features that are not linear in x_⊥ leave, in units of their share over n'
+_EVEN = 4.0  # what few neurons without a linear part leave, with the fourth power of the share
 _TAILS = 0.2  # what features with heavy tails leave, with their excess kurtosis over k squared
 _LARGE, _FIRST_ORDER = 0.05, 0.7  # corrections of which a part of what cumulants do is open
 _USUAL = 3.1  # excess kurtosis of gelu
@@ -45,7 +46,7 @@ _IN_BLOCKS = 0.2  # of what isotropic rows would cost, left where the bulk is in
 _SMALLEST = 10  # bulk directions
 _WORTH_SAYING = 0.01
 _MANY_NODES = 800  # with the lengths; beyond, types are as few as those of a draft
-_MOST_NODES = 1400  # the cost grows like their cube: a second
+_MOST_NODES = 1500  # the cost grows like their cube: a second
 _LARGEST = 1.0  # corrections beyond are no expansion any more
 # As coarse as a draft, but for axes that a step makes strong: four values of the readout made the
 # correction of a training error 1.1 % where it is .4
@@ -120,7 +121,10 @@ def _ratios(task: Task, blocks: bool) -> Correction:
     errors, added, low = errors_by_part(energy, ridge)
     errors = errors + added
     found = Correction(*(errors / low * _leading(features, samples, ridge) / plain).tolist())
-    chaos = _CHAOS * _nonlinear_share(features) / neurons.effective_dim
+    share = _nonlinear_share(features)
+    chaos = _CHAOS * share / neurons.effective_dim
+    if task.neurons is None:
+        chaos += _EVEN * share**4 / problem.width
     rows = ROWS * _step_noise(problem, geometry, neurons) * problem.dim / problem.step_samples
     rows *= _IN_BLOCKS if blocks else 1.0
     if rows > _WORTH_SAYING and not blocks:

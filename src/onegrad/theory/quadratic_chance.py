@@ -4,11 +4,12 @@ A neuron's slope at a sample is d̄ + s₂ v_i·κ + …, s₂ = E σ''(bZ), so 
 what `step_chance` averages over, a matrix that is one for each draw and stretches all neurons along
 strong directions,
 
-    v_i ← v_i + h_i s₂ (Z − D) v_i,   Var Z_jl = (E[u²κ_j²κ_l²] − E[uκ_jκ_l]²)/m̃                   (42)
+    v_i ← v_i + h_i s₂ (Z − D) v_i,   Var Z_jl = (E[u²κ_j²κ_l²] − E[uκ_jκ_l]²)/m̃             (42)
 
-Z of the step's samples, and with the exact gradient D = tr(CΘ)Θ + 2ΘCΘ of the initial output, whose
-part of degree two is κᵀCκ with C = (s₂/2) Σ_i a_i v_iv_iᵀ, Var C_jl = (1 + δ_jl)(s₂²/4) k E a² s_w⁴,
-and Θ = E κκᵀ. For even activations, whose mean slope is zero, nothing else moves along spikes.
+Z of the step's samples, and with the exact gradient D = tr(CΘ)Θ + 2ΘCΘ of the initial output,
+whose part of degree two is κᵀCκ with C = (s₂/2) Σ_i a_i v_iv_iᵀ, Θ = E κκᵀ and
+Var C_jl = (1 + δ_jl)(s₂²/4) k E a² s_w⁴. For even activations, whose mean slope is zero, nothing
+else moves along spikes.
 """
 
 from __future__ import annotations
