@@ -37,6 +37,7 @@ _MOST_DIRECTIONS = 60  # with an axis each; types alone take seconds beyond
 _MOST_WORK = 1.5e8  # of a resolution, at the default accuracy; beyond it the next one takes seconds
 _ITERATED = 5.0  # times less of it where a loss is iterated over
 _HOPELESS, _SOON = 0.4, 5e7  # two resolutions so far apart, and more work: the next is not tried
+_LATER = 0.5  # of the room for tables, where two resolutions are far apart
 _TOLERABLE = 5.0  # accuracies up to which an answer is given with its estimate, "not settled"
 _WORST = 0.05  # what many directions leave uncertain: beyond that refused
 _SMALL_LOSS = 0.1  # of the test loss: below, a training loss is compared with that
@@ -92,7 +93,7 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
         left = [
             replace(
                 tasks[i], flat=rough[i].flat,
-                most=np.inf if _is_close(rough[i], theory.accuracy) else tasks[i].most,
+                most=_room(tasks[i], rough[i], number, theory.accuracy),
             )
             for i in going
         ]  # fmt: skip
@@ -127,6 +128,13 @@ def _goes_on(solution: Solution, number: int, most: float) -> bool:
     several = solution.task.problem.training.steps > 1 and number > _SEVERAL_STEPS
     iterated = 1.0 if solution.squared else _ITERATED
     return iterated * solution.work <= most and not (hopeless or several)
+
+
+def _room(task: Task, solution: Solution, number: int, accuracy: float) -> float:
+    """`Task.most` of the resolution of that number, after this solution."""
+    if _is_close(solution, accuracy):
+        return np.inf
+    return task.most if number == 1 else _LATER * task.most
 
 
 def _is_close(solution: Solution, accuracy: float) -> bool:
