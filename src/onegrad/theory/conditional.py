@@ -38,6 +38,7 @@ _MOST_WORK = 1.5e8  # of a resolution, at the default accuracy; beyond it the ne
 _ITERATED = 5.0  # times less of it where a loss is iterated over
 _RATHER = 2.0  # times more of that where first layers would be drawn instead, which takes longer
 _HOPELESS, _SOON = 0.4, 5e7  # two resolutions so far apart, and more work: the next is not tried
+_LATER = 0.5  # of the room for tables, where two resolutions are far apart
 _TOLERABLE = 5.0  # accuracies up to which an answer is given with its estimate, "not settled"
 _WORST = 0.05  # what many directions leave uncertain: beyond that refused
 _SMALL_LOSS = 0.1  # of the test loss: below, a training loss is compared with that
@@ -90,7 +91,13 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     for number in range(1, _HIGHEST_LEVEL + int(theory.accuracy < ACCURATE) + 1):
         going = [i for i, one in rough.items() if _goes_on(one, number, most, theory.accuracy)]
         level = QuadratureLevel.at(number)
-        left = [_after(tasks[i], rough[i], theory.accuracy) for i in going]
+        left = [
+            replace(
+                tasks[i], flat=rough[i].flat, coarse=None if rough[i].squared else rough[i],
+                most=_room(tasks[i], rough[i], number, theory.accuracy),
+            )
+            for i in going
+        ]  # fmt: skip
         finer = solve_tasks(left, level, tolerance, signs=False)
         for i, one in zip(going, finer, strict=True):
             compared = _compared(one, rough.pop(i))
@@ -109,14 +116,6 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     return [next(answers) if _correctable(one) else one for one in found]
 
 
-def _after(task: Task, coarse: Solution, accuracy: float) -> Task:
-    """The task for the resolution after that of `coarse`; of any size where that was close."""
-    return replace(
-        task, flat=coarse.flat, coarse=None if coarse.squared else coarse,
-        most=np.inf if _is_close(coarse, accuracy) else task.most,
-    )  # fmt: skip
-
-
 def _correctable(one: Solution | Failure) -> bool:
     """The 1/n correction is that of the squared loss."""
     return isinstance(one, Failure) or one.squared
@@ -132,6 +131,13 @@ def _goes_on(solution: Solution, number: int, most: float, accuracy: float) -> b
     several = solution.task.problem.training.steps > 1 and number > _SEVERAL_STEPS
     iterated = 1.0 if solution.squared else _ITERATED
     return iterated * solution.work <= most and not (hopeless or several)
+
+
+def _room(task: Task, solution: Solution, number: int, accuracy: float) -> float:
+    """`Task.most` of the resolution of that number, after this solution."""
+    if _is_close(solution, accuracy):
+        return np.inf
+    return task.most if number == 1 else _LATER * task.most
 
 
 def _is_close(solution: Solution, accuracy: float) -> bool:
