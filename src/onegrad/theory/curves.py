@@ -21,7 +21,9 @@ class Interpolated(NamedTuple):
 
 
 def along(
-    places: Array, compute: Callable[[list[int]], Mapping[int, Array | None]], tolerance: float
+    places: Array,
+    compute: Callable[[list[int]], Mapping[int, Array | None]],
+    tolerance: float | Array,
 ) -> dict[int, Interpolated]:
     """Points of a curve at `places` that need not be computed.
 
@@ -51,7 +53,7 @@ def along(
     }
 
 
-def _is_close(guess: Array, found: Array | None, tolerance: float) -> bool:
+def _is_close(guess: Array, found: Array | None, tolerance: float | Array) -> bool:
     assert found is not None
     with np.errstate(invalid="ignore"):
         apart = np.where(np.isnan(found) & np.isnan(guess), 0.0, np.abs(guess - found))

@@ -9,16 +9,16 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.theory.resolution import Solution
 
-_NUMBERS = (
+NUMBERS = (
     "test_error", "train_error", "train_objective", "misclassification", "label_variance",
     "test_loss", "train_loss", "calibration",
 )  # fmt: skip
-OF_SIGNS = [_NUMBERS.index("misclassification"), _NUMBERS.index("calibration")]
+OF_SIGNS = [NUMBERS.index("misclassification"), NUMBERS.index("calibration")]
 
 
 def outputs_of(solution: Solution) -> Array:
     """The numbers that are averaged: errors, losses and Var y, then those of each component."""
-    found = [getattr(solution, name) for name in _NUMBERS]
+    found = [getattr(solution, name) for name in NUMBERS]
     return np.concatenate([
         [np.nan if value is None else value for value in found],
         solution.component_test, solution.component_train,
@@ -28,8 +28,8 @@ def outputs_of(solution: Solution) -> Array:
 def with_ratios(solution: Solution, ratio: Array) -> Solution:
     """The solution with its outputs times these; those that are not finite count as one."""
     ratio = np.where(np.isfinite(ratio), ratio, 1.0)
-    own, parts = ratio[: len(_NUMBERS)], ratio[len(_NUMBERS) :]
-    values = {name: getattr(solution, name) for name in _NUMBERS}
+    own, parts = ratio[: len(NUMBERS)], ratio[len(NUMBERS) :]
+    values = {name: getattr(solution, name) for name in NUMBERS}
     changed = {
         name: value * float(factor)
         for (name, value), factor in zip(values.items(), own, strict=True)
