@@ -86,7 +86,7 @@ def test_several_indices_are_several_directions():
     """Found and predicted alignments have the same names."""
     report = og.spectrum(problem(
         {"model": "isotropic", "dim": N},
-        labels={"model": "multi-index", "indices": 2, "link": "max"},
+        labels={"model": "multi-index", "indices": 2, "link": "max"}, training={"rate": 200.0},
     ))  # fmt: skip
     assert {"teacher 1", "teacher 2", "step"} <= set(report.weights.limit.outliers[0].alignments)
     assert set(report.weights.alignments[0]) == set(report.weights.limit.outliers[0].alignments)

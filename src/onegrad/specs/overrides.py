@@ -124,7 +124,7 @@ def quick_tables(tables: Tables) -> Tables:
     changed = override(override(changed, "compare.seeds", few), "compare.accuracy", _DRAFT)
     if _inner(tables, "figure").get("published"):  # of another size
         changed = override(changed, "figure.published", "")
-    said = "quick: sizes, points and seeds cut down, a draft of the theory"
+    said = "quick: sizes, points and seeds cut down, a draft of the theory without 1/n"
     name = f"{tables.get('name', 'experiment')} ({said})"
     lists = {key: _scaled_list(key, values, factor) for key, values in small.items()}
     if zipped:

@@ -73,8 +73,8 @@ def block_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) ->
         )
     if (loss := output_loss(problem, geometry, moved)) > FAINT:
         raise AssumptionError(
-            f"the initial output counts in the residual (up to {100 * loss:.0f} % of the errors), which "
-            "types of neurons on a bulk that is not flat leave out"
+            f"the initial output counts in the residual (up to {100 * loss:.0f} % of the errors), "
+            "which types of neurons on a bulk that is not flat leave out"
         )
     rule = readout_rule(problem, moved, level)
     before = _before(problem, geometry, along, bulk, level, rule)
