@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
 from onegrad.gaussian.quadrature import gauss_hermite
+from onegrad.theory.average import WORST, Average, OverDraws, ratio
 from onegrad.theory.chance import ORDERS, Law
 from onegrad.theory.conditional import simplified
 from onegrad.theory.errors import SURPLUS_SHARE
@@ -24,10 +25,7 @@ from onegrad.theory.outputs import OF_SIGNS, outputs_of, with_ratios
 from onegrad.theory.resolution import Solution, Task, solve_tasks
 
 _SCREEN = 0.1  # of the accuracy: less than that chance may do without being averaged over
-_SETTLED = 0.5  # of the accuracy: by less than that two rules may differ
-_OPEN = 0.1  # of the error estimate of the typical point: the same
 _SIGNS = 6.0  # times the square of an effect: what rules of signs may be wrong by
-_WORST = 0.05  # a mean over draws that is not known better than that is refused
 _FIXED_POINT = 1e-6  # its tolerance
 _SIGN_CHANGE = 0.02  # of misclassification: by more than that a surplus of labels needs a fine rule
 _SIGN_ORDER = 9  # of that rule
@@ -35,88 +33,6 @@ _DRAFT_ERROR = 0.03  # of what a coarse resolution says about an effect
 _DRAFT_CHANCE = 0.5  # Q up to which a draft leaves the step's chance out: below 0.2 %, measured
 _SIGN_POINTS = 1024  # nodes of the classification error: with half of them 5 % off
 _DRAFT_SIGNS = 256  # nodes of the classification error, in the means of a draft
-
-
-Values = dict[tuple[float, ...], Array]
-
-
-@dataclass(frozen=True)
-class OverDraws:
-    """How the test error differs between draws of the directions and of the step's chance.
-
-    mean, median, spread : of the test error over draws; spread is a standard deviation
-    points : how many problems were solved for it
-    variables : how many chance quantities were averaged over
-    """
-
-    mean: float
-    median: float
-    spread: float
-    points: int
-    variables: int
-
-
-@dataclass
-class _Average:
-    """One problem's average in the making: values found so far at points of its law."""
-
-    law: Law
-    solution: Solution
-    level: QuadratureLevel
-    values: Values = field(default_factory=dict)
-    first: Solution | None = None
-    flat: bool = False
-    failure: Failure | None = None
-    active: list[int] = field(default_factory=list)
-    left_out: float = 0.0
-    effect: float = 0.0
-    spread: float = 0.0
-    rule_error: float = 0.0
-    resolution: float = 0.0
-    ratios: list[Array] = field(default_factory=list)
-    orders: list[int] = field(default_factory=list)
-    nodes: tuple[Array, Array] = (np.zeros((0, 0)), np.zeros(0))
-
-    def at(self, points: Array) -> Array:
-        """(points, outputs) found there."""
-        return np.stack([self.values[name] for name in self.law.canonical(points)])
-
-    @property
-    def finite(self) -> bool:
-        """Whether signs are those of finite sizes at every point: where labels have a surplus."""
-        return any(variable.kind == "balance" for variable in self.law.variables)
-
-    @property
-    def iterated(self) -> bool:
-        """Whether points are found sooner from the typical one: at a kink samples that are beyond
-        it at the one and not at the other say nothing about the way."""
-        return not (self.solution.squared or self.law.problem.loss.kink)
-
-    @property
-    def farthest(self) -> Array:
-        """The typical point, and the node that differs most from it."""
-        nodes, weights = self.nodes
-        change = np.abs(self.at(nodes)[:, 0] - self.base[0])
-        return np.stack([self.law.typical, nodes[np.argmax(np.sqrt(weights) * change)]])
-
-    @property
-    def extent(self) -> Array:
-        """E|v − v*|/|v' − v*| in units of v*/E v: v* typical, v' farthest, of each output."""
-        nodes, weights = self.nodes
-        values, (typical, far) = self.at(nodes), self.at(self.farthest)
-        mean = weights @ np.abs(values - typical)
-        share = np.minimum(_ratio(mean, np.abs(far - typical)), 1.0)
-        return share * _ratio(typical, weights @ values)
-
-    @property
-    def base(self) -> Array:
-        return self.at(self.law.typical[None])[0]
-
-    def enough(self, theory: Theory) -> float:
-        """By less than that two rules or resolutions may differ: of the accuracy asked for, or of
-        what the solution leaves open anyway."""
-        known = 0.0 if theory.draft else _OPEN * self.solution.error_estimate
-        return max(_SETTLED * theory.accuracy, min(known, 0.5 * _WORST))
 
 
 Found = tuple[Solution | Failure, OverDraws | None]
@@ -133,7 +49,7 @@ def averaged(
     found: list[Found] = [(one, None) for one in solutions]
     todo = {
         # beyond no margin samples count nothing, and ratios need no nodes for it
-        i: _Average(law, one, _level(law, theory), flat=not law.problem.loss.signs)
+        i: Average(law, one, _level(law, theory), flat=not law.problem.loss.signs)
         for i, (law, one) in enumerate(zip(laws, solutions, strict=True))
         if isinstance(one, Solution) and law.variables
     }
@@ -167,7 +83,7 @@ def _level(law: Law, theory: Theory) -> QuadratureLevel:
     return level if law.problem.loss.name == "squared" else replace(level, points=_SIGN_POINTS)
 
 
-def _label_change(average: _Average) -> float:
+def _label_change(average: Average) -> float:
     """By how much Var y within a component differs between the points that a screening looks at."""
     law = average.law
     points = np.vstack([law.typical, law.screen])
@@ -191,7 +107,7 @@ def _label_variances(task: Task) -> list[float]:
     return found
 
 
-def _run(averages: list[_Average], theory: Theory) -> None:
+def _run(averages: list[Average], theory: Theory) -> None:
     """All stages, each solved for all problems together."""
     _solve([(a, a.law.typical[None]) for a in averages if a.iterated])  # to start from
     _solve([(a, np.vstack([a.law.typical, a.law.screen])) for a in averages])
@@ -201,7 +117,7 @@ def _run(averages: list[_Average], theory: Theory) -> None:
         odd, even = 0.5 * np.abs(plus - minus), np.abs(0.5 * (plus + minus) - low)
         a.effect = float(_relative(odd + even, a.base).max())
         a.spread = float(np.sqrt(odd[0] ** 2 + 2 * even[0] ** 2))
-        a.ratios, a.nodes = [_ratio(0.5 * (plus + minus), a.base)], _pair(a.law)
+        a.ratios, a.nodes = [ratio(0.5 * (plus + minus), a.base)], _pair(a.law)
     limit, screened = _SCREEN * theory.accuracy, averages
     averages = [a for a in averages if a.effect > limit or a.law.importance > 1]
     _choose(averages, limit)
@@ -219,7 +135,7 @@ def _run(averages: list[_Average], theory: Theory) -> None:
         _resolve_signs([a for a in screened if a.failure is None])
 
 
-def _resolve_signs(averages: list[_Average]) -> None:
+def _resolve_signs(averages: list[Average]) -> None:
     """Misclassification and calibration with a finer rule over the surplus of labels, which may
     decide all signs where it changes no error: at strong ridges outputs are small. What else is
     left to chance stays at its typical values in both rules that are compared.
@@ -244,24 +160,24 @@ def _resolve_signs(averages: list[_Average]) -> None:
     for a, _, short, fine in chosen:
         if short.failure is None and fine.failure is None:
             last = a.ratios[-1].copy()
-            last[OF_SIGNS] *= _ratio(_mean_ratio(fine), _mean_ratio(short))[OF_SIGNS]
+            last[OF_SIGNS] *= ratio(_mean_ratio(fine), _mean_ratio(short))[OF_SIGNS]
             a.ratios[-1] = last
 
 
-def _signs_change(average: _Average) -> bool:
+def _signs_change(average: Average) -> bool:
     """Whether the surplus changes misclassification by more than two nodes can say."""
-    change = _ratio(average.at(average.nodes[0])[:, OF_SIGNS[0]], average.base[OF_SIGNS[0]]) - 1
+    change = ratio(average.at(average.nodes[0])[:, OF_SIGNS[0]], average.base[OF_SIGNS[0]]) - 1
     return bool(np.abs(change).max() > _SIGN_CHANGE)
 
 
-def _refine(averages: list[_Average], theory: Theory) -> None:
+def _refine(averages: list[Average], theory: Theory) -> None:
     """How far the resolution can be trusted, by a look at another one; finer means where not."""
     with np.errstate(invalid="ignore"):  # an error of training that is 0 has no ratio
         _look(averages, QuadratureLevel.at(1))
         _finer([a for a in averages if a.failure is None and a.resolution > a.enough(theory)])
 
 
-def _finer(averages: list[_Average]) -> None:
+def _finer(averages: list[Average]) -> None:
     """Means at the next resolution, by a short rule for what it changes:
 
         E v ≈ Q v⁰ + Q₃(v¹ − v⁰), relative to the typical point of each resolution
@@ -278,16 +194,16 @@ def _finer(averages: list[_Average]) -> None:
     for a, short, fine in found:
         a.failure = short.failure or fine.failure
         if a.failure is None:
-            a.ratios.append(a.ratios[-1] * _ratio(_mean_ratio(fine), _mean_ratio(short)))
+            a.ratios.append(a.ratios[-1] * ratio(_mean_ratio(fine), _mean_ratio(short)))
             a.resolution = _moved(a)
 
 
-def _at(average: _Average, level: QuadratureLevel) -> _Average:
+def _at(average: Average, level: QuadratureLevel) -> Average:
     """The same at a finer resolution, nothing found yet."""
     return replace(average, level=level, values={}, first=None, flat=average.solution.flat)
 
 
-def _look(averages: list[_Average], level: QuadratureLevel) -> None:
+def _look(averages: list[Average], level: QuadratureLevel) -> None:
     """What another resolution says about the point that differs most from the typical one, and
     for the mean if errors of other points are in proportion to their difference."""
     others = [_at(a, level) for a in averages]
@@ -295,11 +211,11 @@ def _look(averages: list[_Average], level: QuadratureLevel) -> None:
     for a, other in zip(averages, others, strict=True):
         a.failure = other.failure
         if a.failure is None:
-            one, two = (_ratio(*x.at(a.farthest)[::-1]) for x in (a, other))
+            one, two = (ratio(*x.at(a.farthest)[::-1]) for x in (a, other))
             a.resolution = float(np.nanmax((np.abs(two - one) * a.extent)[:2]))
 
 
-def _choose(averages: list[_Average], limit: float) -> None:
+def _choose(averages: list[Average], limit: float) -> None:
     """Variables that count, by what happens without each of them; the most important first."""
     points = {}
     for number, a in enumerate(averages):
@@ -323,7 +239,7 @@ def _choose(averages: list[_Average], limit: float) -> None:
         a.left_out = float(beyond[len(a.active)]) if len(a.active) < count else 0.0
 
 
-def _rule(averages: list[_Average], order: int) -> list[_Average]:
+def _rule(averages: list[Average], order: int) -> list[Average]:
     """Means by rules up to that order; of those for which there is room for one that is new."""
     new = []
     for a in averages:
@@ -340,9 +256,9 @@ def _rule(averages: list[_Average], order: int) -> list[_Average]:
     return [a for a in averages if a.failure is None]
 
 
-def _solve(wanted: list[tuple[_Average, Array]]) -> None:
+def _solve(wanted: list[tuple[Average, Array]]) -> None:
     """Values at points that are not known yet; neighbours in a curve one after the other."""
-    tasks: list[tuple[int, _Average, tuple[float, ...], Task]] = []
+    tasks: list[tuple[int, Average, tuple[float, ...], Task]] = []
     for a, points in wanted:
         names = a.law.canonical(points)
         new = {n: p for n, p in zip(names, points, strict=True) if n not in a.values}
@@ -365,7 +281,7 @@ def _solve(wanted: list[tuple[_Average, Array]]) -> None:
                 a.first = a.first or (one if a.iterated else None)
 
 
-def _finished(average: _Average, theory: Theory) -> tuple[Solution | Failure, OverDraws]:
+def _finished(average: Average, theory: Theory) -> tuple[Solution | Failure, OverDraws]:
     solution, gauss = average.solution, len(average.ratios) > 2
     ratio = average.ratios[-1]
     nodes, weights = average.nodes
@@ -393,7 +309,7 @@ def _finished(average: _Average, theory: Theory) -> tuple[Solution | Failure, Ov
     over = OverDraws(
         mean.test_error, median, spread, len(average.values), len(average.active)
     )  # fmt: skip
-    if not theory.draft and error > max(_WORST, theory.accuracy):
+    if not theory.draft and error > max(WORST, theory.accuracy):
         return Failure(ConvergenceError(
             f"errors differ from draw to draw by {100 * average.effect:.0f} %, by chance overlaps "
             "of the directions and chance parts of the step, "
@@ -415,27 +331,22 @@ def _pair(law: Law) -> tuple[Array, Array]:
     return law.screen[:2], np.full(2, 0.5)
 
 
-def _mean_ratio(average: _Average) -> Array:
+def _mean_ratio(average: Average) -> Array:
     nodes, weights = average.nodes
-    return _ratio(weights @ average.at(nodes), average.base)
-
-
-def _ratio(value: Array, base: Array) -> Array:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(value / base)
+    return ratio(weights @ average.at(nodes), average.base)
 
 
 def _relative(change: Array, base: Array) -> Array:
     """Of test and training error."""
-    return _ratio(change[..., :2], base[:2])
+    return ratio(change[..., :2], base[:2])
 
 
 def _off(ratio: Array) -> float:
     return float(np.abs(ratio[:2] - 1).max())
 
 
-def _moved(average: _Average) -> float:
+def _moved(average: Average) -> float:
     """By how much the last rule differs from the one before, in test and training error."""
     last, before = average.ratios[-1], average.ratios[-2]
-    moved = np.abs(_ratio(last[:2], before[:2]) - 1)
+    moved = np.abs(ratio(last[:2], before[:2]) - 1)
     return float(moved[0] if np.isnan(moved[1]) else moved.max())  # an error of training that is 0

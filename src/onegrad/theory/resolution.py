@@ -24,6 +24,7 @@ from onegrad.theory.layers.step import StepChance, spike_strength
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.losses.calibration import calibration_error, misclassified
 from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
+from onegrad.theory.losses.start import Near, dropped, together
 from onegrad.theory.nodes.population import (
     Nodes,
     data_nodes,
@@ -39,12 +40,7 @@ MANY_DIRECTIONS = 10  # special directions with an axis each that cost more than
 _BENDS = 3  # more nodes along labels, and as many more at each level, where a loss bends
 _KINKS = 12  # the same along the strongest axis where it has a margin, and labels are ±1
 _STACK = 400_000  # types × nodes that are solved together
-_DROPPED = 1e-7  # of the slopes' table, where losses are iterated over: 1e-7 of the errors
-_BESIDE_RIDGE = 1e-3  # the same: in units of the ridge, for each neuron
 _OUTER = 10.0  # tolerance of the iteration over a loss, in units of the fixed point's
-
-
-Near = tuple[Array, Array, Array] | None  # (f, q, χ) of nodes to start from, if some are known
 
 
 @dataclass(frozen=True)
@@ -302,7 +298,7 @@ def _solve(batch: Sequence[_Resolved], tolerance: float) -> list[Solution | Fail
     rows = [(p.samples, p.effective_ridge, s) for p, s in zip(problems, surplus, strict=True)]
     numbers = np.array(rows[0] if alone else rows, float).T
     try:
-        near = _together([_near(one) for one in batch])
+        near = together([_near(one) for one in batch])
         point, result = _solved(problems[0], features, numbers, tolerance, near)
         if alone:
             return [_solution(batch[0], point, result)]
@@ -311,14 +307,6 @@ def _solve(batch: Sequence[_Resolved], tolerance: float) -> list[Solution | Fail
         if alone:
             return [Failure(error)]
     return [_solve([one], tolerance)[0] for one in batch]
-
-
-def _dropped(features: NodeFeatures, ridges: Array) -> float:
-    """Of the slopes' table. What is dropped is added to e, and so to the ridge (10)."""
-    squares = (features.slope * features.bulk[..., None]) ** 2
-    power = np.einsum("...i,...is,...s->...", features.counts, squares, features.weights)
-    beside = _BESIDE_RIDGE * ridges * features.counts.sum(axis=-1) / np.maximum(power, 1e-300)
-    return min(_DROPPED, float(np.min(beside)))
 
 
 def _near(resolved: _Resolved) -> Near:
@@ -335,17 +323,6 @@ def _near(resolved: _Resolved) -> Near:
     return coarse.by_node.readout @ features.mean, variance, response.chi_at(features)
 
 
-def _together(parts: Sequence[Near]) -> Near:
-    """Of one problem, or of a stack if all of it have some."""
-    if any(one is None for one in parts):
-        return None
-    known = [one for one in parts if one is not None]
-    if len(known) == 1:
-        return known[0]
-    f, q, chi = (np.stack(one) for one in zip(*known, strict=True))
-    return f, q, chi
-
-
 def _solved(
     problem: Problem,
     features: NodeFeatures,
@@ -359,7 +336,7 @@ def _solved(
         point = solve_fixed_point(features, samples, ridges, tolerance=tolerance)
         return point, errors_of(point)
     asked = LossProblem(
-        features.of_lower_rank(_dropped(features, ridges)), np.asarray(samples),
+        features.of_lower_rank(dropped(features, ridges)), np.asarray(samples),
         np.asarray(ridges), problem.loss, problem.labels_binary, np.asarray(surplus), near,
     )  # fmt: skip
     return solve_with_loss(asked, _OUTER * tolerance)

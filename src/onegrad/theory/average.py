@@ -1,0 +1,104 @@
+"""A mean over draws in the making: what is known at points of its law (averages.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.errors import Failure
+from onegrad.theory.chance import Law
+from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.options import Theory
+from onegrad.theory.resolution import Solution
+
+_SETTLED = 0.5  # of the accuracy: by less than that two rules may differ
+_OPEN = 0.1  # of the error estimate of the typical point: the same
+WORST = 0.05  # a mean over draws that is not known better than that is refused
+
+Values = dict[tuple[float, ...], Array]
+
+
+@dataclass(frozen=True)
+class OverDraws:
+    """How the test error differs between draws of the directions and of the step's chance.
+
+    mean, median, spread : of the test error over draws; spread is a standard deviation
+    points : how many problems were solved for it
+    variables : how many chance quantities were averaged over
+    """
+
+    mean: float
+    median: float
+    spread: float
+    points: int
+    variables: int
+
+
+@dataclass
+class Average:
+    """One problem's average in the making: values found so far at points of its law."""
+
+    law: Law
+    solution: Solution
+    level: QuadratureLevel
+    values: Values = field(default_factory=dict)
+    first: Solution | None = None
+    flat: bool = False
+    failure: Failure | None = None
+    active: list[int] = field(default_factory=list)
+    left_out: float = 0.0
+    effect: float = 0.0
+    spread: float = 0.0
+    rule_error: float = 0.0
+    resolution: float = 0.0
+    ratios: list[Array] = field(default_factory=list)
+    orders: list[int] = field(default_factory=list)
+    nodes: tuple[Array, Array] = (np.zeros((0, 0)), np.zeros(0))
+
+    def at(self, points: Array) -> Array:
+        """(points, outputs) found there."""
+        return np.stack([self.values[name] for name in self.law.canonical(points)])
+
+    @property
+    def finite(self) -> bool:
+        """Whether signs are those of finite sizes at every point: where labels have a surplus."""
+        return any(variable.kind == "balance" for variable in self.law.variables)
+
+    @property
+    def iterated(self) -> bool:
+        """Whether points are found sooner from the typical one: at a kink samples that are beyond
+        it at the one and not at the other say nothing about the way."""
+        return not (self.solution.squared or self.law.problem.loss.kink)
+
+    @property
+    def farthest(self) -> Array:
+        """The typical point, and the node that differs most from it."""
+        nodes, weights = self.nodes
+        change = np.abs(self.at(nodes)[:, 0] - self.base[0])
+        return np.stack([self.law.typical, nodes[np.argmax(np.sqrt(weights) * change)]])
+
+    @property
+    def extent(self) -> Array:
+        """E|v − v*|/|v' − v*| in units of v*/E v: v* typical, v' farthest, of each output."""
+        nodes, weights = self.nodes
+        values, (typical, far) = self.at(nodes), self.at(self.farthest)
+        mean = weights @ np.abs(values - typical)
+        share = np.minimum(ratio(mean, np.abs(far - typical)), 1.0)
+        return share * ratio(typical, weights @ values)
+
+    @property
+    def base(self) -> Array:
+        return self.at(self.law.typical[None])[0]
+
+    def enough(self, theory: Theory) -> float:
+        """By less than that two rules or resolutions may differ: of the accuracy asked for, or of
+        what the solution leaves open anyway."""
+        known = 0.0 if theory.draft else _OPEN * self.solution.error_estimate
+        return max(_SETTLED * theory.accuracy, min(known, 0.5 * WORST))
+
+
+def ratio(value: Array, base: Array) -> Array:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(value / base)
