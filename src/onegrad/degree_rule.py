@@ -22,7 +22,7 @@ def degree_rule(strength: float | None) -> int:
         raise AssumptionError(
             "no degree rule applies: η or θ was set by hand, spiked data meet the isotropic "
             "convention, or there is more than one step of gradient descent. Give [scaling] "
-            "strength and weighting for one step, or set compare.degree"
+            'strength and weighting for one step, set compare.degree, or name the model "hermite:3"'
         )
     needed = needed_degree(strength)
     return MOST_DEGREE if needed is None else min(needed, MOST_DEGREE)

@@ -189,7 +189,10 @@ def _errors(
     """Of several outputs the sum; study : of another layer of this problem."""
     _check_memory(problem)
     if problem.outputs > 1:
-        parts = [_errors(one, layer, theory) for one in class_problems(problem)]
+        parts: list[LayerErrors] = []
+        for one in class_problems(problem):  # what a draft finds out does not depend on labels
+            known = parts[0].study if parts and theory.draft else None
+            parts.append(_errors(one, layer, theory, known))
         total = MatrixErrors(*np.sum([one.errors for one in parts], axis=0).tolist())
         by_nodes = max(one.by_nodes for one in parts)
         by_size = max(one.by_size for one in parts)

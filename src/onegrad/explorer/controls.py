@@ -141,7 +141,7 @@ TASKS: dict[str, dict[str, Any]] = {
     },
     "classification": {
         "title": "mixture, which component",
-        "about": "two Gaussian clouds apart, a spike in each covariance; y = +1 or −1 tells which",
+        "about": "Gaussian clouds apart; y tells which: ±1 of two, one output for each of more",
         "axis": "scaling.strength",
         "tables": {
             "data": {"model": "mixture", "dim": 300, "weights": [0.5, 0.5], "rank": 1, "mean": 1.0},

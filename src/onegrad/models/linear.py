@@ -8,10 +8,11 @@ from functools import partial
 import numpy as np
 
 from onegrad.compute.backend import Array, namespace
+from onegrad.errors import ConvergenceError
 from onegrad.gaussian.pair_moments import IDENTITY
 from onegrad.models.base import Fitted, LinearInFeatures, Mark, Model
 from onegrad.network.convex import ConvexSolver, held_out_ridge
-from onegrad.network.readout import Spectrum
+from onegrad.network.readout import Readout, Spectrum
 from onegrad.network.trial import Inputs, Trial
 from onegrad.risk.component import Single
 from onegrad.risk.exact import Predictor
@@ -51,11 +52,20 @@ def fit_linear(trial: Trial, everything: bool = False) -> Fitted:
     if loss.name != "squared":
         few = (np.geomspace(1e-5, 10.0, 7) * size / y.shape[0]).tolist()
         best = held_out_ridge(design, y, loss, few)
-        return LinearInFeatures(features, ConvexSolver(design, y, loss).fit(best))
+        return LinearInFeatures(features, _along_ridges(ConvexSolver(design, y, loss), few, best))
     ridges = (np.geomspace(1e-7, 1e3, 41) * size / y.shape[0]).tolist()
     spectrum = Spectrum(design, y)
     best = min(ridges, key=spectrum.leave_one_out)
     return LinearInFeatures(features, spectrum.fit(best))
+
+
+def _along_ridges(solver: ConvexSolver, ridges: list[float], best: float) -> Readout:
+    """The fit with the ridge `best`; from those with larger ones where it is not found at once."""
+    try:
+        return solver.fit(best)
+    except ConvergenceError:
+        larger = sorted((r for r in ridges if r >= best), reverse=True)
+        return [solver.fit(ridge) for ridge in larger][-1]
 
 
 def _on_all_samples(text: str) -> Model | None:

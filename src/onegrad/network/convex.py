@@ -7,13 +7,14 @@ NumPy does in double precision whatever the device of the features.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import Array, host, like
-from onegrad.errors import AssumptionError
+from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.gaussian.convex_losses import Loss, Softmax
 from onegrad.network.minimisers import Minimum, minimise
 from onegrad.network.readout import Readout, RidgeSolver, fit_dual
@@ -83,7 +84,11 @@ def held_out_ridge(
     rest, target = (phi[part:], labels[part:]) if part < len(labels) else (phi, labels)
 
     def held_out(ridge: float) -> float:
-        return float(np.mean(loss.value(target, rest @ solver.fit(ridge).coefficients)))
+        try:
+            outputs = rest @ solver.fit(ridge).coefficients
+        except ConvergenceError:  # so little on separable data that no fit is known: not chosen
+            return math.inf
+        return float(np.mean(loss.value(target, outputs)))
 
     return min(sorted(ridges, reverse=True), key=held_out)
 

@@ -12,6 +12,7 @@ from onegrad.gaussian.convex_losses import loss_of
 from onegrad.theory import averages, resolution
 from onegrad.theory.losses import reweighted
 from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
+from onegrad.theory.losses.start import dropped
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import Task, _resolve, solve_tasks
 
@@ -161,7 +162,7 @@ def test_what_a_table_of_lower_rank_drops_is_noise():
         return max(abs(float(getattr(found, n)) / float(getattr(whole, n)) - 1) for n in names)
 
     whole = solved(problem, features, tolerance=1e-9)
-    low = features.of_lower_rank(resolution._DROPPED)
+    low = features.of_lower_rank(dropped(features, np.asarray(problem.effective_ridge)))
     assert low.factors[0].shape[-1] < features.factors[0].shape[-1]
     assert off(low) < 1e-6
     assert off(features.of_lower_rank(1e-3)) > 1e-5
