@@ -15,6 +15,7 @@ from onegrad.structured_spectra import _directions, _functions
 from onegrad.theory.isotropic.measured import leading_singular
 from onegrad.theory.spectral import draws as draws_of
 from onegrad.theory.spectral import structured
+from onegrad.theory.spectral.law import SpectralLaw
 from onegrad.theory.spectral.resolvent import Resolvent, Slopes
 from onegrad.theory.spectral.structured import structured_limit
 
@@ -158,6 +159,8 @@ def test_gaps_do_not_end_the_bulk():
     bulk = Resolvent(extra, [few, many], *sizes)
     assert bulk.beyond(np.array([2 * inner]))[1][0]
     assert bulk.edge() > 10 * inner
+    law = SpectralLaw.of(bulk, 0.0)  # where outliers count from is not lost in the gap
+    assert 1 < law.threshold(400) / math.sqrt(law.edge) < 1.1
 
 
 def test_acceleration_is_the_same_law():
