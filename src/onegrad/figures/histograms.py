@@ -114,8 +114,9 @@ def _draw_matrix(panel: Axes, title: str, values: Array, one: MatrixSpectrum | N
     if one is not None and one.outliers is not None:
         found = one.leading[: one.outliers]
         _mark(panel, found, COLOURS[1], "outliers found", marker="o", markersize=5)
-        predicted = np.array(one.predicted)
-        _mark(panel, predicted, "#222222", "outliers predicted", marker="|", markersize=16)
+        if limit is not None:
+            predicted = np.array(one.predicted)
+            _mark(panel, predicted, "#222222", "outliers predicted", marker="|", markersize=16)
         if len(found) and found[0] > _FAR * one.edge:
             _compress(panel, one.edge)
     panel.set_title(title, fontsize=10)

@@ -15,6 +15,7 @@ from onegrad.structured_spectra import _directions, _functions
 from onegrad.theory.isotropic.measured import leading_singular
 from onegrad.theory.spectral import draws as draws_of
 from onegrad.theory.spectral import structured
+from onegrad.theory.spectral.law import SpectralLaw
 from onegrad.theory.spectral.resolvent import Resolvent, Slopes
 from onegrad.theory.spectral.structured import structured_limit
 
@@ -158,6 +159,20 @@ def test_gaps_do_not_end_the_bulk():
     bulk = Resolvent(extra, [few, many], *sizes)
     assert bulk.beyond(np.array([2 * inner]))[1][0]
     assert bulk.edge() > 10 * inner
+
+
+def test_a_narrow_last_part_has_a_threshold(monkeypatch):
+    """Where outliers count from is not lost in the gap before the last part."""
+    one, many = Slopes(1.0, 1.0, np.full((1, 1), 0.3)), Slopes(1.0, 500.0, np.full((1, 1), 0.7))
+    bulk = Resolvent(np.full((1, 1), 0.1), [one, many], np.array([400.0]), np.ones(1), 800.0)
+
+    def reach():
+        law = SpectralLaw.of(bulk, 0.0)
+        return law.threshold(400) / math.sqrt(law.edge)
+
+    assert 1 < reach() < 1.1
+    monkeypatch.setattr("onegrad.theory.spectral.law._WIDEST", math.inf)
+    assert reach() > 1.5
 
 
 def test_acceleration_is_the_same_law():

@@ -15,6 +15,7 @@ _TW1_999 = 3.2724  # 99.9 % quantile of the real Tracy–Widom law
 _GRID = 72
 _LOWEST = 0.01  # of the edge, where the grid of singular values begins
 _NEAR = (0.80, 0.95)  # of the edge, where the density vanishes like a square root
+_WIDEST = 2.0  # γ over the edge; 0.63 for a square white matrix
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class SpectralLaw:
         x = s[near] ** 2
         slope = np.pi * (1 - atom) * density[near] / (2 * s[near]) / np.sqrt(edge - x)
         root = max(float(np.median(slope)), 1e-300)
-        return cls(s, density / mass, atom, edge, root ** (-2.0 / 3.0))
+        # beyond a gap the grid sees next to none of a narrow last part, whose slope is a steep one
+        return cls(s, density / mass, atom, edge, min(root ** (-2.0 / 3.0), _WIDEST * edge))
 
     def singular_density(self, values: ArrayLike) -> Array:
         """Density at s of the singular values above zero."""
