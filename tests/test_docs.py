@@ -91,7 +91,7 @@ def test_a_wrong_number_is_seen():
     assert quoted("[demir2025, eq. 5]") == set()
     assert missing("(docs/theory.md eq. (19))") == set()
     assert missing("(docs/theory.md, eq. (190))") == {("theory.md", 190)}
-    assert missing("eqs. (35)–(39)") == {("theory.md", 39)}
+    assert missing("eqs. (35)–(40)") == {("theory.md", 40)}
     assert missing("Equation numbers are those of docs/real-data.md: eq. (19)") == {
         ("real-data.md", 19)
     }

@@ -122,9 +122,7 @@ def _ratios(task: Task, blocks: bool) -> Correction:
     errors = errors + added
     found = Correction(*(errors / low * _leading(features, samples, ridge) / plain).tolist())
     share = _nonlinear_share(features)
-    chaos = _CHAOS * share / neurons.effective_dim
-    if task.neurons is None:
-        chaos += _EVEN * share**4 / problem.width
+    chaos = _CHAOS * share / neurons.effective_dim + _EVEN * share**4 / problem.width
     rows = ROWS * _step_noise(problem, geometry, neurons) * problem.dim / problem.step_samples
     rows *= _IN_BLOCKS if blocks else 1.0
     if rows > _WORTH_SAYING and not blocks:
