@@ -412,7 +412,7 @@ def _with_signs(solution: Solution, level: QuadratureLevel, finite: bool = False
     They vary faster with κ than moments do, so they have nodes of their own, quasi-Monte Carlo.
     """
     geometry, axes = solution.geometry, solution.neurons.vectors.shape[1]
-    points = _SIGN_NODES if geometry.groups else level.points or _SIGN_NODES
+    points = level.points or _SIGN_NODES
     slopes = output_slopes(geometry, solution.where, solution.by_node.prediction)
     where = quasi_nodes(geometry, points, axes, level, slopes)
     problem = solution.task.problem
