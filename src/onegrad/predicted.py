@@ -28,9 +28,6 @@ from onegrad.theory.size_bound import finite_size_bound
 
 LAYERS = "matrix theory of the first layer"  # the name of a method
 _FINITE_SIZE = "What is left at finite size is of order 1/n."
-_AT_MOST = (
-    1.0  # of what sizes leave open: training errors at interpolation to about a factor of two
-)
 _TWO_SIDED = 0.975  # quantile of Student's law for a mean over few layers
 _UNSETTLED = " A finer resolution would take long: the accuracy asked for was not reached."
 

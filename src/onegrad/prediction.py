@@ -178,18 +178,25 @@ def _answers(
         if alone and isinstance(answer, Prediction):
             answer = drawn_if_better(drawn, answer) or answer
         answers[i] = answer
-    return [_worth_telling(answer) for answer in answers if answer is not None]
+    pairs = zip(problems, answers, strict=True)
+    return [_worth_telling(one, answer) for one, answer in pairs if answer is not None]
 
 
-def _worth_telling(answer: Prediction | Failure) -> Prediction | Failure:
+def _worth_telling(problem: Problem, answer: Prediction | Failure) -> Prediction | Failure:
     """An answer that may be wrong by a factor of two or more is none."""
     if isinstance(answer, Failure) or not answer.error_estimate > _WORTHLESS:
         return answer
     factor = 1 + answer.error_estimate
     size = f"a factor of {factor:.2g}" if factor < _MOST_TOLD else "orders of magnitude"
+    if answer.method.startswith("isotropic"):
+        return Failure(ConvergenceError(
+            f"the closed form is {size} away from the conditional theory here, which assumes less. "
+            'Use method = "conditional"'
+        ))  # fmt: skip
+    smaller = "larger sizes or a smaller step" if problem.trained else "or larger sizes"
     return Failure(ConvergenceError(
         f"finite sizes, or the rules of the theory, leave its errors open by {size} here: that is "
-        "no answer. Use a larger training.ridge, larger sizes or a smaller step, or simulate."
+        f"no answer. Use a larger training.ridge, {smaller}, or simulate."
     ))  # fmt: skip
 
 

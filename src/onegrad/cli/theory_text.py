@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from onegrad.cli.layout import new_table
 from onegrad.cli.tables import format_value
 from onegrad.degrees import means_in_words
-from onegrad.errors import OnegradError
 from onegrad.theory.options import DRAFT, Theory
 
 if TYPE_CHECKING:
@@ -67,16 +66,18 @@ def draft_line(experiment: Experiment, theory: Theory, patience: float = 1.0) ->
 
     def show() -> None:
         count = len(experiment.points)
-        line = f"Computing {count} predictions to {100 * theory.accuracy:.2g} %"
+        line = f"Computing {count} prediction{'s' * (count != 1)} to {100 * theory.accuracy:.2g} %"
         try:
             _, drafts = predict_experiment(experiment, replace(theory, accuracy=DRAFT))
-            good = [p for p in drafts if p.status != "failed"]
+            good = [
+                p for p in drafts if math.isfinite(p.test_error) and math.isfinite(p.train_error)
+            ]
             if good and not done.is_set():
                 line += ". Drafts: " + ", ".join(
                     f"{name} error {_from_to([getattr(p, f'{name}_error') for p in good])}"
                     for name in ("test", "train")
                 )
-        except OnegradError:  # the answer will say why
+        except Exception:  # whatever it is, the answer will say why
             pass
         if not done.is_set():
             print(f"{line} …", file=sys.stderr, flush=True)

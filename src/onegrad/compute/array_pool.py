@@ -21,7 +21,7 @@ class Pool:
     The system takes large arrays back when they are freed, and clears new ones: at n = 1000 that
     costs a twentieth of a repetition. A pool lives as long as its owner wants, over many
     repetitions. What is in use is never handed out twice, so its users need not agree on
-    anything. It holds no more arrays than were ever in use at once, of at most 32 MiB each; NumPy's
+    anything. It holds no more arrays than were ever in use at once, of at most 48 MiB each; NumPy's
     alone, other libraries have pools of their own.
     """
 

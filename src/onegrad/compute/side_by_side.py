@@ -26,8 +26,7 @@ def threads_are(threads: int) -> Iterator[None]:
 
 def for_pieces(x: Any, work: Callable[[Any], None]) -> None:
     """`work` on the rows of each of the `pieces` of a matrix, which must not depend on each other,
-    on as many threads as products have
-    within `blas_threads`."""
+    on as many threads as products have within `blas_threads`."""
     threads = _THREADS.get() if isinstance(x, np.ndarray) else 1
     every = list(pieces(x))
     if threads == 1 or len(every) < 2 * threads:

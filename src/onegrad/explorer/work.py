@@ -204,7 +204,10 @@ def _law(limit: MatrixLimit) -> dict[str, Any]:
     values = np.linspace(0.0, 1.02 * edge, _GRID)
     density = limit.law.singular_density(values)
     spikes = [one.singular_value for one in limit.outliers]
-    along = [max(one.alignments.items(), key=lambda item: item[1]) for one in limit.outliers]
+    along = [
+        max(one.alignments.items(), key=lambda item: item[1], default=None)
+        for one in limit.outliers
+    ]
     return {"edge": edge, "values": values, "density": density, "spikes": spikes, "along": along}
 
 

@@ -73,9 +73,9 @@ def conjugate_solution(
 ) -> Array | None:
     """(K + shift)⁻¹·right for features of single precision, K = ΦᵀΦ or ΦΦᵀ (dual), without K.
 
-    Conjugate gradients in single precision [hestenes1952], begun again from the residual r in
-    double until ‖r‖ ≤ 1e-7·shift·‖x‖: no eigenvalue of K + shift is below shift, so that x is then
-    known to 1e-7 of itself. An iteration multiplies with Φ and with Φᵀ, 4mk operations, and some
+    Conjugate gradients in single precision [hestenes1952], begun again from the residual in double
+    until their own residual r has ‖r‖ ≤ 1e-7·shift·‖x‖: no eigenvalue of K + shift is below shift,
+    so that x is then known to 1e-7 of itself, and what rounding adds to the last step alone. An iteration multiplies with Φ and with Φᵀ, 4mk operations, and some
     2·√(‖K‖/shift) of them gain four digits, large eigenvalues that stand alone not counted: at the
     ridges of the published figures a tenth of the operations of a Gram matrix and its factor. None
     where that does not pay (other libraries than NumPy, an ill-conditioned K): after side/16
@@ -126,7 +126,7 @@ def _conjugate_gradients(
             before, square = square, float(residual @ residual)
             direction *= kind(square / before)
             direction += residual
-    return None
+    return solution if square <= goal else None
 
 
 def _gram_times(features: Any, vector: Array, dual: bool) -> Array:

@@ -43,7 +43,7 @@ from onegrad.theory.nodes.population import Nodes, data_nodes, label_means, quas
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
 from onegrad.theory.resolution import level_for
-from onegrad.theory.size_bound import bound_of
+from onegrad.theory.size_bound import AT_MOST, bound_of
 
 _MOST_DIRECTIONS = 4  # of the layer's own
 _VISIBLE = 0.01  # share of the bulk's variance from which on a direction is one of its own
@@ -62,7 +62,6 @@ _SHORTEST = replace(_DRAFT, most=128)  # the correction costs the cube of the no
 _FINE = QuadratureLevel.at(2)  # rule of losses other than the squared one
 _WORTH = 3.0, 1.4  # low ranks of tables of the squared loss, and where a loss is iterated over
 _MOST_SPENT = 0.4  # of the degrees of freedom left: errors were off by a factor of three at 0.52
-_AT_MOST = 1.0  # training errors at interpolation are known to about a factor of two
 _SIGN_NODES = 1024  # of the classification error, for each component
 _OTHER_LOSS = 2.0  # what is open in 1/m with losses other than the squared one
 _SOLVED = 3e-4  # tolerance of the responses of nodes: below 0.06 % of the errors
@@ -185,7 +184,7 @@ def layer_errors(
     if made and correction is not None:
         ratios = correction.test, correction.train, correction.objective
         solved, by_size = _times(solved, ratios), correction.remainder
-    by_size = min(_AT_MOST, by_size + _BESIDE * layer.beside)
+    by_size = min(AT_MOST, by_size + _BESIDE * layer.beside)
     signs = math.nan, math.nan
     if problem.labels_binary:  # signs notice what the limit leaves out of χ
         seen = _solved(problem, rule, study.chi) if made else solved
@@ -205,7 +204,7 @@ def _with_other_loss(
     study = study or _study(problem, layer, theory)
     rule = _rule(problem, layer, study.level)
     begin = _solved(problem, rule, study.chi)
-    by_size = min(_AT_MOST, _by_size(problem, begin.degrees) + _BESIDE * layer.beside)
+    by_size = min(AT_MOST, _by_size(problem, begin.degrees) + _BESIDE * layer.beside)
     deviation = surplus_deviation(problem, layer.geometry) if theory.finite_size else 0.0
     rules = rule, _looked(problem, layer) if problem.labels_binary else None
     solved = LossOnLayer.at(problem, rules, begin, deviation)
@@ -226,7 +225,7 @@ def _with_other_loss(
     found = solved.over_surplus if study.surplus else solved.errors
     found = found if study.ratios is None else study.ratios.times(found)
     return LayerErrors(
-        found.errors, study.by_nodes, min(_AT_MOST, _OTHER_LOSS * by_size), layer.special,
+        found.errors, study.by_nodes, min(AT_MOST, _OTHER_LOSS * by_size), layer.special,
         len(solved.rule), found.test_loss, found.train_loss, found.misclassification,
         found.calibration, study,
     )  # fmt: skip
@@ -319,7 +318,7 @@ def _correction(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> 
     if found.size < _LARGEST_CORRECTION:
         return found
     reason = f"it would be {100 * found.size:.0f} %"
-    return Correction(remainder=min(found.size, _AT_MOST), left_out=(reason,))
+    return Correction(remainder=min(found.size, AT_MOST), left_out=(reason,))
 
 
 def _times(solved: NodeSolution, ratios: Sequence[float]) -> NodeSolution:
@@ -346,7 +345,7 @@ def _by_size(problem: Problem, degrees: Degrees) -> float:
     used, unfitted, left = degrees
     _check_spent(degrees)
     size = min(left, problem.dim, problem.width)
-    return min(_AT_MOST, used / unfitted + bound_of(used, size, unfitted))
+    return min(AT_MOST, used / unfitted + bound_of(used, size, unfitted))
 
 
 def _check_spent(degrees: Degrees) -> None:

@@ -115,7 +115,7 @@ def _run(averages: list[Average], theory: Theory) -> None:
     for a in averages:
         plus, minus, low = a.at(a.law.screen)
         odd, even = 0.5 * np.abs(plus - minus), np.abs(0.5 * (plus + minus) - low)
-        a.effect = float(_relative(odd + even, a.base).max())
+        a.effect = _largest(_relative(odd + even, a.base))
         a.spread = float(np.sqrt(odd[0] ** 2 + 2 * even[0] ** 2))
         a.ratios, a.nodes = [ratio(0.5 * (plus + minus), a.base)], _pair(a.law)
     limit, screened = _SCREEN * theory.accuracy, averages
@@ -212,7 +212,7 @@ def _look(averages: list[Average], level: QuadratureLevel) -> None:
         a.failure = other.failure
         if a.failure is None:
             one, two = (ratio(*x.at(a.farthest)[::-1]) for x in (a, other))
-            a.resolution = float(np.nanmax((np.abs(two - one) * a.extent)[:2]))
+            a.resolution = _largest((two - one) * a.extent)
 
 
 def _choose(averages: list[Average], limit: float) -> None:
@@ -341,12 +341,16 @@ def _relative(change: Array, base: Array) -> Array:
     return ratio(change[..., :2], base[:2])
 
 
+def _largest(values: Array) -> float:
+    """Of those of test and training error; an error of training that is 0 has no ratio."""
+    return float(np.max(np.where(np.isnan(values[:2]), 0.0, np.abs(values[:2]))))
+
+
 def _off(ratio: Array) -> float:
-    return float(np.abs(ratio[:2] - 1).max())
+    return _largest(ratio[:2] - 1)
 
 
 def _moved(average: Average) -> float:
     """By how much the last rule differs from the one before, in test and training error."""
     last, before = average.ratios[-1], average.ratios[-2]
-    moved = np.abs(ratio(last[:2], before[:2]) - 1)
-    return float(moved[0] if np.isnan(moved[1]) else moved.max())  # an error of training that is 0
+    return _largest(ratio(last[:2], before[:2]) - 1)

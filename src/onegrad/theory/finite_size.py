@@ -46,7 +46,7 @@ _IN_BLOCKS = 0.2  # of what isotropic rows would cost, left where the bulk is in
 _SMALLEST = 10  # bulk directions
 _WORTH_SAYING = 0.01
 _MANY_NODES = 800  # with the lengths; beyond, types are as few as those of a draft
-_MOST_NODES = 1500  # the cost grows like their cube: a second
+_MOST_NODES = 1500  # with the lengths; the cost grows like their cube, about a second here
 _LARGEST = 1.0  # corrections beyond are no expansion any more
 # As coarse as a draft, but for axes that a step makes strong: four values of the readout made the
 # correction of a training error 1.1 % where it is .4

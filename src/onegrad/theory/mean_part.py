@@ -52,7 +52,7 @@ class MeanPart:
         b = self.factors[1]
         right = np.zeros(self.inner.shape[:-1])
         right[..., : b.shape[-1]] = product(b.mT, self.weights * labels)
-        found = np.linalg.solve(self.inner, right[..., None])
+        found = self._lowered(right[..., None])
         return np.asarray((self.free * (self.u @ found))[..., 0])
 
     def solve(self, right: Array) -> Array:
@@ -60,8 +60,20 @@ class MeanPart:
         if self.factors is None:
             return np.asarray(np.linalg.solve(self.system, right))
         scaled = self.free * right
-        lowered = np.linalg.solve(self.inner, self.c @ (self.u.T @ scaled))
+        lowered = self._lowered(self.c @ (self.u.T @ scaled))
         return np.asarray(scaled - self.free * (self.u @ lowered))
+
+    def _lowered(self, right: Array) -> Array:
+        """(I + C UᵀDU)⁻¹ of columns."""
+        try:
+            found = np.linalg.solve(self.inner, right)
+        except np.linalg.LinAlgError:
+            found = np.full_like(right, np.nan)
+        if not np.all(np.isfinite(found)):
+            raise ConvergenceError(
+                "the mean part of the theory is singular here. Use a larger training.ridge"
+            )
+        return np.asarray(found)
 
 
 def mean_system(point: FixedPoint, blocks: Sequence[WoodburyFactors], weights: Array) -> Array:

@@ -38,22 +38,27 @@ def quadratic_chance(problem: Problem, geometry: Geometry) -> float:
 
 def stretch_variance(problem: Problem, geometry: Geometry) -> float:
     """τ² = η² E a² s₂² Σ_jl Θ_j (Var Z_jl + Var D_jl)/Σ_j Θ_j: the variance that the stretch of a
-    neuron has along the special directions, in units of its own there."""
+    neuron has along the special directions, in units of its own there. An axis of a group counts as
+    often as it has directions, which is an upper bound; a bulk that is not flat counts as flat."""
     scale = float(np.sqrt(problem.dim * problem.weight_variance))
     curvature = float(problem.activation.projections(2, scale)[2]) / scale**2
     values, axes = np.linalg.eigh(second_moment(geometry))
     output = not geometry.groups and initial_output_matters(problem, geometry)
     sample = step_sample(problem, geometry, QuadratureLevel.at(2), output)
-    kappa = sample.kappa[:, : geometry.rank] @ axes
+    kappa, squares = sample.kappa[:, : geometry.rank] @ axes, values**2
+    copies = np.ones(geometry.rank)
+    copies[geometry.single :] = geometry.groups
+    copies = (axes**2).T @ copies  # directions that an axis stands for
+    weights = copies * values
     pushed = sample.weights * sample.residual
     mean = (kappa * pushed[:, None]).T @ kappa
-    second = (pushed * sample.residual) @ ((kappa**2 @ values) * (kappa**2).sum(axis=1))
-    share = (second - float(values @ (mean**2).sum(axis=1))) / problem.step_samples
+    second = (pushed * sample.residual) @ ((kappa**2 @ weights) * (kappa**2 @ copies))
+    share = (second - float(weights @ (mean**2).sum(axis=1))) / problem.step_samples
     if problem.training.gradient == "exact":
         size = curvature**2 / 4 * problem.width * problem.readout_square
         size *= problem.weight_variance**2
-        squares = values**2
-        own = 12 * squares**2 + 2 * squares * squares.sum()
-        share += size * float(values @ (4 * squares * squares.sum() + own))
-    share /= float(values.sum())
+        total = float(copies @ squares)
+        own = 12 * squares**2 + 2 * squares * total
+        share += size * float(weights @ (4 * squares * total + own))
+    share /= float(weights.sum())
     return float(problem.rate**2 * problem.readout_square * curvature**2 * share)

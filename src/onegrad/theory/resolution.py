@@ -392,8 +392,8 @@ def with_signs(solution: Solution, finite_size: bool = False) -> Solution:
     """With misclassification and calibration, where labels are ±1.
 
     finite_size : with the fluctuation of the mean part, eqs. (36) and (38); other losses than the
-        squared one are means over training sets of other labels (losses/label_surplus.py), unless
-        all training sets have the same, and have (38) alone
+        squared one are means over training sets of other labels (losses/label_surplus.py), and have
+        (36) without most of what the sum of labels explains (`NodeErrors.mean_fluctuation`)
     """
     level = solution.where.level
     if level is None or not solution.task.problem.labels_binary:

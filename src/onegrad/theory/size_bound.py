@@ -12,7 +12,7 @@ from onegrad.theory.resolution import Solution
 # Found by comparing with simulations of random problems at n = 200–400 (docs/theory.md, section 7).
 _AT_REST, _BY_STEP, _TRAINING = 0.8, 2.5, 0.5
 _VISIBLE_STEP = 0.05
-_AT_MOST = 1.0  # training errors at interpolation are known to about a factor of two
+AT_MOST = 1.0  # training errors at interpolation are known to about a factor of two
 _LEAST_SOFTNESS = 1e-9
 _OTHER_LOSS = 2.0  # losses other than the squared one (docs/losses.md, section 4)
 
@@ -50,4 +50,4 @@ def bound_of(
     times. Far beyond interpolation the last term has no end, and training errors have."""
     share = 1.0 if math.isnan(moved) else moved / (moved + _VISIBLE_STEP)
     factor = (_AT_REST + _BY_STEP * share) * (1.0 + used)
-    return times * factor / size + min(_AT_MOST, times * _TRAINING / unfitted)
+    return times * factor / size + min(AT_MOST, times * _TRAINING / unfitted)

@@ -144,8 +144,9 @@ def in_draws_by_chance(up: Found, down: Found, edge: float) -> tuple[Outlier, ..
     most = max(len(up.limits), len(down.limits))
     count = int(np.sum(np.mean(values[:, :most] > edge, axis=0) >= _HALF))
     cosines = np.einsum("dij,dif->djf", turns[:, :, ::-1], np.concatenate([seen, seen]))
-    size = min(len(up.strengths), len(down.strengths))
-    strengths = _HALF * (up.strengths[:size] + down.strengths[:size])
+    strengths = np.zeros(max(len(up.strengths), len(down.strengths), count))
+    for found in (up, down):
+        strengths[: len(found.strengths)] += _HALF * found.strengths
     return _means(values[:, :count], np.abs(cosines), up.names, strengths)
 
 
