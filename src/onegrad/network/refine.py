@@ -75,11 +75,11 @@ def conjugate_solution(
 
     Conjugate gradients in single precision [hestenes1952], begun again from the residual in double
     until their own residual r has ‖r‖ ≤ 1e-7·shift·‖x‖: no eigenvalue of K + shift is below shift,
-    so that x is then known to 1e-7 of itself, and what rounding adds to the last step alone. An iteration multiplies with Φ and with Φᵀ, 4mk operations, and some
-    2·√(‖K‖/shift) of them gain four digits, large eigenvalues that stand alone not counted: at the
-    ridges of the published figures a tenth of the operations of a Gram matrix and its factor. None
-    where that does not pay (other libraries than NumPy, an ill-conditioned K): after side/16
-    iterations it is given up.
+    so that x is then known to 1e-7 of itself, and what rounding adds to the last step alone. An
+    iteration multiplies with Φ and with Φᵀ, 4mk operations, and some 2·√(‖K‖/shift) of them gain
+    four digits, large eigenvalues that stand alone not counted: at the ridges of the published
+    figures a tenth of the operations of a Gram matrix and its factor. None where that does not pay
+    (other libraries than NumPy, an ill-conditioned K): after side/16 iterations it is given up.
     """
     if not isinstance(features, np.ndarray) or right.ndim != 1:
         return None

@@ -89,7 +89,8 @@ def test_signs_that_change_within_a_small_part_of_a_rule(monkeypatch):
     [("logistic", 1, 0.5, 1e-7, 6.0), ("huber", 3, 0.0, 1e-8, 4.0), ("hinge", 1, 0.0, 1e-6, 6.0)],
 )
 def test_separable_data_at_tiny_ridges_without_a_warning(loss, ratio, step, ridge, mean):
-    """Each within its estimate of 12 networks (docs/losses.md); here that it is answered."""
+    """Each within its estimate of 12 networks (docs/losses.md); answered here, or refused because
+    training errors beyond interpolation are open by a factor of two."""
     problem = {
         "data": {"model": "mixture", "dim": 150, "rank": 0, "spread": 1.0, "mean": mean,
                  "directions": "orthogonal"},
@@ -99,5 +100,8 @@ def test_separable_data_at_tiny_ridges_without_a_warning(loss, ratio, step, ridg
     }  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = og.predict(problem)
-    assert found.error_estimate < 2 and 0 <= found.train_loss < found.test_loss < 1
+        found = og.predict(problem, throw=False)
+    if found.status == "failed":
+        assert loss != "logistic" and "open by a factor of 2" in found.error
+    else:
+        assert found.error_estimate <= 1 and 0 <= found.train_loss < found.test_loss < 1
