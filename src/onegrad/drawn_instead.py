@@ -19,6 +19,7 @@ from onegrad.theory.resolution import Solution, Task
 
 _UNCERTAIN = 0.03  # error estimate from which on first layers are drawn, too
 _DRAWN_WIDTH = 1000  # neurons up to which that takes seconds
+_MUCH = 0.2  # error estimate of layers above which types are finished however long they take
 _PATIENCE = 1.5e6  # types × nodes: about a second
 _UNKNOWN = " and has no correction for finite sizes here"
 
@@ -67,8 +68,10 @@ class DrawnLayers:
 
     @property
     def impatient(self) -> bool:
-        """Whether the theory without a draw was left for layers that have no answer."""
-        return self.may_help and self.found is None
+        """Whether the theory without a draw was left for layers that have no answer, or leave much
+        open themselves."""
+        found = self.found if self.may_help else None
+        return self.may_help and (found is None or found.error_estimate > _MUCH)
 
     @property
     def may_help(self) -> bool:
