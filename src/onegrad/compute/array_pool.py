@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import weakref
 from typing import Any
 
@@ -27,7 +26,6 @@ class Pool:
 
     def __init__(self) -> None:
         self._kept: list[_Kept] = []
-        self._lock = threading.Lock()
 
     def empty(self, shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
         """An array with arbitrary entries, for the caller alone."""
@@ -35,16 +33,15 @@ class Pool:
         size = math.prod(shape) * dtype.itemsize
         if not _SMALLEST <= size <= LARGEST:
             return np.empty(shape, dtype)
-        with self._lock:
-            idle = sorted((kept for kept in self._kept if kept.idle), key=lambda kept: kept.size)
-            found = next((kept for kept in idle if kept.size >= size), None)
-            if found is None:
-                if idle:  # too small, all of them: the largest makes room
-                    self._kept.remove(idle[-1])
-                del idle
-                found = _Kept(size)
-                self._kept.append(found)
-            return found.lend(math.prod(shape), dtype).reshape(shape)
+        idle = sorted((kept for kept in self._kept if kept.idle), key=lambda kept: kept.size)
+        found = next((kept for kept in idle if kept.size >= size), None)
+        if found is None:
+            if idle:  # too small, all of them: the largest makes room
+                self._kept.remove(idle[-1])
+            del idle
+            found = _Kept(size)
+            self._kept.append(found)
+        return found.lend(math.prod(shape), dtype).reshape(shape)
 
     def like(self, model: Any) -> Any:
         """An array of the library, device, precision and shape of another one."""

@@ -30,8 +30,6 @@ _CONTRACTION = 1e-3  # largest factor of a step of refinement, estimated, that i
 _REDUCTION = 1e-4  # of the residual before conjugate gradients of single precision begin again
 _SPARE = 0.5  # of what the last residual may be, for its rounding
 _RESTARTS = 5
-_CACHE = 1 << 25  # bytes of features that stay in a cache from one product to the next
-_PART = 1 << 21  # bytes of rows that are read once for two products
 _FEWEST_ITERATIONS = 24
 
 Multiply = Callable[[Any], Any]
@@ -107,7 +105,7 @@ def _conjugate_gradients(
     """To a residual of so much of `right`; None where so many iterations are not enough, or
     numbers overflow."""
     reduction, most = ends
-    kind = features.dtype.type
+    kind, back = features.dtype.type, features.T
     solution, residual = np.zeros_like(right), right.copy()
     square = float(residual @ residual)
     goal, direction = reduction**2 * square, residual.copy()
@@ -115,7 +113,7 @@ def _conjugate_gradients(
         for _ in range(most):
             if square <= goal:
                 return solution
-            image = _gram_times(features, direction, dual)
+            image = features @ (back @ direction) if dual else back @ (features @ direction)
             image += kind(shift) * direction
             curvature = float(direction @ image)
             if not 0 < curvature < math.inf:
@@ -127,20 +125,6 @@ def _conjugate_gradients(
             direction *= kind(square / before)
             direction += residual
     return solution if square <= goal else None
-
-
-def _gram_times(features: Any, vector: Array, dual: bool) -> Array:
-    """ΦᵀΦv, or ΦΦᵀv (dual); features beyond the cache are read once where that is possible."""
-    if dual:
-        return np.asarray(features @ (features.T @ vector))
-    if features.nbytes <= _CACHE:
-        return np.asarray(features.T @ (features @ vector))
-    product = np.zeros_like(vector)
-    step = max(1, _PART // (features.shape[1] * features.itemsize))
-    for start in range(0, features.shape[0], step):
-        part = features[start : start + step]
-        product += (part @ vector) @ part
-    return product
 
 
 def refined(

@@ -12,7 +12,6 @@ import numpy as np
 
 from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import NUMPY, Array, Backend, pieces
-from onegrad.compute.side_by_side import side_by_side
 from onegrad.data.instance import Instance
 from onegrad.data.label_base import flipped
 from onegrad.data.population import Batch
@@ -157,7 +156,6 @@ class Draw:
     @cached_property
     def step_preactivation(self) -> Array:
         """X̃W₀ᵀ (m̃ × k)."""
-        side_by_side(lambda: self.step_batch, lambda: self.weights)
         product: Array = self.pool.product(self.step_batch.x, self.weights.T)
         return product
 
