@@ -160,9 +160,10 @@ def structured_spectrum(problem: Problem, seed: int = 0) -> StructuredSpectrum:
     trial = Trial(problem, Streams(seed, 0))
     before, after = host(trial.weights), host(trial.updated_weights)
     named = _directions(trial, before, after)
-    law = None if limit is None else limit.weights.law
-    edges = _edges_of_rows(problem, after)
-    if law is not None:
+    if limit is None:
+        edges = _edges_of_rows(problem, after)
+    else:
+        law = limit.weights.law
         edges = math.sqrt(law.edge), _threshold(law, after)
     weights = _measured((before, after), edges, None if limit is None else limit.weights, named)
     inputs = trial.train

@@ -58,7 +58,7 @@ def test_planted_spikes_are_counted_and_aligned():
 @pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "right"), [(0.15, 1), (0.3, 2)])
 def test_the_polynomial_model_is_close_for_the_right_degree_only(alpha, right):
-    sizes, draws = (500, 1000, 2000), (24, 12, 6)
+    sizes, draws = (300, 600, 1200), (32, 16, 8)
     activation = get_activation("relu").centred()
     means, errors = [], []
     for n, count in zip(sizes, draws, strict=True):

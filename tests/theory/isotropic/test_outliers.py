@@ -136,8 +136,8 @@ def test_an_outlier_of_the_norms_without_any_step():
     here = setting(activation, phi=0.2, psi=1 / 3)
     predicted = norm_outlier(here)
     assert predicted > 1.2 * math.sqrt(law_of(here).top[1])
-    sizes, means, errors = np.array([500, 1000, 2000]), [], []
-    for n, draws in zip(sizes, (48, 24, 12), strict=True):
+    sizes, means, errors = np.array([350, 700, 1400]), [], []
+    for n, draws in zip(sizes, (68, 34, 17), strict=True):
         rng = np.random.default_rng(n)
         pairs = []
         for _ in range(draws):
