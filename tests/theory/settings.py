@@ -104,27 +104,32 @@ def plain_result(
 
 
 def simulated_and_predicted(
-    seeds: int, problem: Problem, hybrid: bool = False
+    seeds: int, problem: Problem, hybrid: bool = False, networks: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
     """(seeds, 3) arrays of train, test and sign errors, theory with the overlaps of each draw.
+
+    networks : so many of them on each draw of the directions, which are predicted once.
 
     Training errors of single-index problems are ratio estimates: divided by the sample's mean y²
     and multiplied by its expectation, which removes most of one training set's fluctuation.
     """
     measured, predicted = [], []
-    for child in np.random.SeedSequence(0).spawn(seeds):
+    for seed, child in enumerate(np.random.SeedSequence(0).spawn(seeds)):
         rng = np.random.default_rng(child)
-        instance, geometry = plain_instance(problem, rng)
+        if seed % networks == 0:
+            instance, geometry = plain_instance(problem, rng)
+            power = label_power(problem, geometry)
         result = plain_result(problem, instance, rng, 4 * problem.dim)
         neurons = None
         if hybrid:
-            assert geometry.basis is not None
+            assert networks == 1 and geometry.basis is not None
             e = result.gradient_direction
             e = e - geometry.basis @ (geometry.basis.T @ e)
             basis = np.concatenate([geometry.basis, (e / np.linalg.norm(e))[:, None]], axis=1)
             neurons = drawn_types(result.first_layer, basis)
-        solution = predict_mixture(Task(problem, geometry, neurons), Theory(finite_size=False))
-        power = label_power(problem, geometry)
+        if seed % networks == 0:
+            task = Task(problem, geometry, neurons)
+            solution = predict_mixture(task, Theory(finite_size=False))
         ratio_estimate = 1.0 if problem.links is None else power / result.train_power
         measured.append([result.train_error * ratio_estimate, result.test_error, result.wrong_sign])
         predicted.append(
