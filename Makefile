@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: demo explore test quick lowest lint docs system clean
+.PHONY: demo explore test most-tests page-tests quick lowest lint docs system clean
 
 demo: $(INSTALLED)  ## the main job on a small built-in experiment: a table and a figure
 	$(BIN)/onegrad run quickstart --out results/quickstart
@@ -14,9 +14,17 @@ explore: $(INSTALLED)  ## the page: sliders, theory curves, simulated points
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[explore]"
 	$(BIN)/onegrad explore
 
-test: $(READY) lint system  ## every test; those of the page by themselves, because they time it
+test: $(READY) lint system  ## every test; those of the page beside the others, two of them alone
+	$(MAKE) --no-print-directory --jobs=2 --keep-going most-tests page-tests
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/page -m alone
+
+most-tests:
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal --ignore=tests/page
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/page
+
+page-tests:
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/page -m "not alone" > $(VENV)/page.log 2>&1 \
+		|| { cat $(VENV)/page.log; exit 1; }
+	@tail -n 1 $(VENV)/page.log
 
 quick: $(READY)  ## the tests that take seconds
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal -m "not slow"

@@ -1,6 +1,7 @@
 """Network and semi-parametric theory on disjoint images, given the same first layers."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -15,9 +16,10 @@ from onegrad.theory.layers.matrix import DrawnLayer
 from onegrad.theory.semi_parametric import predict_from_layers
 
 HALVES = ("first-half", "second-half")
+RIDGE = 1e-4
 
 
-def fashion(classes, activation, ratio, rate, part="all", ridge=1e-4, **data):
+def fashion(classes, activation, ratio, rate, part="all", ridge=RIDGE, **data):
     """The paper's setting, with η by hand: m = 500, θ = n."""
     return Problem(
         data={"model": "fashion-mnist", "classes": classes, "part": part, "spread": 784, **data},
@@ -47,6 +49,21 @@ class Agreement:
         return all(abs(g) <= bound + 2 * e for g, e in zip(self.gaps, self.errors, strict=True))
 
 
+@lru_cache(maxsize=2)  # both halves of a setting, for its control too
+def networks(*setting, seeds):
+    """Test and training error of each, and its first layer."""
+    errors, layers = [], []
+    for seed in range(seeds):
+        trial = Trial(fashion(*setting), Streams(11, seed), 4)
+        weights = trial.updated_weights
+        fitted = MODELS["network"].fit(trial)
+        risk = sampled_risk(trial, {0: fitted}, 4000)[0].value
+        errors.append((risk, fitted.readout.train_error))
+        direction = leading_direction(weights - trial.weights)
+        layers.append(DrawnLayer(weights, direction[:, None]))
+    return errors, layers
+
+
 def compare(classes, activation, ratio, rate, seeds, ridge_factor=1):
     """Networks on one half of the images; theory given their first layers and the other half.
 
@@ -55,19 +72,12 @@ def compare(classes, activation, ratio, rate, seeds, ridge_factor=1):
     simulated, predicted = [], []
     for node_half, network_half in ((0, 1), (1, 0)):
         setting = (classes, activation, ratio, rate)
-        problem = fashion(*setting, HALVES[network_half])
-        other = fashion(*setting, HALVES[node_half], ridge=ridge_factor * problem.training.ridge)
+        errors, layers = networks(*setting, HALVES[network_half], seeds=seeds)
+        other = fashion(*setting, HALVES[node_half], ridge=ridge_factor * RIDGE)
         nodes = other.row_nodes(np.arange(other.data.rows))
-        layers = []
-        for seed in range(seeds):
-            trial = Trial(problem, Streams(11, seed), 4)
-            weights = trial.updated_weights
-            fitted = MODELS["network"].fit(trial)
-            risk = sampled_risk(trial, {0: fitted}, 4000)[0].value
-            simulated.append((risk, fitted.readout.train_error))
-            direction = leading_direction(weights - trial.weights)
-            layers.append((DrawnLayer(weights, direction[:, None]), nodes))
-        found = predict_from_layers(other, layers.__getitem__, draws=(seeds, seeds))
+        given = [(layer, nodes) for layer in layers]
+        found = predict_from_layers(other, given.__getitem__, draws=(seeds, seeds))
+        simulated += errors
         predicted.append(found.errors[:2])
     pairs = tuple(Estimate.of(column) for column in np.array(simulated).T)
     mean = tuple(float(v) for v in np.mean(predicted, axis=0))

@@ -42,7 +42,7 @@ def test_a_ridge_off_by_two_is_seen():
 
 def test_the_gaussian_surrogate_fails_for_relu():
     """It has the covariances right: what it lacks is that spikes of images are not Gaussian."""
-    problem = fashion((0, 1), "relu", 1.0, 100.0)
+    problem = fashion((0, 1), "relu", 0.5, 100.0)
     theory, surrogate = (og.predict(problem, m, accuracy=0.02) for m in ("auto", "surrogate"))
     mean, error = og.simulate(problem, seeds=8, test_samples=3000).test_error
     own = theory.error_estimate * mean

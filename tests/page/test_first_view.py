@@ -99,6 +99,7 @@ DRAG = """async ([key, seconds]) => {
 }"""
 
 
+@pytest.mark.alone
 def test_a_drag_redraws_all_the_time_and_ends_right(visit, busy, tmp_path):
     """Five seconds without a rest, thirty moves a second: drafts of the newest value come."""
     page = visit.open()

@@ -84,6 +84,7 @@ async def crowd(explorer, counts):
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_fifty_people_at_once():
     explorer = Explorer()
     counts = {}

@@ -35,7 +35,7 @@ SPEC = {
     "network": {"width": 30},
     "training": {"samples": 50},
     "scaling": {"strength": 0.6, "weighting": 0.5},
-    "compare": {"models": ["network", "hermite", "theory"], "seeds": 3},
+    "compare": {"models": ["network", "hermite", "theory"], "seeds": 3, "accuracy": 0.03},
     "sweep": {"network.activation": ["relu", "erf"], "training.ridge": [1e-4, 1e-3, 1e-2]},
 }
 
