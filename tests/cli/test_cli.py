@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.started import onegrad
+
 SPEC = """
 name = "tiny"
 [data]
@@ -31,7 +33,8 @@ seeds = 3
 """
 
 
-def onegrad(*arguments, cwd=None, env=None):
+def fresh(*arguments, cwd=None, env=None):
+    """In an interpreter that has imported nothing yet; `onegrad` is one that has."""
     command = [sys.executable, "-m", "onegrad", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env, timeout=120)
 
@@ -44,7 +47,7 @@ def spec(tmp_path):
 
 
 def test_simulate_json_keeps_the_contract(spec):
-    done = onegrad("simulate", spec, "--json")
+    done = fresh("simulate", spec, "--json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["name"] == "tiny"
@@ -60,7 +63,7 @@ def test_simulate_json_keeps_the_contract(spec):
 
 
 def test_simulate_is_reproducible(spec):
-    runs = [json.loads(onegrad("simulate", spec, "--json").stdout)["rows"] for _ in range(2)]
+    runs = [json.loads(run("simulate", spec, "--json").stdout)["rows"] for run in (fresh, onegrad)]
     for row in (row for rows in runs for row in rows):
         del row["seconds"]
     assert runs[0] == runs[1]
@@ -173,7 +176,7 @@ def test_missing_spec_suggests_the_near_one(spec):
 
 
 def test_help_is_quick_and_plain():
-    done = onegrad("--help")
+    done = fresh("--help")
     assert done.returncode == 0
     probe = (
         "import sys, onegrad.cli; "

@@ -24,7 +24,8 @@ from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.specs.experiment import Experiment
 from onegrad.theory.options import Theory
-from tests.cli.test_cli import onegrad
+from tests.cli.started import onegrad
+from tests.cli.test_cli import fresh
 
 MODELS = ("network", "hermite", "conditional-gaussian", "theory")
 SPEC = {
@@ -152,7 +153,7 @@ def test_completion_knows_the_presets(tmp_path):
         "COMP_WORDS": "onegrad run quick",
         "COMP_CWORD": "2",
     }
-    done = onegrad(cwd=tmp_path, env=os.environ | words)
+    done = fresh(cwd=tmp_path, env=os.environ | words)
     assert "quickstart" in done.stdout
 
 

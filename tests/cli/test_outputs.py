@@ -8,7 +8,7 @@ import xarray as xr
 
 from onegrad.cli.commands import app
 from onegrad.specs.catalogue import preset_names
-from tests.cli.test_cli import onegrad
+from tests.cli.started import onegrad
 
 SPEC = """
 name = "tiny"

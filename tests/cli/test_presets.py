@@ -16,11 +16,13 @@ from tests.images import needs_fashion_mnist
 
 
 def marked(name):
-    """One activation has to do: several curves are for tests/figures; and drafts of the theory."""
+    """One activation has to do: several curves are for tests/figures; and drafts of the theory.
+    Images are many to average over: fewer samples, and so neurons."""
     text = preset_path(name).read_text(encoding="utf-8")
     fashion = 'model = "fashion-mnist"' in text
     changes = ["network.activation=relu"] if '"network.activation" = ' in text else []
     changes += ["compare.accuracy=0.03"] if "\nspectrum = " in text else []
+    changes += ["training.samples=60"] if fashion else []
     return pytest.param(name, changes, marks=[needs_fashion_mnist] if fashion else [], id=name)
 
 

@@ -10,7 +10,8 @@ from onegrad.simulation import group_points, run_group
 from onegrad.specs.catalogue import preset_names, preset_path
 from onegrad.specs.experiment import Experiment
 from onegrad.spectra import spectrum
-from tests.cli.test_cli import SPEC, onegrad
+from tests.cli.started import onegrad
+from tests.cli.test_cli import SPEC
 from tests.images import needs_fashion_mnist
 
 ISOTROPIC = """
