@@ -21,7 +21,7 @@ from onegrad.shown import html_table, plots, text_table
 from onegrad.theory.closed import leading_eigenvectors
 from onegrad.theory.geometry import teacher_names
 from onegrad.theory.isotropic.measured import all_singular_values, leading_singular
-from onegrad.theory.spectral.law import SpectralLaw
+from onegrad.theory.spectral.law import SpectralLaw, edge_and_threshold
 from onegrad.theory.spectral.resolvent import Resolvent
 from onegrad.theory.spectral.structured import (
     MatrixLimit,
@@ -210,11 +210,8 @@ def _edges_of_rows(problem: Problem, weights: Array) -> tuple[float, float]:
         types = np.array([part.mean() for part in np.array_split(squares, min(_TYPES, len(rest)))])
         left = float(problem.dim - count)
         counts = np.full(len(types), len(rest) / len(types))
-        law = SpectralLaw.of(
-            Resolvent(types[:, None], (), counts, np.ones(1), left),
-            max(0.0, 1 - left / len(rest)),
-        )
-        edge, threshold = math.sqrt(law.edge), _threshold(law, weights)
+        resolvent = Resolvent(types[:, None], (), counts, np.ones(1), left)
+        edge, threshold = edge_and_threshold(resolvent, min(weights.shape))
         if count == (found := int(np.sum(values > threshold))):
             break
         count = found

@@ -8,7 +8,7 @@ import pytest
 from onegrad.theory.isotropic.bulk import feature_bulk, weight_bulk
 from onegrad.theory.spectral.draws import in_draws
 from onegrad.theory.spectral.finite_rank import FiniteRank, find_outliers
-from onegrad.theory.spectral.law import SpectralLaw
+from onegrad.theory.spectral.law import SpectralLaw, edge_and_threshold
 from onegrad.theory.spectral.resolvent import Resolvent, Slopes
 
 N = 1000.0
@@ -26,6 +26,8 @@ def test_white_noise_is_marchenko_pastur(psi):
     want = (exact.cdf(s**2) - exact.atom) / (1 - exact.atom)
     np.testing.assert_allclose(law.singular_cdf(s), want, atol=2e-3)
     assert law.threshold(1000) == pytest.approx(exact.threshold(1000), rel=2e-3)
+    alone = edge_and_threshold(white(psi), 1000)
+    assert alone == pytest.approx((math.sqrt(law.edge), law.threshold(1000)), rel=1e-12)
 
 
 def test_random_features_have_their_known_law():

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from onegrad.compute.backend import Array
 from onegrad.theory.spectral.resolvent import Resolvent
@@ -36,20 +36,15 @@ class SpectralLaw:
     def of(cls, resolvent: Resolvent, atom: float) -> SpectralLaw:
         """From the resolvent, with `atom` the share of eigenvalues that are zero by their rank."""
         edge = resolvent.edge()
-        top = math.sqrt(edge)
-        s = top * np.linspace(_LOWEST, 1.0, _GRID)
-        density = 2 * s * resolvent.stieltjes(s**2) / max(1 - atom, 1e-12)
+        s, near = _grid(edge)
+        density = resolvent.stieltjes(s**2)
+        scale = _edge_scale(s[near], density[near], edge)
+        density = 2 * s * density / max(1 - atom, 1e-12)
         density[-1] = 0.0
         s = np.concatenate([[0.0], s])
         density = np.concatenate([density[:1], density])
         mass = float(np.trapezoid(density, s))
-        near = (s > _NEAR[0] * top) & (s < _NEAR[1] * top)
-        # πρ ≈ C√(E − x) in eigenvalues, and γ = C^(−2/3); ρ counts all of them
-        x = s[near] ** 2
-        slope = np.pi * (1 - atom) * density[near] / (2 * s[near]) / np.sqrt(edge - x)
-        root = max(float(np.median(slope)), 1e-300)
-        # beyond a gap the grid sees next to none of a narrow last part, whose slope is a steep one
-        return cls(s, density / mass, atom, edge, min(root ** (-2.0 / 3.0), _WIDEST * edge))
+        return cls(s, density / mass, atom, edge, scale)
 
     def singular_density(self, values: ArrayLike) -> Array:
         """Density at s of the singular values above zero."""
@@ -73,3 +68,25 @@ class SpectralLaw:
         expected, count = self.singular_cdf(found), len(found)
         above = np.abs(np.arange(1, count + 1) / count - expected)
         return float(np.maximum(above, np.abs(np.arange(count) / count - expected)).max())
+
+
+def edge_and_threshold(resolvent: Resolvent, size: int) -> tuple[float, float]:
+    """√E and `threshold` alone: the density is solved for near the edge, not along the bulk."""
+    edge = resolvent.edge()
+    s, near = _grid(edge)
+    density = resolvent.stieltjes(s[near] ** 2)
+    law = SpectralLaw(s[near], density, 0.0, edge, _edge_scale(s[near], density, edge))
+    return math.sqrt(edge), law.threshold(size)
+
+
+def _grid(edge: float) -> tuple[Array, NDArray[np.bool_]]:
+    """Singular values up to the edge, and which of them γ is read from."""
+    share = np.linspace(_LOWEST, 1.0, _GRID)
+    return math.sqrt(edge) * share, (share > _NEAR[0]) & (share < _NEAR[1])
+
+
+def _edge_scale(s: Array, density: Array, edge: float) -> float:
+    """γ from the density of eigenvalues at s²: πρ ≈ C√(E − x), γ = C^(−2/3)."""
+    root = max(float(np.median(np.pi * density / np.sqrt(edge - s**2))), 1e-300)
+    # beyond a gap the grid sees next to none of a narrow last part, whose slope is a steep one
+    return min(root ** (-2.0 / 3.0), _WIDEST * edge)
