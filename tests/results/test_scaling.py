@@ -46,9 +46,8 @@ def test_the_theory_beside_networks():
         "data": {"model": "isotropic", "dim": 400, "spectrum": "power-law", "exponent": 1.5},
         "labels": {"link": "identity"}, "network": {"width": 400, "activation": "tanh"},
         "training": {"samples": 50, "rate": 0.0, "ridge": 1e-6},
-        "compare": {"models": ["network", "theory"], "seeds": 30},
     }  # fmt: skip
-    found = og.sweep(tables, {"training.samples": [20, 40, 80]})
+    found = og.sweep(tables, {"training.samples": [20, 40, 80]}, seeds=30, accuracy=0.03)
     laws = {law.model: law.exponent for law in og.scaling_exponents(found, "training.samples")}
     network, theory = laws["network"], laws["theory"]
     assert abs(theory.mean - network.mean) < 4 * network.standard_error + 0.03
