@@ -44,6 +44,19 @@ def test_estimate_is_close_to_the_measured_peak(k, models, layers, dtype):
     assert 0.8 * peak < estimate < 1.25 * peak
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_wide_network_holds_the_products_of_its_neurons(dtype):
+    (point,) = experiment(200, 2500, 300, dtype=dtype).points
+    run_group([point], ["network"], 0)
+    tracemalloc.start()
+    run_group([point], ["network"], 1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    estimate = memory.peak_bytes(point.problem, ["network"], reuse_of(["network"], 1), dtype)
+    assert 0.85 * peak < estimate < 1.15 * peak
+    assert estimate - 2 * 2500**2 < 0.85 * peak  # the control: as blocks they would take half
+
+
 @pytest.mark.parametrize(("n", "k", "m"), [(500, 300, 600), (500, 900, 600), (60, 1000, 1200)])
 def test_other_losses_keep_a_gram_matrix_and_sample_their_risk(n, k, m):
     tables = {

@@ -155,8 +155,7 @@ class ControlVariates:
         features = untrained(trial)
         phi, variance = features.moments(trial.train)
         if variance:
-            for rows, piece in trial.draw.noise(source.partition(":")[0], phi):
-                phi[rows] += piece * math.sqrt(variance)
+            trial.draw.add_noise(source.partition(":")[0], phi, variance)
         y = self._drawn[1]
         for ridge, a, residual in _readouts(phi, y, ridges, trial.draw.pool):
             train = np.mean(residual**2, axis=0)

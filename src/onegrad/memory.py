@@ -9,7 +9,7 @@ from onegrad.compute.available import available_bytes
 from onegrad.compute.backend import NUMPY, Backend
 from onegrad.errors import SpecError
 from onegrad.models import MODELS
-from onegrad.network.gram import KEEP as GRAM_BYTES
+from onegrad.network.gram import gram_bytes
 from onegrad.network.optimisers import OPTIMISERS
 from onegrad.network.trial import KEEP, Reuse
 from onegrad.problem import Problem
@@ -68,7 +68,8 @@ def peak_bytes(
     if reuse.features:
         # the features stay, and the eigendecomposition stands beside the Gram matrix
         fit = max(fit, kept + 2 * m * k + 4 * side * side)
-    risk = kept + k * n // 2 + min(k * k // 4, GRAM_BYTES // 8)
+    # ŴŴᵀ in single precision, and Ŵ rounded to it
+    risk = kept + (gram_bytes(k) // 4 if half else k * n // 2 + gram_bytes(k) // 8)
     if not problem.data.known:
         risk = kept + 2 * _BLOCK * (n + k)
     elif problem.loss.name != "squared" or problem.labels_binary:  # signs and losses are sampled

@@ -26,8 +26,8 @@ Array = NDArray[np.float64]
 DEVICES = ("cpu", "torch", "cuda")
 _DEVICE = re.compile(r"cpu|torch|cuda(:\d+)?")
 _HOST = (np.ndarray, np.generic, float, int, list, tuple)
-CACHED = 1 << 14  # numbers worked on at once where many elementwise steps follow each other
-_PIECE = 1 << 22  # the same on other devices, where a call costs more than the cache gains
+CACHED = 1 << 18  # bytes worked on at once where many elementwise steps follow each other
+_PIECE = 1 << 22  # numbers on other devices, where a call costs more than the cache gains
 
 
 def namespace(x: Any) -> Any:
@@ -145,9 +145,12 @@ def get_backend(device: str = "cpu", dtype: str = "float64") -> Backend:
 # --- what the standard lacks ----------------------------------------------------------------
 
 
-def rows_at_once(x: Any, size: int = CACHED) -> int:
+def rows_at_once(x: Any, size: int | None = None) -> int:
     """Rows of x that stay in the cache while they are worked on, `size` numbers."""
-    size = size if isinstance(x, np.ndarray) else _PIECE
+    if not isinstance(x, np.ndarray):
+        size = _PIECE
+    elif size is None:
+        size = CACHED // x.itemsize
     return max(1, size // max(1, math.prod(x.shape[1:])))
 
 

@@ -6,7 +6,9 @@ import math
 
 import numpy as np
 
-from onegrad.compute.backend import CACHED, Array
+from onegrad.compute.backend import Array
+
+_CACHED = 1 << 14  # numbers worked on at once
 
 
 def polynomial_moments(powers: Array, s: Array, scales: Array) -> Array:
@@ -20,7 +22,7 @@ def polynomial_moments(powers: Array, s: Array, scales: Array) -> Array:
     about d²/2 operations an element for degree d, and no term of E p² is negative.
     """
     found = np.empty((3, *s.shape))
-    rows = max(1, CACHED // max(1, s.shape[1]))
+    rows = max(1, _CACHED // max(1, s.shape[1]))
     for start in range(0, len(s), rows):
         part = slice(start, start + rows)
         _fill(found[:, part], powers, s[part], scales[part, None])

@@ -68,8 +68,9 @@ def hermite_series(coefficients: ArrayLike, x: Any, out: Any = None, scale: floa
         return out
     flat, result = values.reshape(-1), out.reshape(-1)
     apart = evaluate is _horner and len(weights) > 1 and not np.may_share_memory(flat, result)
-    for start in range(0, flat.size, CACHED):
-        part = slice(start, start + CACHED)
+    step = CACHED // flat.itemsize
+    for start in range(0, flat.size, step):
+        part = slice(start, start + step)
         if apart:
             _horner(weights, flat[part], result[part])
         else:

@@ -194,11 +194,7 @@ def fit_features(trial: Trial, features: FeatureMap, noise: str | None = None) -
     """
     phi, variance = features.moments(trial.train)
     if noise is not None:
-        for rows, piece in trial.draw.noise(noise, phi):
-            if isinstance(variance, float):
-                phi[rows] += piece * math.sqrt(variance)
-            else:
-                phi[rows] += piece * namespace(phi).sqrt(variance[rows])
+        trial.draw.add_noise(noise, phi, variance)
     solver = readout_solver(phi, trial.train.batch.y, trial.problem.readout_loss, trial.draw.pool)
     if trial.many_ridges:
         readout = solver.fit(trial.problem.effective_ridge)

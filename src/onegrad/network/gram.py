@@ -22,8 +22,8 @@ class Grams:
     Block (start, stop) holds (ŴŴᵀ)[start:stop, start:]. Cost: k²n operations in all, half of a
     general product; in single precision from 512 neurons on, where only terms of second order in
     the correlations are taken from it (their rounding, 1e-7 of themselves, is far below any
-    sampling error). Memory 2k² bytes in single precision while the trial lives, at most 1 GiB;
-    beyond that one block at a time.
+    sampling error). Memory while the trial lives: `gram_bytes`, at most 1 GiB; beyond that one
+    block at a time.
     """
 
     def __init__(self, pool: Pool | None = None) -> None:
@@ -81,6 +81,14 @@ class Grams:
         if weights.dtype == dtype:
             return weights
         return self._pool.rounded(weights, dtype)
+
+
+def gram_bytes(neurons: int) -> int:
+    """Of ŴŴᵀ in single precision: 4k² where it is made in one go, up to 64 MiB, else 2k² in blocks;
+    one of these where that is more than 1 GiB."""
+    whole = 4 * neurons**2
+    kept = neurons * (neurons + _ROWS) // 2 * 4
+    return whole if whole <= _WHOLE else kept if kept <= KEEP else 4 * _ROWS * neurons
 
 
 def precision(weights: Array) -> np.dtype:

@@ -21,6 +21,7 @@ from onegrad.network.refine import (
     transposed_times,
 )
 
+_LAST_STEP = 1e-2  # of a solution: a step whose image is as exact in single precision, 1e-9
 _SOUND = 0.1  # largest bound of what rounding changes for which conjugate gradients are tried
 
 
@@ -65,6 +66,7 @@ class RidgeSolver:
         self.single = features.dtype != xp.float64
         self.y = xp.astype(y, xp.float64, copy=False)
         self._gram: Array | None = None
+        self._seen: tuple[Array, Array] | None = None
         self._solved = 0
         self._spectrum: Spectrum | None = None
 
@@ -90,9 +92,9 @@ class RidgeSolver:
             alpha = self._solution(y, ridge, last)
             dual = dual_readout(alpha, y, ridge)
             errors = dual.train_error, dual.train_objective
-            return Readout(ridge, self._back(alpha), *errors, magnified=self._magnified(ridge))
+            return Readout(ridge, self._image(alpha), *errors, magnified=self._magnified(ridge))
         a = self._solution(self._back(y), ridge, last)
-        error = _mean_square(y - self._times(a))
+        error = _mean_square(y - self._image(a))
         objective = error + ridge * _dot(a, a)
         return Readout(ridge, a, error, objective, magnified=self._magnified(ridge))
 
@@ -119,7 +121,10 @@ class RidgeSolver:
         shift = m * ridge
 
         def multiply(v: Array) -> Array:
-            return self._times(self._back(v)) if dual else self._back(self._times(v))
+            image = self._back(v) if dual else self._times(v)
+            if self.single:  # a copy: refinement goes on in place
+                self._seen = namespace(v).asarray(v, copy=True), image
+            return self._times(image) if dual else self._back(image)
 
         if last and self._gram is None:
             solution = None
@@ -147,6 +152,18 @@ class RidgeSolver:
         if not isinstance(features, np.ndarray) or 8 * features.size > LARGEST:
             return None
         return self._pool.rounded(features, np.float64)
+
+    def _image(self, v: Array) -> Array:
+        """Φᵀv (dual) or Φv of a solution, in double precision. It was `_seen` before its last step,
+        whose own image need not be."""
+        features, known = self.features, self._seen
+        self._seen = None
+        if known is not None and isinstance(features, np.ndarray):
+            step = v - known[0]
+            if float(np.linalg.norm(step)) <= _LAST_STEP * float(np.linalg.norm(v)):
+                step = step.astype(features.dtype)
+                return np.asarray(known[1] + (features.T @ step if self._dual else features @ step))
+        return self._back(v) if self._dual else self._times(v)
 
     def _times(self, v: Array) -> Array:
         """Φv."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from onegrad.compute.array_pool import Pool
-from onegrad.compute.backend import NUMPY, Array, Backend, pieces
+from onegrad.compute.backend import NUMPY, Array, Backend, multiplied, namespace, pieces
 from onegrad.data.instance import Instance
 from onegrad.data.label_base import flipped
 from onegrad.data.population import Batch
@@ -189,6 +189,20 @@ class Draw:
             yield rows, piece
         if keep:
             self._noise[purpose] = kept
+
+    def add_noise(self, purpose: str, features: Array, variance: Array | float) -> None:
+        """`noise` of that variance, one number or m × k, is added to features, in place."""
+        xp = namespace(features)
+        room: Array | None = None
+        for rows, piece in self.noise(purpose, features):
+            if isinstance(variance, float):
+                deviation: Any = math.sqrt(variance)
+            else:
+                deviation = xp.sqrt(variance[rows])
+            if room is None:  # written again and again: it stays in the cache
+                room = xp.empty_like(piece)
+            part = features[rows]
+            part += multiplied(piece, deviation, room[: part.shape[0], ...])
 
 
 def draw_key(problem: Problem) -> str:

@@ -59,8 +59,8 @@ def predictor_risk(
     Closed forms for centred relu [cho2009] and erf [williams1998] where they are faster, else
     Mehler's series with its error. Cost: k²n operations for ŴŴᵀ (shared by all models with the
     same weights, in single precision from k = 512 on) and k²(R + 5)/2 elementwise ones per
-    component; memory 2k² bytes for ŴŴᵀ. `dtype` overrules the precision of that part. `output`: of
-    several, the one that is meant.
+    component; memory 2k² to 4k² bytes for ŴŴᵀ. `dtype` overrules the precision of that part.
+    `output`: of several, the one that is meant.
 
     Raises ConvergenceError if the estimated error exceeds 0.1 % of the risk.
     """
@@ -159,9 +159,9 @@ def _add_neurons(
         component.attach(neurons, norms, product, along)
         for component, product in zip(components, products, strict=True)
     ]
-    slopes = host(like(np.stack(first), weights) @ weights)
-    for component, slope in zip(components, slopes, strict=True):
-        component.add_slope(slope, dtype)
+    for component, vector in zip(components, first, strict=True):
+        # one by one: a product with few rows is slower than as many with vectors
+        component.add_slope(host(like(vector, weights) @ weights), dtype)
 
 
 def _add_pairs(
@@ -189,4 +189,4 @@ def _add_pairs(
         if groups:
             for start, block in trial.grams.blocks(weights, dtype or precision(weights)):
                 for group in groups:
-                    add_block(group, start, block)
+                    add_block(group, start, block, trial.draw.pool)

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from onegrad.compute.backend import Array, clear_diagonal, host, like, namespace, rows_at_once
+from onegrad.compute.array_pool import Pool
+from onegrad.compute.backend import (
+    Array,
+    clear_diagonal,
+    host,
+    like,
+    namespace,
+    rows_at_once,
+)
 from onegrad.risk.series import ORDERS, Closed, Series, Sum
 
 _TOLERANCE = 1e-5  # of the part of the risk that is known before the pairs
 _CLOSED_FROM = 12  # orders; fewer are faster than the inverse sines of the closed forms
+_PLAIN = 8, 10.0  # orders, and variances or their inverses, up to which powers of K will do
 _CACHED = 1 << 16  # correlations worked on at once; they should stay in the cache
 
 
@@ -25,8 +35,10 @@ class PairSum:
     the rest, at most max_i Σ_{j≠i}|ρ_ij|^{R+1} · Σ_i a_i²Σ_{r>R}ĉ_ri² (Schur's test), does not
     count beside `known`, a lower bound of the risk; the same bound over all rows, or the last
     terms if they say less, estimates the error. Where R would be large and a closed form exists,
-    that is used. Cost: k²(R + 5) elementwise operations and k²R multiplications in products with
-    vectors, halved by symmetry; memory a few arrays of 2¹⁶ entries.
+    that is used. At low orders the scales of ρ_ij = K_ij/√(K_iiK_jj) are those of the vectors, and
+    powers of K itself are multiplied with them. Cost: k²(R + 3) elementwise operations and k²R
+    multiplications in products with vectors, halved by symmetry, less orders that vanish; memory
+    a few arrays of 2¹⁶ entries.
     """
 
     def __init__(
@@ -43,16 +55,18 @@ class PairSum:
         self.series, self.readout, self.known = series, readout, known
         self.dtype = np.dtype(dtype)
         self._geometry = variance, structure
-        # these four move to the device of the blocks with the first of them
+        # these move to the device of the blocks with the first of them
         self._scale: Any = np.divide(1.0, np.sqrt(variance), out=np.zeros(k), where=variance > 0)
         self._structure: Any = _padded(structure)
         self._along: Any = None if along is None else _padded(along)
         self._outer: Any = None  # a_i·ĉ_ri, or the amplitudes of the closed form
-        self._doubled: Any = None
+        self._scaled: Any = None  # the same for powers of K where these are not scaled
+        self._products: Any = None  # Σ_{j>i} kernel_ij·outer_rj
+        self._ends: Any = None  # what row sums are taken with: ones, or the scales
+        self._plain = False  # whether K is not scaled
         self._closed: Closed | None = None
         self._active = np.zeros(0, bool)  # orders that are not zero by symmetry
-        self._terms = np.zeros(0)
-        self._row_sums = np.zeros(k)
+        self._row_sums: Any = None  # of |ρ|^{R+1}
 
     @property
     def needed(self) -> bool:
@@ -77,18 +91,21 @@ class PairSum:
         self._structure = like(self._structure, gram)
         self._along = None if self._along is None else like(self._along, gram)
 
-    def _add_term(self, r: int, rows: slice, kernel: Any) -> None:
-        """Σ_ij outer_ri kernel_ij outer_rj; of pairs within these rows, which come twice, half."""
-        height = rows.stop - rows.start
-        term = kernel @ self._doubled[r, rows.start :]
-        term -= kernel[:, :height] @ self._outer[r, rows]
-        self._terms[r] += float(host(self._outer[r, rows]) @ host(term))
+    @property
+    def order(self) -> int:
+        """R; 0 for the closed form."""
+        return int(self._outer.shape[0]) - 1
 
-    def _arguments(self, rows: slice, gram: Any) -> tuple[Any, Any]:
-        """ρ of these rows with themselves and all later neurons, without the diagonal."""
+    def _arguments(self, rows: slice, gram: Any, room: Any = None) -> tuple[Any, Any]:
+        """ρ of these rows with themselves and all later neurons, without the diagonal, or K itself
+        if `plain`; where there is κ, the part of ρ that it makes, and the rest. In `room` if given.
+        """
         columns = slice(rows.start, None)
-        x = self._structure[rows, :] @ self._structure[columns, :].T
+        left, right = self._structure[rows, :], self._structure[columns, :].T
+        x = left @ right if room is None else np.matmul(left, right, out=room)
         x += gram
+        if self._plain:
+            return x, None
         x = self._normalised(x, rows, columns)
         if self._along is None:
             return x, None
@@ -103,24 +120,15 @@ class PairSum:
         clear_diagonal(block)
         return block if self._closed is None else namespace(block).clip(block, -1, 1)
 
-    def _add_closed(self, rows: slice, piece: Any) -> None:
-        assert self._closed is not None
-        x, rest = self._arguments(rows, piece)
-        self._add_term(0, rows, self._closed(x, rest))
-
-    @property
-    def _order(self) -> int:
-        return int(self._outer.shape[0]) - 1
-
     def _take(self, r: int, rows: slice, kernel: Any) -> None:
-        """ρ^r of these rows."""
-        if r <= self._order and self._active[r]:
-            self._add_term(r, rows, kernel)
+        """Σ_{j>i} kernel_ij·outer_rj of these rows: `kernel` is ρ^r, or K^r, of pairs i < j."""
+        self._products[r, rows] = kernel @ self._scaled[r, rows.start :]
 
-    def _end(self, rows: slice, sums: tuple[Array, Array]) -> None:
-        """Sums of |ρ|^r over rows and columns, for the first r that is left out."""
-        self._row_sums[rows] += sums[0]
-        self._row_sums[rows.stop :] += sums[1]
+    def _end(self, rows: slice, size: Any) -> None:
+        """Sums of |ρ|^{R+1} over rows and columns; of `size` = |kernel|, pairs i < j."""
+        ends, own = self._ends[rows.start :], self._ends[rows]
+        self._row_sums[rows] += own * (size @ ends)
+        self._row_sums[rows.start :] += ends * (own @ size)
 
     def _choose(self, x: Any, rest: Any) -> None:
         """The order, from the first rows; or the closed form."""
@@ -133,7 +141,7 @@ class PairSum:
             left = np.maximum(float(squares @ expansion.energy) - kept, 0.0)  # beyond order r
             goal = _TOLERANCE * (self.known + float(left[1]))
             while len(sums) <= most:
-                sums.append(1.5 * float(xp.max(xp.sum(abs(next(kernels)), axis=1))))
+                sums.append(1.5 * float(xp.max(xp.sum(abs(next(kernels)[1]), axis=1))))
                 if sums[-1] * left[len(sums) - 2] <= goal:
                     break
             if sums[-1] * left[len(sums) - 2] <= goal:
@@ -143,65 +151,140 @@ class PairSum:
         if closed is not None and order > _CLOSED_FROM:
             self._closed = closed
             self._scale = like(closed.scale, x)
-            outer = (self.readout * closed.amplitude)[None]
+            self._outer = (self.readout * closed.amplitude)[None]
         else:
-            outer = self.readout * expansion.coefficients[: order + 1]
-            self._active = np.abs(outer).max(axis=1) > 1e-10 * np.abs(outer).max()
-        self._outer = like(outer, x)
-        self._doubled = 2 * self._outer
-        self._terms = np.zeros(len(outer))
+            self._outer = self.readout * expansion.coefficients[: order + 1]
+            self._active = np.abs(self._outer).max(axis=1) > 1e-10 * np.abs(self._outer).max()
+
+    def _begin(self, x: Any) -> None:
+        """The vectors on the device of x, with the scales of ρ in them where powers of K do."""
+        (most, ratio), variance = _PLAIN, self._geometry[0]
+        alike = bool(np.all((variance <= ratio) & (variance >= 1 / ratio)))
+        self._plain = alike and self.order <= most and self._closed is None and self._along is None
+        ends, scaled = np.ones(len(self.readout)), self._outer
+        if self._plain:
+            scale = host(self._scale)
+            ends = scale ** (self.order + 1)
+            scaled = scaled * scale ** np.arange(self.order + 1)[:, None]
+        self._scaled, self._ends = like(scaled, x), like(ends, x)
+        self._products = namespace(x).zeros_like(self._scaled)
+        self._row_sums = namespace(x).zeros_like(self._ends)
 
     def result(self) -> Sum:
         """The sum over all rows that were added."""
-        value = float(self._terms.sum())
+        if self._outer is None:
+            return Sum(0.0, 0.0, 0)
+        terms = 2 * np.einsum("ri,ri->r", host(self._scaled), host(self._products))
+        value = float(terms.sum())
         # each pair is rounded by itself: the errors add up like the squares of a_i·ĉ_ri
-        squares = 0.0 if self._outer is None else float(np.sum(host(self._outer) ** 2))
-        rounding = float(np.finfo(self.dtype).eps) * (float(np.abs(self._terms).sum()) + squares)
-        if self._closed is not None or self._outer is None:
+        squares = float(np.sum(self._outer**2))
+        rounding = float(np.finfo(self.dtype).eps) * (float(np.abs(terms).sum()) + squares)
+        if self._closed is not None:
             return Sum(value, rounding, 0)
-        order = len(self._terms) - 1
+        order = self.order
         tail = self.series.upto(order).tail(order)
-        bound = float(self._row_sums.max() * (self.readout**2 @ tail))
+        bound = float(host(self._row_sums).max() * (self.readout**2 @ tail))
         # terms that decay like r^{−3} or faster add up to less than order/2 times the last
-        last = order / 2 * float(np.abs(self._terms[-3:]).max()) if order > 6 else math.inf
+        last = order / 2 * float(np.abs(terms[-3:]).max()) if order > 6 else math.inf
         return Sum(value, min(bound, last) + rounding, order)
 
 
-def add_block(sums: Sequence[PairSum], start: int, gram: Any) -> None:
+def add_block(sums: Sequence[PairSum], start: int, gram: Any, pool: Pool | None = None) -> None:
     """Rows start… of the upper triangle for sums that share their correlations (`shares`): powers
     of these are taken once for all; gram = (ŴŴᵀ)[start:stop, start:]."""
-    step = max(16, rows_at_once(gram, _CACHED))
+    step = min(gram.shape[0], max(16, rows_at_once(gram, _CACHED)))
+    rooms = _Rooms(pool or Pool(), step * gram.shape[1], gram)
+    _begin([each for each in sums if each._outer is None], start, gram[:step, :])
+    series = [each for each in sums if each._closed is None]
+    alike = [[each for each in series if each._plain is plain] for plain in (True, False)]
+    plans = [(some, _takers(some)) for some in alike if some]
     for i in range(0, gram.shape[0], step):
         piece = gram[i : min(i + step, gram.shape[0]), i:]
         rows = slice(start + i, start + i + piece.shape[0])
-        new = [each for each in sums if each._outer is None]
-        for each in new:
-            each._place(gram)
-        lead = next((each for each in sums if each._closed is None), None)
-        x, rest = (None, None) if lead is None else lead._arguments(rows, piece)
-        for each in new:
-            each._choose(x, rest)
         for each in sums:
             if each._closed is not None:
-                each._add_closed(rows, piece)
-        series = [each for each in sums if each._closed is None]
-        kernels = _kernels(x, rest) if series else iter(())
-        for r, kernel in enumerate(kernels, start=2):
-            for each in series:
-                each._take(r, rows, kernel)
-            ends = [each for each in series if each._order + 1 == r]
-            if ends:
-                found = _absolute_sums(kernel if rest is None and r % 2 == 0 else abs(kernel))
-                for each in ends:
-                    each._end(rows, found)
-                if r > max(each._order for each in series):
-                    break
+                x, rest = each._arguments(rows, piece)
+                each._take(0, rows, _upper(each._closed(x, rest)))
+        for some, takers in plans:
+            _add_powers(some, takers, rows, piece, rooms)
 
 
-def _absolute_sums(last: Any) -> tuple[Array, Array]:
-    """Of a block without negative entries over each row, and over the columns beyond the square."""
-    ones, height = namespace(last).ones_like(last[0, :]), last.shape[0]
-    return host(last @ ones), host(ones[:height] @ last[:, height:])
+class _Rooms:
+    """Arrays to write to, used again for every piece: new ones would be given back to the system
+    and cleared each time. None for other libraries than NumPy, which have pools of their own."""
+
+    def __init__(self, pool: Pool, size: int, gram: Any) -> None:
+        numpy = isinstance(gram, np.ndarray)
+        self._rooms = [pool.empty((size,), gram.dtype) for _ in range(4)] if numpy else None
+
+    def like(self, i: int, piece: Any) -> Any:
+        if self._rooms is None:
+            return None
+        return self._rooms[i][: piece.size].reshape(piece.shape)
+
+
+def _begin(sums: Sequence[PairSum], start: int, piece: Any) -> None:
+    """With the first rows: orders are chosen and vectors placed."""
+    if not sums:
+        return
+    for each in sums:
+        each._place(piece)
+    x, rest = sums[0]._arguments(slice(start, start + piece.shape[0]), piece)
+    for each in sums:
+        each._choose(x, rest)
+        each._begin(x)
+
+
+_Takers = dict[int, tuple[list[PairSum], list[PairSum]]]
+
+
+def _takers(sums: Sequence[PairSum]) -> _Takers:
+    """By the power: the sums that have a term of it, and those that end with it."""
+    takers: _Takers = {}
+    for each in sums:
+        for r in range(2, each.order + 1):
+            if each._active[r]:
+                takers.setdefault(r, ([], []))[0].append(each)
+        takers.setdefault(each.order + 1, ([], []))[1].append(each)
+    return takers
+
+
+def _add_powers(
+    sums: Sequence[PairSum], takers: _Takers, rows: slice, piece: Any, rooms: _Rooms
+) -> None:
+    x, rest = sums[0]._arguments(rows, piece, rooms.like(0, piece))
+    if rest is None:
+        kernels = _powers(_upper(x), takers, [rooms.like(i, x) for i in (1, 2, 3)])
+    else:
+        kernels = _kernels(_upper(x), _upper(rest))
+    last = max(takers)
+    for r, kernel in kernels:
+        terms, ends = takers.get(r, ((), ()))
+        for each in terms:
+            each._take(r, rows, kernel)
+        if ends:
+            size = kernel if rest is None and r % 2 == 0 else abs(kernel)
+            for each in ends:
+                each._end(rows, size)
+            if r == last:
+                break
+
+
+@lru_cache(maxsize=1)
+def _below(side: int) -> np.ndarray:
+    return np.tri(side, dtype=bool)
+
+
+def _upper(block: Any) -> Any:
+    """In place: only pairs i < j of a block whose first columns are its rows' own neurons."""
+    height = block.shape[0]
+    square = block[:, :height]
+    if isinstance(block, np.ndarray):
+        side = max(256, height)
+        np.copyto(square, 0, where=_below(side)[:height, :height])
+    else:
+        square[...] = namespace(block).triu(square, k=1)
+    return block
 
 
 def _padded(columns: Array) -> Array:
@@ -210,8 +293,28 @@ def _padded(columns: Array) -> Array:
     return np.pad(columns, ((0, 0), (0, missing)))
 
 
-def _kernels(x: Any, rest: Any) -> Iterator[Any]:
-    """ρ^r for r = 2, 3, …; or x^r + r·x^{r−1}·rest. The next one overwrites the last."""
+def _powers(x: Any, wanted: Collection[int], rooms: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    """(r, x^r) for these r ≥ 2 in rising order; each is made in the same way whichever others are
+    wanted. The next one overwrites the last; in three rooms, where these are given."""
+    xp = namespace(x)
+    square = even = _product(x, x, rooms[0])
+    for r in range(2, max(wanted) + 1, 2):
+        if r > 2:
+            even = _product(even, square, rooms[1])
+        if r % 8 == 0:  # numbers on their way to underflow count for nothing and are slow
+            even[abs(even) < float(xp.finfo(x.dtype).smallest_normal) ** 0.5] = 0
+        if r in wanted:
+            yield r, even
+        if r + 1 in wanted:
+            yield r + 1, _product(even, x, rooms[2])
+
+
+def _product(x: Any, y: Any, room: Any) -> Any:
+    return x * y if room is None else np.multiply(x, y, out=room)
+
+
+def _kernels(x: Any, rest: Any) -> Iterator[tuple[int, Any]]:
+    """(r, ρ^r) for r = 2, 3, …; or x^r + r·x^{r−1}·rest. The next one overwrites the last."""
     xp = namespace(x)
     power = kernel = x * x if rest is None else xp.asarray(x, copy=True)
     small = float(xp.finfo(x.dtype).smallest_normal) ** 0.5
@@ -220,7 +323,7 @@ def _kernels(x: Any, rest: Any) -> Iterator[Any]:
             kernel = rest * r
             kernel += x
             kernel *= power
-        yield kernel
+        yield r, kernel
         power *= x
         if r % 8 == 0:  # numbers on their way to underflow count for nothing and are slow
             power[abs(power) < small] = 0

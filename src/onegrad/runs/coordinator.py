@@ -31,8 +31,9 @@ class Status:
     done, total : rows, with those that were stored before; the total of `seeds = "auto"` grows
     computed : rows of this run
     point, estimate : where the last rows belong, and the first model's test error there so far
-    work_left : what is left to compute over what this run has computed, in seconds of work; it
-        answers None where that is not known
+    work_left : what is left to compute over what this run has computed, in seconds of work, with
+        the repetitions that the spread so far asks for; it answers None where that is not known
+    open_ended : some point has too few repetitions to tell how many it will need
     """
 
     done: int
@@ -43,6 +44,7 @@ class Status:
     point: Point | None
     estimate: Estimate | None
     work_left: Callable[[], float | None] = lambda: None
+    open_ended: Callable[[], bool] = lambda: False
 
 
 Progress = Callable[[Status], None]
@@ -218,7 +220,8 @@ class Coordinator:
                 rows,
                 None if last is None else self._points[last],
                 None if last is None else self._schedule.estimate(last),
-                lambda: self._work.left(self._schedule.left),
+                lambda: self._work.left(self._schedule.foreseen()[0]),
+                lambda: not self._schedule.foreseen()[1],
             )
         )
 

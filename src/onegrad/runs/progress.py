@@ -135,7 +135,8 @@ def rate_of(status: Status, seconds: float) -> str:
 
 
 def time_left(status: Status, seconds: float) -> str:
-    """By what this run's rows took: `2:46:40 left`; empty before the first."""
+    """By what this run's rows took: `2:46:40 left`, or `at least` that while it is not known how
+    many repetitions will be needed; empty before the first."""
     if not status.computed or seconds <= 0:
         return ""
     work = status.work_left()
@@ -144,7 +145,7 @@ def time_left(status: Status, seconds: float) -> str:
     )
     hours, minutes = divmod(left // 60, 60)
     clock = f"{hours}:{minutes:02}:{left % 60:02}" if hours else f"{minutes}:{left % 60:02}"
-    return f"{clock} left"
+    return f"{'at least ' * status.open_ended()}{clock} left"
 
 
 def where(experiment: Experiment, status: Status) -> str:

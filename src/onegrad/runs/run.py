@@ -12,7 +12,7 @@ from typing import Any
 
 from onegrad.errors import SpecError
 from onegrad.gaussian.activation import get_activation, names, register_activation
-from onegrad.presets import Spec, preset_names
+from onegrad.presets import Spec, preset_names, read_spec
 from onegrad.problem import Problem, as_problem
 from onegrad.results.results import Results
 from onegrad.results.rows import SPECTRUM
@@ -149,15 +149,17 @@ def run(
 def sweep(
     problem: Problem | Spec,
     keys: Mapping[str, Sequence[Any]],
-    models: str | Sequence[str] = ("network", "theory"),
-    seeds: int = 10,
+    models: str | Sequence[str] | None = None,
+    seeds: int | None = None,
     out: str | Path | None = None,
     progress: bool = True,
     **compare: Any,
 ) -> Results:
     """All models at all values of some dotted keys; several keys make a grid. No file is needed.
 
+    problem : a Problem, or a spec, whose [compare] holds where nothing else is asked for
     keys : {"network.width_ratio": [0.3, 1, 3]}; activations may be Python functions
+    models, seeds : by default network and theory, 10
     out : folder in which rows are kept and taken from; in memory unless given
     compare : further keys of a spec's [compare], seed=1 for instance
 
@@ -172,7 +174,12 @@ def sweep(
         example = 'For example {"network.width_ratio": [0.3, 1, 3]}'
         raise SpecError.of("keys", dict(keys), "must name what changes, and its values", example)
     base = as_problem(problem)
-    wanted = {"models": [models] if isinstance(models, str) else list(models), "seeds": seeds}
+    stated = {} if isinstance(problem, Problem) else read_spec(problem).get("compare", {})
+    wanted: dict[str, Any] = {"models": ["network", "theory"], "seeds": 10, **stated}
+    if models is not None:
+        wanted["models"] = [models] if isinstance(models, str) else list(models)
+    if seeds is not None:
+        wanted["seeds"] = seeds
     tables: dict[str, Any] = {
         name: _table(getattr(base, name), any(key.startswith(f"{name}.") for key in keys))
         for name in Problem.model_fields

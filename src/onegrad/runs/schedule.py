@@ -79,6 +79,7 @@ class Schedule:
         self.total = 0
         self.left: dict[tuple[int, str], int] = {}  # rows to come of each (point, model)
         self._rows_left = 0
+        self._known_needs: dict[int, tuple[int, int]] = {}  # by point: of how many, how many
         self._usual = max(1, len(self.models))
         self._groups: list[_Group] = []
         self._ready: list[tuple[int, int]] = []  # (next seed, group)
@@ -145,6 +146,37 @@ class Schedule:
         if seed not in self.values.get((number, model), {}):
             return True
         return self.experiment.controlled and seed not in self.controls.get((number, model), {})
+
+    def foreseen(self) -> tuple[dict[tuple[int, str], int], bool]:
+        """`left`, with the rows of later rounds that the present spread asks for, and whether it
+        says so for every point: before its first round is in, one may need any number."""
+        left, all_known = dict(self.left), True
+        for group in self._groups:
+            for i, wanted in group.wanted.items():
+                if self._compare(i).seeds != "auto":
+                    continue
+                needed = self._needed(i)
+                all_known = all_known and needed is not None
+                for model in self.models:
+                    left[i, model] = left.get((i, model), 0) + max(0, (needed or 0) - wanted)
+        return left, all_known
+
+    def _needed(self, number: int) -> int | None:
+        """Repetitions in all, by the spread of those that are in; None for too few of them."""
+        cells = [(number, model) for model in self.models]
+        seeds = sorted(set.intersection(*(set(self.values.get(cell, ())) for cell in cells)))
+        compare = self._compare(number)
+        if len(seeds) < first_count(compare, self.models, self.experiment.controlled):
+            return None
+        known = self._known_needs.get(number)
+        if known is None or known[0] != len(seeds):
+            errors = {m: self.values[number, m] for m in self.models}
+            controls = {m: self.controls.get((number, m), {}) for m in self.models}
+            ratio = _excess(compare, seeds, errors, controls)
+            most = compare.most_seeds
+            count = math.ceil(len(seeds) * ratio**2) if math.isfinite(ratio) else most
+            known = self._known_needs[number] = len(seeds), min(most, count)
+        return known[1]
 
     @property
     def units_left(self) -> int:
@@ -287,17 +319,25 @@ def next_count(
     """
     if compare.seeds != "auto":
         return count
-    worst = 0.0
-    for model, values in errors.items():
-        known = {s: values.get(s, math.nan) for s in range(count)}
-        mean, error = _estimate(model, known, controls.get(model, {}))
-        error *= caution(count)
-        if math.isfinite(error) and error > 0:
-            worst = max(worst, error / (compare.precision * abs(mean)) if mean else math.inf)
+    worst = caution(count) * _excess(compare, range(count), errors, controls)
     if worst <= 1:
         return count
     asked = count * min(2.0, worst**2)
     return min(compare.most_seeds, max(math.ceil(asked), count + max(1, count // 8)))
+
+
+def _excess(
+    compare: Compare, seeds: Iterable[int], errors: Errors, controls: Mapping[str, Variates]
+) -> float:
+    """The largest standard error of a model's mean test error over these seeds, relative to the
+    one that is wanted; 0 where none is known."""
+    worst = 0.0
+    for model, values in errors.items():
+        known = {s: values.get(s, math.nan) for s in seeds}
+        mean, error = _estimate(model, known, controls.get(model, {}))
+        if math.isfinite(error) and error > 0:
+            worst = max(worst, error / (compare.precision * abs(mean)) if mean else math.inf)
+    return worst
 
 
 def _estimate(model: str, values: Mapping[int, float], controls: Variates) -> Estimate:
