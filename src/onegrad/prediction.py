@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from onegrad.along_curves import Look, Looks, with_points_between
 from onegrad.cross_check import cross_checked, version_at, why_not_isotropic
 from onegrad.drawn_instead import DrawnLayers, drawn_if_better, drawn_instead, without_drawn
 from onegrad.drawn_layers import drawn_neurons
@@ -35,7 +38,7 @@ from onegrad.theory.average_curves import averaged_along
 from onegrad.theory.averages import OverDraws
 from onegrad.theory.chance import Law, law_of
 from onegrad.theory.classes import argmax_error, class_problems
-from onegrad.theory.conditional import predict_mixtures
+from onegrad.theory.conditional import first_look, predict_mixtures
 from onegrad.theory.correction_curves import with_corrections
 from onegrad.theory.geometry import variance_of_labels
 from onegrad.theory.isotropic.closed_form import predict_isotropic
@@ -167,7 +170,8 @@ def _answers(
     answers = [_alone(problem, theory, seed) for problem in problems]
     rest = [i for i, answer in enumerate(answers) if answer is None]
     layers = [DrawnLayers(problems[i], theory, seed) for i in rest]
-    together = _conditional([problems[i] for i in rest], theory, seed, layers if alone else ())
+    left = [problems[i] for i in rest]
+    together = _conditional(left, theory, seed, layers) if alone else _curve(left, theory, seed)
     for i, answer, drawn in zip(rest, together, layers, strict=True):
         if alone and isinstance(answer, Failure) and drawn.impatient:  # however long it takes
             (answer,) = _conditional([problems[i]], theory, seed)
@@ -296,24 +300,46 @@ def _of_real_data(problem: Problem, theory: Theory, seed: int) -> Prediction:
         raise ConvergenceError(f"the numerics of the theory fail on these data ({error})") from None
 
 
+def _curve(problems: Sequence[Problem], theory: Theory, seed: int) -> list[Prediction | Failure]:
+    """`_conditional`, of smooth curves at as many points as are needed (along_curves.py)."""
+    looks = Looks(problems, theory, lambda problem: _tasks(problem, theory, seed))
+
+    def compute(points: Sequence[int]) -> list[Prediction | Failure]:
+        return _conditional([problems[i] for i in points], theory, seed, looks=looks.at(points))
+
+    chosen = looks.needed() if theory.method != "hybrid" else list(range(len(problems)))
+    found = dict(zip(chosen, compute(chosen), strict=True))
+    return with_points_between(problems, found, compute, partial(_point, theory=theory, seed=seed))
+
+
+def _point(problem: Problem, theory: Theory, seed: int) -> Prediction:
+    """As of a curve, alone."""
+    return predict_curve([problem], theory, rng=seed, throw=True)[0]
+
+
 def _conditional(
-    problems: Sequence[Problem], theory: Theory, seed: int, layers: Sequence[DrawnLayers] = ()
+    problems: Sequence[Problem],
+    theory: Theory,
+    seed: int,
+    layers: Sequence[DrawnLayers] = (),
+    looks: Mapping[int, Look] = MappingProxyType({}),
 ) -> list[Prediction | Failure]:
     """The conditional theory of all problems together.
 
     layers : of each problem; the answer where they know more than the theory at a typical point
+    looks : of some problems, their tasks at the coarsest resolution
     """
     answers: dict[int, Prediction | Failure] = {}
     tasks: dict[int, list[tuple[Law, Task]]] = {}
     for i, problem in enumerate(problems):
         try:
-            tasks[i] = _tasks(problem, theory, seed)
+            tasks[i] = [looks[i][:2]] if i in looks else _tasks(problem, theory, seed)
             most = layers[i].patience if layers else math.inf
             tasks[i] = [(law, replace(task, most=most)) for law, task in tasks[i]]
         except OnegradError as error:
             answers[i] = Failure(error)
     try:
-        solutions = _solved(list(tasks.values()), theory)
+        solutions = _solved(tasks, theory, looks)
     except OnegradError as error:
         return [answers.get(i, Failure(error)) for i in range(len(problems))]
     if layers:
@@ -329,18 +355,18 @@ def _conditional(
 
 
 def _solved(
-    tasks: Sequence[Sequence[tuple[Law, Task]]], theory: Theory
+    tasks: Mapping[int, Sequence[tuple[Law, Task]]], theory: Theory, looks: Mapping[int, Look]
 ) -> list[Solution | Failure]:
     """All tasks of all problems; of several points of one law in the limit of large sizes, because
     their mean gets one correction: at each of them it is the same to 0.1 %, and takes seconds."""
-    several = [len(own) > 1 for own in tasks for _ in own]
-    flat = [task for own in tasks for _, task in own]
-    found: dict[bool, Iterator[Solution | Failure]] = {}
-    for many in (False, True):
-        mine = [task for task, one_of in zip(flat, several, strict=True) if one_of == many]
-        chosen = replace(theory, finite_size=False) if many else theory
-        found[many] = iter(predict_mixtures(mine, chosen))
-    return [next(found[many]) for many in several]
+    alone = {i: own[0][1] for i, own in tasks.items() if len(own) == 1}
+    new = [i for i in alone if i not in looks]
+    looked = {i: one.solution for i, one in looks.items()}
+    looked |= zip(new, first_look([alone[i] for i in new], theory), strict=True)
+    single = iter(predict_mixtures(list(alone.values()), theory, [looked[i] for i in alone]))
+    flat = [task for own in tasks.values() if len(own) > 1 for _, task in own]
+    several = iter(predict_mixtures(flat, replace(theory, finite_size=False)))
+    return [next(single if i in alone else several) for i, own in tasks.items() for _ in own]
 
 
 def _tasks(problem: Problem, theory: Theory, seed: int) -> list[tuple[Law, Task]]:

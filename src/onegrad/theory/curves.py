@@ -71,9 +71,14 @@ def _between(known: Mapping[int, Array | None], places: Array, j: int) -> Array:
     return np.where(empty, np.nan, found)
 
 
-def curves(problems: Mapping[int, Problem]) -> Iterator[tuple[list[int], Array]]:
-    """Problems that differ in one number alone, in its order, and that number (its logarithm)."""
-    if len(problems) < _FEWEST:
+def curves(
+    problems: Mapping[int, Problem], fewest: int = _FEWEST
+) -> Iterator[tuple[list[int], Array]]:
+    """Problems that differ in one number alone, in its order, and that number (its logarithm).
+
+    fewest : points of a curve
+    """
+    if len(problems) < fewest:
         return
     flat = {i: dict(_flat(one.model_dump())) for i, one in problems.items()}
     keys = list(next(iter(flat.values())))
@@ -92,7 +97,7 @@ def curves(problems: Mapping[int, Problem]) -> Iterator[tuple[list[int], Array]]
             values = np.array([float(flat[i][key]) for i in curve])
             order = np.argsort(values, kind="stable")
             places = np.log(values[order]) if values.min() > 0 else values[order]
-            if len(curve) >= _FEWEST and np.all(np.diff(places) > 0):
+            if len(curve) >= fewest and np.all(np.diff(places) > 0):
                 left -= set(curve)
                 yield [curve[j] for j in order], places
 

@@ -1,0 +1,97 @@
+"""Smooth curves: a few points are computed, a check says whether they are enough.
+
+The points between are interpolated by rational functions without poles (Floater and Hormann,
+Numer. Math. 107, 2007, d = 3): with nodes x_k and numbers f_k,
+
+    r(x) = Σ_k v_k f_k/(x − x_k) / Σ_k v_k/(x − x_k),   v_k = (−1)^k Σ_i Π_{j≠k} 1/|x_k − x_j|
+
+the sum over the runs of d + 1 neighbours i … i + d that have k among them, j in the same run.
+Errors fall as the fourth power of the distances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.problem import Problem
+from onegrad.theory.curves import curves
+
+FEWEST = 16  # points of a curve from which on some are left out
+_NODES = 11  # as many are computed first; twice the steps between them where that fails
+_MOST = 0.75  # of the points: where more would be needed all are computed
+_EVEN = 0.75  # places of nodes are so much even, and the rest those of Chebyshev
+_DEGREE = 3
+_FOLDS = 3  # every third node is left out at a time
+MISFIT = 2.5e-3  # how far nodes left out may be from what the others say
+# What the points between have beside the misfit. Of 57 curves of 20 points those with a misfit
+# below MISFIT were wrong by 0.048 % at most.
+BETWEEN = 5e-4
+
+Look = Callable[[Sequence[int]], Mapping[int, Array | None]]
+
+
+def left_out(problems: Sequence[Problem], look: Look) -> set[int]:
+    """Points that need not be computed, because they lie on smooth curves between others.
+
+    look : numbers at these points, logarithms of what is interpolated, None where there are none
+    """
+    spared: set[int] = set()
+    for curve, places in curves(dict(enumerate(problems)), FEWEST):
+        known: dict[int, Array | None] = {}
+        for nodes in _nodes(places):
+            known |= look([curve[j] for j in nodes if curve[j] not in known])
+            numbers = [known[curve[j]] for j in nodes]
+            if misfit(places[nodes], numbers) < MISFIT:
+                spared |= set(curve) - set(known)
+                break
+    return spared
+
+
+def _nodes(places: Array) -> Iterator[list[int]]:
+    """Points to compute, each time more of them; the last ones among those before."""
+    nodes: set[int] = set()
+    count = _NODES
+    while count <= _MOST * len(places):
+        even = np.linspace(0.0, 1.0, count)
+        parts = _EVEN * even + (1 - _EVEN) * np.sin(0.5 * np.pi * even) ** 2
+        wanted = places[0] + parts * (places[-1] - places[0])
+        nodes |= {int(np.abs(places - x).argmin()) for x in wanted}
+        yield sorted(nodes)
+        count = 2 * count - 1
+
+
+def misfit(places: Array, numbers: Sequence[Array | None]) -> float:
+    """How far nodes are from what others say about them, the largest of all numbers; infinite
+    where some are not known, or not finite."""
+    rows = [row for row in numbers if row is not None]
+    if len(rows) < max(len(numbers), 2 * _FOLDS):
+        return np.inf
+    values = np.array(rows)
+    gone = np.isnan(values)
+    if np.any(gone != gone[0]) or np.any(np.isinf(values)):
+        return np.inf
+    values, inner = values[:, ~gone[0]], np.arange(1, len(values) - 1)
+    found = 0.0
+    for fold in range(_FOLDS):
+        out = inner[inner % _FOLDS == fold]
+        kept = np.setdiff1d(np.arange(len(values)), out)
+        guess = interpolated(places[kept], values[kept], places[out])
+        found = max(found, float(np.abs(guess - values[out]).max()))
+    return found
+
+
+def interpolated(nodes: Array, values: Array, places: Array) -> Array:
+    """r at `places`, none of them a node: one row for each, of the columns of `values`."""
+    count = len(nodes)
+    apart = np.abs(nodes[:, None] - nodes)
+    weights = np.zeros(count)
+    degree = min(_DEGREE, count - 1)
+    for i in range(count - degree):
+        run = slice(i, i + degree + 1)
+        weights[run] += 1.0 / np.prod(apart[run, run] + np.eye(degree + 1), axis=1)
+    weights[1::2] *= -1.0
+    parts = weights / (places[:, None] - nodes)
+    return np.asarray((parts @ values) / parts.sum(axis=1, keepdims=True))
