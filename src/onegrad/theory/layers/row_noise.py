@@ -102,7 +102,7 @@ def row_law(problem: Problem, sample: StepSample, bulk_dim: int, isotropic: bool
     if problem.rate == 0 or power == 0 or problem.loss.name != "squared":
         return None
     origin = np.zeros((1, sample.kappa.shape[1] + 1))
-    typical = sample.moments(problem.activation, origin, np.array([bulk]))
+    typical = sample.moments(problem.activation, origin, np.array([bulk]), spread=False)
     noise, ratio = float(typical.noise[0]), bulk_dim / problem.step_samples
     share = problem.rate**2 * problem.readout_square * ratio * noise / bulk**2
     linear = (bulk * float(typical.bend[0])) ** 2 * power

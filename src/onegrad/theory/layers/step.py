@@ -15,9 +15,9 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.data.label_power import joint_link_laws
-from onegrad.gaussian.activation import Activation, Smoothed
+from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.quadrature import gauss_hermite
-from onegrad.gaussian.smoothing import slope_moments, smoothed
+from onegrad.gaussian.smoothing import centred_moments, slope_moments
 from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.own_output import OwnMoments
@@ -209,8 +209,7 @@ def _kept_sample(asked: _Asked) -> StepSample:
         noise, slope = np.full(len(u), problem.label_noise**2), np.zeros(len(u))
         if output:
             scale = np.sqrt(bulk**2 + variance * np.einsum("si,si->s", kappa, kappa))
-            table = smoothed(problem.activation, np.zeros((len(u), 1)), scale[:, None])
-            first = Smoothed(*(moment[:, 0] for moment in table))
+            first = centred_moments(problem.activation, scale)
             rest = np.maximum(first.variance - scale**2 * first.slope**2, 0.0)
             noise = noise + problem.width * (
                 problem.readout_square * rest + problem.readout_std**2 * first.value**2
