@@ -18,7 +18,7 @@ from onegrad.problem import Problem
 from onegrad.theory.chance import Law
 from onegrad.theory.conditional import first_look
 from onegrad.theory.curves import curves
-from onegrad.theory.few_points import BETWEEN, FEWEST, MISFIT, interpolated, left_out, misfit
+from onegrad.theory.few_points import DRAFT, FEWEST, FINE, Sparsity, interpolated, left_out, misfit
 from onegrad.theory.options import Theory
 from onegrad.theory.resolution import Solution, Task
 
@@ -63,13 +63,17 @@ class Looks:
     tasks_of: Callable[[Problem], list[tuple[Law, Task]]]
     known: dict[int, Look] = field(default_factory=dict)
 
+    @property
+    def sparsity(self) -> Sparsity:
+        return DRAFT if self.theory.draft else FINE
+
     def at(self, points: Sequence[int]) -> dict[int, Look]:
         """Those that are known, by their place among the points."""
         return {n: self.known[i] for n, i in enumerate(points) if i in self.known}
 
     def needed(self) -> list[int]:
         """Points to compute: all but those that smooth curves can do without."""
-        spared = left_out(self.problems, self._look)
+        spared = left_out(self.problems, self._look, self.sparsity)
         return [i for i in range(len(self.problems)) if i not in spared]
 
     def _look(self, points: Sequence[int]) -> dict[int, Array | None]:
@@ -85,7 +89,7 @@ class Looks:
 
 
 def with_points_between(
-    problems: Sequence[Problem],
+    looks: Looks,
     found: Mapping[int, Answer],
     compute: Callable[[Sequence[int]], Sequence[Answer]],
     alone: Callable[[Problem], Prediction],
@@ -95,7 +99,7 @@ def with_points_between(
 
     alone : the prediction of one problem, for what a point between others does not know
     """
-    answers = dict(found)
+    problems, sparsity, answers = looks.problems, looks.sparsity, dict(found)
     for curve, places in curves(dict(enumerate(problems)), FEWEST):
         known = [j for j, i in enumerate(curve) if i in found]
         wanted = [j for j, i in enumerate(curve) if i not in found]
@@ -103,7 +107,7 @@ def with_points_between(
             continue
         numbers = [_numbers(found[curve[j]]) for j in known]
         open_by = misfit(places[known], numbers)
-        if not open_by < MISFIT:
+        if not open_by < sparsity.misfit:
             continue
         rows = np.array([row for row in numbers if row is not None])
         between = _UNITS * interpolated(places[known], rows, places[wanted])
@@ -111,7 +115,7 @@ def with_points_between(
             after = bisect(known, j)
             near = sorted(known[after - 1 : after + 1], key=lambda i: abs(places[i] - places[j]))
             neighbours = [one for i in near if isinstance(one := found[curve[i]], Prediction)]
-            point = _between(neighbours, row, open_by + BETWEEN)
+            point = _between(neighbours, row, open_by + sparsity.between)
             answers[curve[j]] = replace(point, computed=partial(alone, problems[curve[j]]))
     rest = [i for i in range(len(problems)) if i not in answers]
     answers |= zip(rest, compute(rest), strict=True)

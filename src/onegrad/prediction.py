@@ -309,7 +309,7 @@ def _curve(problems: Sequence[Problem], theory: Theory, seed: int) -> list[Predi
 
     chosen = looks.needed() if theory.method != "hybrid" else list(range(len(problems)))
     found = dict(zip(chosen, compute(chosen), strict=True))
-    return with_points_between(problems, found, compute, partial(_point, theory=theory, seed=seed))
+    return with_points_between(looks, found, compute, partial(_point, theory=theory, seed=seed))
 
 
 def _point(problem: Problem, theory: Theory, seed: int) -> Prediction:
