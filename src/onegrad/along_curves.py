@@ -17,8 +17,8 @@ from onegrad.predicted import Prediction
 from onegrad.problem import Problem
 from onegrad.theory.chance import Law
 from onegrad.theory.conditional import first_look
-from onegrad.theory.curves import curves
-from onegrad.theory.few_points import DRAFT, FEWEST, FINE, Sparsity, interpolated, left_out, misfit
+from onegrad.theory.curves import curves, interpolated
+from onegrad.theory.few_points import DRAFT, FEWEST, FINE, Sparsity, left_out, misfit
 from onegrad.theory.options import Theory
 from onegrad.theory.resolution import Solution, Task
 

@@ -16,7 +16,8 @@ from onegrad.predicted import Prediction
 from onegrad.prediction import predict_curve
 from onegrad.problem import Problem
 from onegrad.theory import few_points
-from onegrad.theory.few_points import DRAFT, FEWEST, interpolated, misfit
+from onegrad.theory.curves import along, interpolated
+from onegrad.theory.few_points import DRAFT, FEWEST, misfit
 from onegrad.theory.options import Theory
 
 COUNT = 20
@@ -166,6 +167,25 @@ def test_the_interpolation_is_of_fourth_order() -> None:
     assert np.polyfit(np.log(counts), np.log(errors), 1)[0] < -3.5
     cubic = np.linspace(0.0, 1.0, 9)
     assert interpolated(cubic, cubic[:, None] ** 3, wanted)[:, 0] == pytest.approx(wanted**3)
+
+
+@pytest.mark.parametrize(("bump", "most"), [(0.0, 4), (0.5, 13)])
+def test_what_hardly_varies_is_looked_at_four_times(bump: float, most: int) -> None:
+    """Ratios of means over draws, and corrections: unless the fourth point tells otherwise."""
+    places, asked = np.linspace(0.0, 1.0, 13), []
+
+    def value(x: float) -> float:
+        return 1.0 + 1e-4 * x + bump * float(np.exp(-(((x - 0.75) / 0.1) ** 2)))
+
+    def compute(points: list[int]) -> dict[int, Any]:
+        asked.extend(points)
+        return {j: np.array([value(places[j])]) for j in points}
+
+    found = along(places, compute, 1e-3)
+    assert len(asked) == len(set(asked)) <= most and len(asked) + len(found) == 13
+    assert (len(asked) == 4) == (bump == 0)
+    for j, between in found.items():
+        assert between.numbers[0] == pytest.approx(value(places[j]), abs=1e-3)
 
 
 def test_short_curves_are_computed() -> None:

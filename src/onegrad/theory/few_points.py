@@ -1,13 +1,4 @@
-"""Smooth curves: a few points are computed, a check says whether they are enough.
-
-The points between are interpolated by rational functions without poles (Floater and Hormann,
-Numer. Math. 107, 2007, d = 3): with nodes x_k and numbers f_k,
-
-    r(x) = Σ_k v_k f_k/(x − x_k) / Σ_k v_k/(x − x_k),   v_k = (−1)^k Σ_i Π_{j≠k} 1/|x_k − x_j|
-
-the sum over the runs of d + 1 neighbours i … i + d that have k among them, j in the same run.
-Errors fall as the fourth power of the distances.
-"""
+"""Smooth curves: a few points are computed, a check says whether they are enough."""
 
 from __future__ import annotations
 
@@ -18,12 +9,11 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.problem import Problem
-from onegrad.theory.curves import curves
+from onegrad.theory.curves import curves, interpolated
 
 FEWEST = 16  # points of a curve from which on some are left out
 _MOST = 0.75  # of the points: where more would be needed all are computed
 _EVEN = 0.75  # places of nodes are so much even, and the rest those of Chebyshev
-_DEGREE = 3
 _FOLDS = 3  # every third node is left out at a time
 
 
@@ -94,17 +84,3 @@ def misfit(places: Array, numbers: Sequence[Array | None]) -> float:
         guess = interpolated(places[kept], values[kept], places[out])
         found = max(found, float(np.abs(guess - values[out]).max()))
     return found
-
-
-def interpolated(nodes: Array, values: Array, places: Array) -> Array:
-    """r at `places`, none of them a node: one row for each, of the columns of `values`."""
-    count = len(nodes)
-    apart = np.abs(nodes[:, None] - nodes)
-    weights = np.zeros(count)
-    degree = min(_DEGREE, count - 1)
-    for i in range(count - degree):
-        run = slice(i, i + degree + 1)
-        weights[run] += 1.0 / np.prod(apart[run, run] + np.eye(degree + 1), axis=1)
-    weights[1::2] *= -1.0
-    parts = weights / (places[:, None] - nodes)
-    return np.asarray((parts @ values) / parts.sum(axis=1, keepdims=True))
