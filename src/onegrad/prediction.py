@@ -24,7 +24,6 @@ from onegrad.predicted import (
     of_failure,
     of_outputs,
     of_real_data,
-    of_solution,
 )
 from onegrad.presets import Spec
 from onegrad.problem import Problem, as_problem
@@ -34,12 +33,11 @@ from onegrad.real_data import is_real, predict_real
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.specs.experiment import Compare, Experiment, Point
+from onegrad.strength_means import over_strengths, strength_points
 from onegrad.theory.average_curves import averaged_along
-from onegrad.theory.averages import OverDraws
 from onegrad.theory.chance import Law, law_of
 from onegrad.theory.classes import argmax_error, class_problems
 from onegrad.theory.conditional import first_look, predict_mixtures
-from onegrad.theory.correction_curves import with_corrections
 from onegrad.theory.geometry import variance_of_labels
 from onegrad.theory.isotropic.closed_form import predict_isotropic
 from onegrad.theory.layers.recursion import recursion_holds
@@ -47,7 +45,6 @@ from onegrad.theory.options import Theory
 from onegrad.theory.overlaps import geometry_of, geometry_with
 from onegrad.theory.placements import over_placements
 from onegrad.theory.resolution import Solution, Task
-from onegrad.theory.strengths import StrengthNodes, strength_nodes
 
 _MOST_TOLD = 1000.0  # larger factors are not told as numbers
 _WORTHLESS = 1.0  # error estimate beyond which an answer is refused
@@ -93,10 +90,13 @@ def predict_curve(
 
     The same numbers up to rounding; of seven points or more that differ in one number, up to what
     interpolating means over draws and 1/n corrections costs, which the error estimate contains.
+    Smooth curves of 16 points or more are computed at 11 of them (drafts at 9) and interpolated
+    between, to 0.1 % (drafts to 1 %; docs/theory.md, section 5); such points say so, and have no
+    `solution`.
     Points keep the theory without a draw, however uncertain, where `predict` would rather draw
     first layers: a curve shall not jump. Options as of `predict`. A point at which the theory fails
     gets a Prediction with status "failed"; with `throw` the first such failure is raised. With
-    accuracy = 0.03 a curve of 20 points takes about 0.1 s.
+    accuracy = 0.03 a curve of 20 points takes about 0.04 s.
     """
     theory = Theory.of(theory, options)
     answers = _answers([as_problem(problem) for problem in problems], theory, root_seed(rng))
@@ -350,7 +350,7 @@ def _conditional(
         found = [next(means) for _ in own]
         if problems[i].data.bulk_eigenvalues is not None:
             found = [(over_placements(one, theory), draws) for one, draws in found]
-        answers[i] = _over_strengths(problems[i], found, theory, seed)
+        answers[i] = over_strengths(problems[i], found, theory, seed)
     return [answers[i] for i in range(len(problems))]
 
 
@@ -376,44 +376,11 @@ def _tasks(problem: Problem, theory: Theory, seed: int) -> list[tuple[Law, Task]
         geometry = geometry_of(problem, "drawn", seed)
         neurons = drawn_neurons(problem, geometry, seed)
         return [(Law.fixed_at(problem, geometry), Task(problem, geometry, neurons))]
-    if nodes := _strength_nodes(problem, theory):
+    if nodes := strength_points(problem, theory):
         typical = [geometry_with(problem, strengths) for strengths in nodes.strengths]
         return [(Law.fixed_at(problem, g), Task(problem, g)) for g in typical]
     law = law_of(problem, theory.overlaps, seed, theory.finite_size)
     return [(law, law.task(law.typical))]
-
-
-def _strength_nodes(problem: Problem, theory: Theory) -> StrengthNodes | None:
-    """Points of the law of the strengths, unless they are given or of one draw."""
-    data: Any = problem.data
-    drawn = theory.overlaps == "drawn" or problem.directions == "fixed"
-    if drawn or not getattr(data, "random_strengths", False):
-        return None
-    return strength_nodes(data.component_ranks, data.weights, problem.spread)
-
-
-def _over_strengths(
-    problem: Problem,
-    found: list[tuple[Solution | Failure, OverDraws | None]],
-    theory: Theory,
-    seed: int,
-) -> Prediction | Failure:
-    solutions = []
-    for one, _ in found:
-        if isinstance(one, Failure):
-            return one
-        solutions.append(one)
-    if len(solutions) == 1:
-        return of_solution(solutions[0], theory, seed, found[0][1])
-    nodes = _strength_nodes(problem, theory)
-    assert nodes is not None
-    average: Solution | Failure = nodes.mean(solutions)
-    if theory.finite_size and not theory.draft and solutions[0].squared:
-        (average,) = with_corrections([average])
-    assert isinstance(average, Solution)
-    mean = of_solution(average, theory, seed)
-    note = f"Errors are averaged over the law of the spikes' strengths ({len(found)} points)."
-    return replace(mean, assumptions=(*mean.assumptions, note))
 
 
 # --- the isotropic closed form -------------------------------------------------------------
