@@ -55,6 +55,8 @@ def _kept_moments(activation: Activation, scales: bytes) -> Smoothed:
 def slope_moments(activation: Activation, shift: Array, scale: Array) -> SlopeMoments:
     """E σ'(s+bZ), E σ''(s+bZ) = E[σ' Z]/b and Var σ'(s+bZ), b > 0."""
     s, b = np.broadcast_arrays(shift, scale)
+    if activation.function is get_activation("identity").function:
+        return SlopeMoments(np.ones(s.shape), np.zeros(s.shape), np.zeros(s.shape))
     if activation.function is get_activation("relu").function:
         above = ndtr(s / b)
         density = np.exp(-0.5 * (s / b) ** 2) / (math.sqrt(2 * math.pi) * b)
