@@ -259,7 +259,8 @@ def step_importance(problem: Problem, geometry: Geometry, sample: StepSample, bu
     push of an even activation vanishes.
     """
     second = second_moment(geometry)
-    moments = _typical_moments(sample, problem.activation, problem.weight_variance, bulk)
+    found = typical_moments(sample, problem.activation, problem.weight_variance, bulk)
+    moments = StepMoments(*(moment[:-1] for moment in found))
     r, push = len(second), moments.push
     moved = np.einsum("ti,ij,tj->t", push[:, :r], second, push[:, :r])
     moved += np.einsum("ti,ti->t", push[:, r:], push[:, r:])
@@ -269,11 +270,12 @@ def step_importance(problem: Problem, geometry: Geometry, sample: StepSample, bu
 
 
 @lru_cache(maxsize=64)
-def _typical_moments(
+def typical_moments(
     sample: StepSample, activation: Activation, variance: float, bulk: float
 ) -> StepMoments:
-    """For typical neurons before the step, without their spread."""
+    """For typical neurons before the step, and one at the origin, which comes last; no spread."""
     start = math.sqrt(variance) * two_level(sample.kappa.shape[1] + 1)[0]
+    start = np.concatenate([start, np.zeros((1, start.shape[1]))])
     return sample.moments(activation, start, np.full(len(start), bulk), spread=False)
 
 
