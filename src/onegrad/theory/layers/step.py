@@ -151,11 +151,11 @@ def step_sample(
 
     Points of a curve and steps of a computation ask for the same ones: the last ones are kept.
     """
-    return _kept_sample(_Asked.of(problem, geometry, level, output, chance))
+    return _kept_sample(_SampleKey.of(problem, geometry, level, output, chance))
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _SampleKey:
     """What a sample of the step depends on, as a key, and where to find it."""
 
     key: tuple[object, ...]
@@ -173,7 +173,7 @@ class _Asked:
         level: QuadratureLevel,
         output: bool,
         chance: StepChance | None,
-    ) -> _Asked:
+    ) -> _SampleKey:
         key: tuple[object, ...] = (
             problem.weight_variance, problem.step_samples, problem.links, problem.joint_link,
             problem.component_values, problem.label_noise, problem.label_flip,
@@ -184,7 +184,7 @@ class _Asked:
 
 
 @lru_cache(maxsize=64)
-def _kept_sample(asked: _Asked) -> StepSample:
+def _kept_sample(asked: _SampleKey) -> StepSample:
     problem, geometry, level = asked.problem, asked.geometry, asked.level
     output, chance = asked.output, asked.chance
     r, variance = geometry.rank, problem.weight_variance
