@@ -31,8 +31,8 @@ class Sparsity(NamedTuple):
 
 
 # Of 57 curves of 20 points those with a misfit below FINE.misfit were wrong by 0.048 % at most, of
-# 19 drafts those below DRAFT.misfit by 0.07 %; drafts of 20 to 40 widths across k = m at ridges from
-# 1e-6 on by 0.4 %.
+# 19 drafts those below DRAFT.misfit by 0.07 %; drafts of 20 to 40 widths across k = m at ridges
+# from 1e-6 on by 0.4 %.
 FINE, DRAFT = Sparsity(11, 2.5e-3), Sparsity(9, 1.25e-2)
 
 Look = Callable[[Sequence[int]], Mapping[int, Array | None]]
