@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,8 @@ class Prediction:
     label_variance : Var y, the test error of the best constant; NaN where it is not known
     solution : fixed point, nodes and neurons of the conditional theory, where that has an answer;
         they are those of the limit of large sizes, and so is its misclassification
+    computed : of a point of a curve that was interpolated between others, and has no solution: the
+        prediction of that point alone, for what is asked beyond the numbers above
     """
 
     test_error: float
@@ -80,6 +83,7 @@ class Prediction:
     test_loss: float = math.nan
     train_loss: float = math.nan
     calibration: float | None = None
+    computed: Callable[[], Prediction] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("test", "train"):  # of the squared loss they are the errors themselves
@@ -116,40 +120,45 @@ class Prediction:
         """Test error / Var y: 1 is what the best constant reaches; NaN for constant labels."""
         return self.test_error / self.label_variance if self.label_variance > 0 else math.nan
 
+    @cached_property
+    def _known(self) -> Solution | None:
+        """The solution, of a point that was interpolated too."""
+        return self.solution if self.computed is None else self.computed().solution
+
     @property
     def component_test(self) -> tuple[float, ...] | None:
         """Test error within each component; None without the conditional theory."""
-        return None if self.solution is None else _floats(self.solution.component_test)
+        return None if (known := self._known) is None else _floats(known.component_test)
 
     @property
     def component_train(self) -> tuple[float, ...] | None:
         """Training error within each component; None without the conditional theory."""
-        return None if self.solution is None else _floats(self.solution.component_train)
+        return None if (known := self._known) is None else _floats(known.component_train)
 
     @property
     def directions(self) -> tuple[str, ...]:
         """The directions that `learned` knows here; none without the conditional theory."""
-        return () if self.solution is None else tuple(self.solution.geometry.directions)
+        return () if (known := self._known) is None else tuple(known.geometry.directions)
 
     def learned(
         self, direction: str = "teacher", component: int = 0, degree: int = 6
     ) -> LearnedFunction:
         """E[f(x)|û·x] along "teacher" or a spike ("spike 1.1"), and its Hermite coefficients."""
-        if self.solution is None:
+        if (known := self._known) is None:
             raise AssumptionError(
                 'the learned function comes with the conditional theory: method = "conditional"'
             )
-        return learned_function(self.solution, direction, component, degree)
+        return learned_function(known, direction, component, degree)
 
     def learned_map(
         self, first: str = "teacher 1", second: str = "teacher 2", component: int = 0
     ) -> LearnedMap:
         """E[f(x)|û₁·x, û₂·x] over two directions beside E[y|…]: for labels of several indices."""
-        if self.solution is None:
+        if (known := self._known) is None:
             raise AssumptionError(
                 'the learned function comes with the conditional theory: method = "conditional"'
             )
-        return learned_map(self.solution, first, second, component)
+        return learned_map(known, first, second, component)
 
     def by_projection(self) -> dict[str, Array]:
         """Errors node by node over the projections κ of a sample on the few directions.
@@ -160,12 +169,12 @@ class Prediction:
         the limit times the finite-size correction of their means, at typical overlaps: where the
         errors are means over draws (`spread_over_draws`), they do not add up to them exactly.
         """
-        if self.solution is None:
+        if (known := self._known) is None:
             raise AssumptionError(
                 'errors by projection come with the conditional theory: method = "conditional"'
             )
-        where, errors = self.solution.where, self.solution.by_node
-        ratios = self.solution.correction or Correction()
+        where, errors = known.where, known.by_node
+        ratios = known.correction or Correction()
         return {
             "weight": where.weights,
             "component": where.component,
@@ -207,7 +216,7 @@ class Prediction:
             "median_test_error": self.median_test_error,
             "spread_over_draws": self.spread_over_draws,
         }
-        if by_projection and self.solution is not None:
+        if by_projection and self._known is not None:
             nodes = self.by_projection()
             record["by_projection"] = {name: column.tolist() for name, column in nodes.items()}
         return {

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from onegrad.along_curves import Look, Looks, with_points_between
 from onegrad.cross_check import cross_checked, version_at, why_not_isotropic
 from onegrad.drawn_instead import DrawnLayers, drawn_if_better, drawn_instead, without_drawn
 from onegrad.drawn_layers import drawn_neurons
@@ -21,7 +24,6 @@ from onegrad.predicted import (
     of_failure,
     of_outputs,
     of_real_data,
-    of_solution,
 )
 from onegrad.presets import Spec
 from onegrad.problem import Problem, as_problem
@@ -31,12 +33,11 @@ from onegrad.real_data import is_real, predict_real
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.specs.experiment import Compare, Experiment, Point
+from onegrad.strength_means import over_strengths, strength_points
 from onegrad.theory.average_curves import averaged_along
-from onegrad.theory.averages import OverDraws
 from onegrad.theory.chance import Law, law_of
 from onegrad.theory.classes import argmax_error, class_problems
-from onegrad.theory.conditional import predict_mixtures
-from onegrad.theory.correction_curves import with_corrections
+from onegrad.theory.conditional import first_look, predict_mixtures
 from onegrad.theory.geometry import variance_of_labels
 from onegrad.theory.isotropic.closed_form import predict_isotropic
 from onegrad.theory.layers.recursion import recursion_holds
@@ -44,7 +45,6 @@ from onegrad.theory.options import Theory
 from onegrad.theory.overlaps import geometry_of, geometry_with
 from onegrad.theory.placements import over_placements
 from onegrad.theory.resolution import Solution, Task
-from onegrad.theory.strengths import StrengthNodes, strength_nodes
 
 _MOST_TOLD = 1000.0  # larger factors are not told as numbers
 _WORTHLESS = 1.0  # error estimate beyond which an answer is refused
@@ -90,10 +90,13 @@ def predict_curve(
 
     The same numbers up to rounding; of seven points or more that differ in one number, up to what
     interpolating means over draws and 1/n corrections costs, which the error estimate contains.
+    Smooth curves of 16 points or more are computed at 11 of them (drafts at 9) and interpolated
+    between, to 0.1 % (drafts to 1 %; docs/theory.md, section 5); such points say so, and have no
+    `solution`.
     Points keep the theory without a draw, however uncertain, where `predict` would rather draw
     first layers: a curve shall not jump. Options as of `predict`. A point at which the theory fails
     gets a Prediction with status "failed"; with `throw` the first such failure is raised. With
-    accuracy = 0.03 a curve of 20 points takes about 0.1 s.
+    accuracy = 0.03 a curve of 20 points takes about 0.04 s.
     """
     theory = Theory.of(theory, options)
     answers = _answers([as_problem(problem) for problem in problems], theory, root_seed(rng))
@@ -167,7 +170,8 @@ def _answers(
     answers = [_alone(problem, theory, seed) for problem in problems]
     rest = [i for i, answer in enumerate(answers) if answer is None]
     layers = [DrawnLayers(problems[i], theory, seed) for i in rest]
-    together = _conditional([problems[i] for i in rest], theory, seed, layers if alone else ())
+    left = [problems[i] for i in rest]
+    together = _conditional(left, theory, seed, layers) if alone else _curve(left, theory, seed)
     for i, answer, drawn in zip(rest, together, layers, strict=True):
         if alone and isinstance(answer, Failure) and drawn.impatient:  # however long it takes
             (answer,) = _conditional([problems[i]], theory, seed)
@@ -296,24 +300,46 @@ def _of_real_data(problem: Problem, theory: Theory, seed: int) -> Prediction:
         raise ConvergenceError(f"the numerics of the theory fail on these data ({error})") from None
 
 
+def _curve(problems: Sequence[Problem], theory: Theory, seed: int) -> list[Prediction | Failure]:
+    """`_conditional`, of smooth curves at as many points as are needed (along_curves.py)."""
+    looks = Looks(problems, theory, lambda problem: _tasks(problem, theory, seed))
+
+    def compute(points: Sequence[int]) -> list[Prediction | Failure]:
+        return _conditional([problems[i] for i in points], theory, seed, looks=looks.at(points))
+
+    chosen = looks.needed() if theory.method != "hybrid" else list(range(len(problems)))
+    found = dict(zip(chosen, compute(chosen), strict=True))
+    return with_points_between(looks, found, compute, partial(_point, theory=theory, seed=seed))
+
+
+def _point(problem: Problem, theory: Theory, seed: int) -> Prediction:
+    """As of a curve, alone."""
+    return predict_curve([problem], theory, rng=seed, throw=True)[0]
+
+
 def _conditional(
-    problems: Sequence[Problem], theory: Theory, seed: int, layers: Sequence[DrawnLayers] = ()
+    problems: Sequence[Problem],
+    theory: Theory,
+    seed: int,
+    layers: Sequence[DrawnLayers] = (),
+    looks: Mapping[int, Look] = MappingProxyType({}),
 ) -> list[Prediction | Failure]:
     """The conditional theory of all problems together.
 
     layers : of each problem; the answer where they know more than the theory at a typical point
+    looks : of some problems, their tasks at the coarsest resolution
     """
     answers: dict[int, Prediction | Failure] = {}
     tasks: dict[int, list[tuple[Law, Task]]] = {}
     for i, problem in enumerate(problems):
         try:
-            tasks[i] = _tasks(problem, theory, seed)
+            tasks[i] = [looks[i][:2]] if i in looks else _tasks(problem, theory, seed)
             most = layers[i].patience if layers else math.inf
             tasks[i] = [(law, replace(task, most=most)) for law, task in tasks[i]]
         except OnegradError as error:
             answers[i] = Failure(error)
     try:
-        solutions = _solved(list(tasks.values()), theory)
+        solutions = _solved(tasks, theory, looks)
     except OnegradError as error:
         return [answers.get(i, Failure(error)) for i in range(len(problems))]
     if layers:
@@ -324,23 +350,23 @@ def _conditional(
         found = [next(means) for _ in own]
         if problems[i].data.bulk_eigenvalues is not None:
             found = [(over_placements(one, theory), draws) for one, draws in found]
-        answers[i] = _over_strengths(problems[i], found, theory, seed)
+        answers[i] = over_strengths(problems[i], found, theory, seed)
     return [answers[i] for i in range(len(problems))]
 
 
 def _solved(
-    tasks: Sequence[Sequence[tuple[Law, Task]]], theory: Theory
+    tasks: Mapping[int, Sequence[tuple[Law, Task]]], theory: Theory, looks: Mapping[int, Look]
 ) -> list[Solution | Failure]:
     """All tasks of all problems; of several points of one law in the limit of large sizes, because
     their mean gets one correction: at each of them it is the same to 0.1 %, and takes seconds."""
-    several = [len(own) > 1 for own in tasks for _ in own]
-    flat = [task for own in tasks for _, task in own]
-    found: dict[bool, Iterator[Solution | Failure]] = {}
-    for many in (False, True):
-        mine = [task for task, one_of in zip(flat, several, strict=True) if one_of == many]
-        chosen = replace(theory, finite_size=False) if many else theory
-        found[many] = iter(predict_mixtures(mine, chosen))
-    return [next(found[many]) for many in several]
+    alone = {i: own[0][1] for i, own in tasks.items() if len(own) == 1}
+    new = [i for i in alone if i not in looks]
+    looked = {i: one.solution for i, one in looks.items()}
+    looked |= zip(new, first_look([alone[i] for i in new], theory), strict=True)
+    single = iter(predict_mixtures(list(alone.values()), theory, [looked[i] for i in alone]))
+    flat = [task for own in tasks.values() if len(own) > 1 for _, task in own]
+    several = iter(predict_mixtures(flat, replace(theory, finite_size=False)))
+    return [next(single if i in alone else several) for i, own in tasks.items() for _ in own]
 
 
 def _tasks(problem: Problem, theory: Theory, seed: int) -> list[tuple[Law, Task]]:
@@ -350,44 +376,11 @@ def _tasks(problem: Problem, theory: Theory, seed: int) -> list[tuple[Law, Task]
         geometry = geometry_of(problem, "drawn", seed)
         neurons = drawn_neurons(problem, geometry, seed)
         return [(Law.fixed_at(problem, geometry), Task(problem, geometry, neurons))]
-    if nodes := _strength_nodes(problem, theory):
+    if nodes := strength_points(problem, theory):
         typical = [geometry_with(problem, strengths) for strengths in nodes.strengths]
         return [(Law.fixed_at(problem, g), Task(problem, g)) for g in typical]
     law = law_of(problem, theory.overlaps, seed, theory.finite_size)
     return [(law, law.task(law.typical))]
-
-
-def _strength_nodes(problem: Problem, theory: Theory) -> StrengthNodes | None:
-    """Points of the law of the strengths, unless they are given or of one draw."""
-    data: Any = problem.data
-    drawn = theory.overlaps == "drawn" or problem.directions == "fixed"
-    if drawn or not getattr(data, "random_strengths", False):
-        return None
-    return strength_nodes(data.component_ranks, data.weights, problem.spread)
-
-
-def _over_strengths(
-    problem: Problem,
-    found: list[tuple[Solution | Failure, OverDraws | None]],
-    theory: Theory,
-    seed: int,
-) -> Prediction | Failure:
-    solutions = []
-    for one, _ in found:
-        if isinstance(one, Failure):
-            return one
-        solutions.append(one)
-    if len(solutions) == 1:
-        return of_solution(solutions[0], theory, seed, found[0][1])
-    nodes = _strength_nodes(problem, theory)
-    assert nodes is not None
-    average: Solution | Failure = nodes.mean(solutions)
-    if theory.finite_size and not theory.draft and solutions[0].squared:
-        (average,) = with_corrections([average])
-    assert isinstance(average, Solution)
-    mean = of_solution(average, theory, seed)
-    note = f"Errors are averaged over the law of the spikes' strengths ({len(found)} points)."
-    return replace(mean, assumptions=(*mean.assumptions, note))
 
 
 # --- the isotropic closed form -------------------------------------------------------------

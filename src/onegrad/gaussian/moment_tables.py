@@ -29,6 +29,7 @@ _TOLERANCE = 1e-8
 _INTERPOLATION = 1e-7
 _CHUNK = 1 << 20  # function values held at once: they should stay in the cache
 _CACHED = 1 << 17  # numbers held at once while a table is read
+_FEW_ROWS = 64  # each is mixed for itself
 _SPACING = 0.05  # first spacing of the shifts, in units of √(1 + b²)
 _EXTENT = 12.0  # shifts of the smallest table, in the same units; others double it
 _DOUBLINGS = 4  # wider shifts than _EXTENT·2⁴ are integrated one by one
@@ -58,11 +59,12 @@ def three_moments(function: Function, shift: Array, scale: Array) -> Array:
         return _moments_of_rule(function, s, b, *gauss_hermite(degree + 1))
     if not shared:
         return integrated(function, s, b)
-    result = np.empty((3, *s.shape))
     bands = _band_of(b[:, 0])
-    different = np.unique(bands)
-    for band in different:
-        rows = slice(None) if len(different) == 1 else np.flatnonzero(bands == band)
+    if bands.min() == bands.max():
+        return _in_band(function, s, b[:, 0], int(bands[0]))
+    result = np.empty((3, *s.shape))
+    for band in np.unique(bands):
+        rows = np.flatnonzero(bands == band)
         result[:, rows] = _in_band(function, s[rows], b[rows, 0], int(band))
     return result
 
@@ -160,7 +162,9 @@ class _Table:
         index = np.minimum(position.astype(np.intp), self.values.shape[-1] - 2)
         t = position - index
         low, high = int(index.min()), int(index.max()) + 2
-        different, row = np.unique(scales, return_inverse=True)
+        different, row = scales, np.arange(len(scales))
+        if len(scales) > _FEW_ROWS:
+            different, row = np.unique(scales, return_inverse=True)
         count = self.values.shape[2]  # Chebyshev nodes, in log b
         basis = chebyshev_basis(count, 2.0 * (np.log2(different) - self.band))
         mix = basis @ chebyshev_transform(count)

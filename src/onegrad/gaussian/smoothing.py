@@ -8,6 +8,7 @@ tables that are made once per process (moment_tables.py).
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -39,9 +40,23 @@ def smoothed(activation: Activation, shift: Array, scale: Array) -> Smoothed:
     return Smoothed(value - activation.offset, slope, np.maximum(square - value**2, 0.0))
 
 
+def centred_moments(activation: Activation, scale: Array) -> Smoothed:
+    """`smoothed` at shift 0, of scales (S,): untrained neurons. The last ones are kept."""
+    return _kept_moments(activation, np.asarray(scale, float).tobytes())
+
+
+@lru_cache(maxsize=64)
+def _kept_moments(activation: Activation, scales: bytes) -> Smoothed:
+    scale = np.frombuffer(scales)
+    table = smoothed(activation, np.zeros((len(scale), 1)), scale[:, None])
+    return Smoothed(*(moment[:, 0] for moment in table))
+
+
 def slope_moments(activation: Activation, shift: Array, scale: Array) -> SlopeMoments:
     """E σ'(s+bZ), E σ''(s+bZ) = E[σ' Z]/b and Var σ'(s+bZ), b > 0."""
     s, b = np.broadcast_arrays(shift, scale)
+    if activation.function is get_activation("identity").function:
+        return SlopeMoments(np.ones(s.shape), np.zeros(s.shape), np.zeros(s.shape))
     if activation.function is get_activation("relu").function:
         above = ndtr(s / b)
         density = np.exp(-0.5 * (s / b) ** 2) / (math.sqrt(2 * math.pi) * b)

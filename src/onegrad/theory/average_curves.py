@@ -16,6 +16,7 @@ from onegrad.theory.options import Theory
 from onegrad.theory.outputs import NUMBERS, OF_SIGNS, outputs_of, with_ratios
 from onegrad.theory.resolution import Solution
 
+_SPREAD = 5e-3  # the same of the spread over draws, in units of the error
 INTERPOLATION = 5e-4  # how far what is interpolated was from what is computed where that was tried
 # the same with other losses, whose 1/n terms are not known: of errors, of signs, of the spread
 _OTHER_LOSS = 5e-3, 1e-2, 3e-2
@@ -45,7 +46,7 @@ def averaged_along(
             return {j: _numbers(solutions[curve[j]], found[curve[j]]) for j in points}
 
         other = chance[curve[0]].loss.name != "squared"
-        allowed = _OTHER_LOSS if other else (INTERPOLATION,) * 3
+        allowed = _OTHER_LOSS if other else (INTERPOLATION, INTERPOLATION, _SPREAD)
         count = chance[curve[0]].components
         for j, between in along(places, compute, _tolerances(count, *allowed)).items():
             near = found[curve[between.nearest]]

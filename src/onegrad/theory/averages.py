@@ -9,16 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
+from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.theory.average import WORST, Average, OverDraws, ratio
 from onegrad.theory.chance import ORDERS, Law
 from onegrad.theory.conditional import simplified
 from onegrad.theory.errors import SURPLUS_SHARE
+from onegrad.theory.geometry import Geometry
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
 from onegrad.theory.outputs import OF_SIGNS, outputs_of, with_ratios
@@ -88,22 +91,28 @@ def _label_change(average: Average) -> float:
     law = average.law
     points = np.vstack([law.typical, law.screen])
     try:
-        found = np.array([_label_variances(law.task(point)) for point in points])
+        tasks = [law.task(point) for point in points]
+        found = np.array([
+            _label_variances(task.geometry, law.problem.links, law.problem.label_noise_variance)
+            for task in tasks
+        ])  # fmt: skip
     except AssumptionError:  # no room for such overlaps: the screening will say so
         return math.inf
     return float((found.max(axis=0) / np.maximum(found.min(axis=0), 1e-300)).max() - 1)
 
 
-def _label_variances(task: Task) -> list[float]:
+@lru_cache(maxsize=64)
+def _label_variances(
+    geometry: Geometry, links: tuple[Activation, ...] | None, noise: float
+) -> list[float]:
     """Var y of each component, to which constants add nothing; 1 where labels are constants."""
-    geometry, links = task.geometry, task.problem.links
     if links is None:
         return [1.0]
     found, (z, w) = [], gauss_hermite(32)
     for link, mean, covariance in zip(links, geometry.means, geometry.covariances, strict=True):
         xi = geometry.teacher
         values = link(float(xi @ mean) + math.sqrt(float(xi @ covariance @ xi)) * z)
-        found.append(float(w @ values**2 - (w @ values) ** 2) + task.problem.label_noise_variance)
+        found.append(float(w @ values**2 - (w @ values) ** 2) + noise)
     return found
 
 

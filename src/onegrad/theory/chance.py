@@ -25,7 +25,7 @@ from onegrad.theory.losses.label_surplus import surplus_deviation
 from onegrad.theory.nodes.designs import tensor, two_level
 from onegrad.theory.overlaps import Arrangement, arrangement_of, drawn_length, geometry_of
 from onegrad.theory.resolution import Task
-from onegrad.theory.step_chance import step_chance, step_shares, strong_directions
+from onegrad.theory.step_chance import shares_that_count, step_chance, strong_directions
 
 _MOST_SETS = 4  # different strengths of a component, beyond which its spikes count together
 _RAW_NODES = 1500  # of a rule before equal problems are merged
@@ -225,7 +225,7 @@ def law_of(problem: Problem, overlaps: str, seed: int, finite_size: bool = False
         variables = _overlap_variables(arrangement)
     if problem.gaussian_teacher and not drawn_length(problem, overlaps):
         variables.append(NORM)
-    shares = step_shares(problem, fixed)
+    shares = shares_that_count(problem, fixed)
     strong, left_out = strong_directions(problem, fixed, shares)
     variables += [Variable("size", ("step", name)) for name in strong]
     if finite_size and surplus_deviation(problem, fixed) > 0:

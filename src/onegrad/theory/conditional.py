@@ -64,28 +64,21 @@ def predict_mixture(task: Task, theory: Theory = Theory()) -> Solution:
     return found
 
 
-def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[Solution | Failure]:
+def predict_mixtures(
+    tasks: Sequence[Task],
+    theory: Theory = Theory(),
+    looked: Sequence[Solution | Failure] | None = None,
+) -> list[Solution | Failure]:
     """`predict_mixture` of every task, together: the same numbers up to rounding.
 
     A Failure stands in the place of what `predict_mixture` would raise.
+    looked : `first_look` at these tasks, where that was taken already
     """
-    if not 1e-6 <= theory.accuracy <= 0.5:
-        raise ConvergenceError(
-            f"accuracy = {theory.accuracy}: the theory offers relative accuracies between 1e-6 "
-            "and 0.5."
-        )
     tolerance, given = _FIXED_POINT * theory.accuracy, tasks
-    tasks = [simplified(task) for task in tasks]
-    first = QuadratureLevel.draft() if theory.draft else QuadratureLevel.at(0)
-    few = [task for task in tasks if task.geometry.single <= _MOST_DIRECTIONS]
-    solved = iter(solve_tasks(few, first, tolerance, theory.draft))
-    found = [
-        next(solved) if task.geometry.single <= _MOST_DIRECTIONS else _too_many(task)
-        for task in tasks
-    ]
-    found = [_far_from_interpolation(_few_enough(one)) for one in found]
+    found = first_look(tasks, theory) if looked is None else list(looked)
     if theory.draft:
         return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
+    tasks = [simplified(task) for task in tasks]
     rough = {i: one for i, one in enumerate(found) if isinstance(one, Solution)}
     most = _MOST_WORK * max(1.0, ACCURATE / theory.accuracy) ** 2
     for number in range(1, _HIGHEST_LEVEL + int(theory.accuracy < ACCURATE) + 1):
@@ -114,6 +107,24 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
         return found
     answers = iter(with_corrections([one for one in found if _correctable(one)]))
     return [next(answers) if _correctable(one) else one for one in found]
+
+
+def first_look(tasks: Sequence[Task], theory: Theory) -> list[Solution | Failure]:
+    """All tasks at the coarsest resolution."""
+    if not 1e-6 <= theory.accuracy <= 0.5:
+        raise ConvergenceError(
+            f"accuracy = {theory.accuracy}: the theory offers relative accuracies between 1e-6 "
+            "and 0.5."
+        )
+    tasks = [simplified(task) for task in tasks]
+    level = QuadratureLevel.draft() if theory.draft else QuadratureLevel.at(0)
+    few = [task for task in tasks if task.geometry.single <= _MOST_DIRECTIONS]
+    solved = iter(solve_tasks(few, level, _FIXED_POINT * theory.accuracy, theory.draft))
+    found = [
+        next(solved) if task.geometry.single <= _MOST_DIRECTIONS else _too_many(task)
+        for task in tasks
+    ]
+    return [_far_from_interpolation(_few_enough(one)) for one in found]
 
 
 def _correctable(one: Solution | Failure) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.problem import Problem
 
+_DEGREE = 3  # of the polynomials that are blended
 _FEWEST = 7  # points of a curve from which on some are interpolated
 
 
@@ -29,28 +30,48 @@ def along(
 
     The ends and the middle are computed; then the middle of each gap, all of them together, and
     where the interpolation was within `tolerance` of every number the rest of that gap is left out.
+    Where ends and middle do not differ by more than that, one gap speaks for both.
     compute : numbers at these points, None where there are none to interpolate
     """
     last = len(places) - 1
     known = dict(compute([0, last // 2, last]))
     gaps, settled = [(0, last // 2), (last // 2, last)], []
+    if _is_level(known.values(), tolerance):
+        middle = (last // 2 + last) // 2
+        known |= compute([middle])
+        if _is_level(known.values(), tolerance):
+            gaps, settled = [], [j for j in range(1, last) if j not in known]
     while gaps := [(low, high) for low, high in gaps if high - low > 1]:
         middles = [(low + high) // 2 for low, high in gaps]
-        found, divided = compute(middles), []
+        found, divided = compute([j for j in middles if j not in known]), []
+        found = {j: known[j] for j in middles if j in known} | dict(found)
         for (low, high), middle in zip(gaps, middles, strict=True):
             ends = [known[low], known[high], found[middle]]
+            others = {j: row for j, row in known.items() if j != middle}
             if all(end is not None for end in ends) and _is_close(
-                _between(known, places, middle), found[middle], tolerance
+                _between(others, places, [middle])[0], found[middle], tolerance
             ):
                 settled += [j for j in range(low + 1, high) if j != middle]
             else:
                 divided += [(low, middle), (middle, high)]
         known |= found
         gaps = divided
-    return {
-        j: Interpolated(_between(known, places, j), min(known, key=lambda i: abs(i - j)))
-        for j in settled
-    }
+    if not settled:
+        return {}
+    rows = zip(settled, _between(known, places, settled), strict=True)
+    return {j: Interpolated(row, min(known, key=lambda i: abs(i - j))) for j, row in rows}
+
+
+def _is_level(known: Iterable[Array | None], tolerance: float | Array) -> bool:
+    """Whether these points differ by less than the tolerance in every number."""
+    rows = list(known)
+    if any(row is None for row in rows):
+        return False
+    values = np.array(rows, float)
+    gone = np.isnan(values)
+    return bool(np.all(gone == gone[0])) and bool(
+        np.all((np.ptp(values, axis=0) < tolerance) | gone[0])
+    )
 
 
 def _is_close(guess: Array, found: Array | None, tolerance: float | Array) -> bool:
@@ -60,20 +81,48 @@ def _is_close(guess: Array, found: Array | None, tolerance: float | Array) -> bo
     return bool(np.all(apart < tolerance))
 
 
-def _between(known: Mapping[int, Array | None], places: Array, j: int) -> Array:
-    """The numbers at point j, interpolated between those known."""
+def _between(known: Mapping[int, Array | None], places: Array, wanted: Sequence[int]) -> Array:
+    """The numbers at these points, a row for each, interpolated between those known: by monotone
+    pieces, because a step between neighbours may be all there is."""
     from scipy.interpolate import PchipInterpolator  # slow to import, and needed here alone
 
     at = sorted(i for i, numbers in known.items() if numbers is not None)
     rows = np.array([known[i] for i in at])
     empty = np.isnan(rows).any(axis=0)
-    found = np.asarray(PchipInterpolator(places[at], np.where(empty, 0.0, rows))(places[j]))
-    return np.where(empty, np.nan, found)
+    pieces = PchipInterpolator(places[at], np.where(empty, 0.0, rows))
+    return np.where(empty, np.nan, np.asarray(pieces(places[list(wanted)])))
 
 
-def curves(problems: Mapping[int, Problem]) -> Iterator[tuple[list[int], Array]]:
-    """Problems that differ in one number alone, in its order, and that number (its logarithm)."""
-    if len(problems) < _FEWEST:
+def interpolated(nodes: Array, values: Array, places: Array) -> Array:
+    """Numbers at `places`, none of them a node: a row for each, of the columns of `values`.
+
+    By rational functions without poles (Floater and Hormann, Numer. Math. 107, 2007, d = 3),
+
+        r(x) = Σ_k v_k f_k/(x − x_k) / Σ_k v_k/(x − x_k),   v_k = (−1)^k Σ_i Π_{j≠k} 1/|x_k − x_j|
+
+    the sum over the runs of d + 1 neighbours i … i + d that have k among them, j in the same run.
+    Errors fall as the fourth power of the distances.
+    """
+    count = len(nodes)
+    apart = np.abs(nodes[:, None] - nodes)
+    weights = np.zeros(count)
+    degree = min(_DEGREE, count - 1)
+    for i in range(count - degree):
+        run = slice(i, i + degree + 1)
+        weights[run] += 1.0 / np.prod(apart[run, run] + np.eye(degree + 1), axis=1)
+    weights[1::2] *= -1.0
+    parts = weights / (places[:, None] - nodes)
+    return np.asarray((parts @ values) / parts.sum(axis=1, keepdims=True))
+
+
+def curves(
+    problems: Mapping[int, Problem], fewest: int = _FEWEST
+) -> Iterator[tuple[list[int], Array]]:
+    """Problems that differ in one number alone, in its order, and that number (its logarithm).
+
+    fewest : points of a curve
+    """
+    if len(problems) < fewest:
         return
     flat = {i: dict(_flat(one.model_dump())) for i, one in problems.items()}
     keys = list(next(iter(flat.values())))
@@ -92,7 +141,7 @@ def curves(problems: Mapping[int, Problem]) -> Iterator[tuple[list[int], Array]]
             values = np.array([float(flat[i][key]) for i in curve])
             order = np.argsort(values, kind="stable")
             places = np.log(values[order]) if values.min() > 0 else values[order]
-            if len(curve) >= _FEWEST and np.all(np.diff(places) > 0):
+            if len(curve) >= fewest and np.all(np.diff(places) > 0):
                 left -= set(curve)
                 yield [curve[j] for j in order], places
 

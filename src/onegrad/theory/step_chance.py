@@ -14,13 +14,15 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, Failure
-from onegrad.gaussian.smoothing import smoothed
+from onegrad.gaussian.smoothing import centred_moments
 from onegrad.problem import Problem
 from onegrad.theory.conditional import simplified
 from onegrad.theory.geometry import RANK_TOLERANCE, Geometry
 from onegrad.theory.layers.step import (
     StepChance,
+    StepSample,
     initial_output_matters,
+    output_share,
     second_moment,
     step_sample,
 )
@@ -28,6 +30,7 @@ from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import Solution, Task, solve_tasks
 
 _COUNTS = 0.02  # k·(variance of preactivations that chance adds along strong directions)/b₀²
+_MARGIN = 4.0  # times more than a coarse look says
 _LEFT_OUT = 0.005  # effect of what cannot be averaged over, above which the theory is refused
 _MOST_STRONG = 3  # strong directions that are averaged over
 
@@ -93,7 +96,13 @@ def _restricted(geometry: Geometry, names: Sequence[str]) -> Geometry:
     )
 
 
-def step_shares(problem: Problem, geometry: Geometry) -> dict[str, float]:
+def shares_that_count(problem: Problem, geometry: Geometry) -> dict[str, float]:
+    """`step_shares`, or none where a coarse look says that they are far from counting."""
+    rough = sum(step_shares(problem, geometry, coarse=True).values())
+    return step_shares(problem, geometry) if _MARGIN * rough > _COUNTS else {}
+
+
+def step_shares(problem: Problem, geometry: Geometry, coarse: bool = False) -> dict[str, float]:
     """Q of each spike: k times what chance pushes along it add to the variance of preactivations.
 
     With θ̄_j + 1 the second moment along spike j, d̄ the slope of an untrained neuron, b₀ its scale:
@@ -102,12 +111,14 @@ def step_shares(problem: Problem, geometry: Geometry) -> dict[str, float]:
 
     of the initial output (with the exact gradient) and of the step's sampling noise. With several
     steps neither is followed.
+    coarse : what all widths share is enough, few nodes without the initial output in the noise
     """
     names = [name for name in geometry.directions if name.startswith("spike")]
     if problem.rate == 0 or not names or problem.training.steps > 1:
         return {}
     basis = np.stack([geometry.directions[name] for name in names], axis=1)
-    second, noise = second_moment(geometry), _noise_variance(problem, geometry, basis)
+    second = second_moment(geometry)
+    noise = (_coarse_noise if coarse else _noise_variance)(problem, geometry, basis)
     strength = np.einsum("ij,ik,kj->j", basis, second, basis) - 1.0
     bulk = problem.dim * problem.weight_variance
     if problem.training.gradient == "exact":
@@ -120,14 +131,25 @@ def step_shares(problem: Problem, geometry: Geometry) -> dict[str, float]:
 
 def _slope(problem: Problem, scale: Array) -> Array:
     """d̄ = E σ'(scale·Z)."""
-    table = smoothed(problem.activation, np.zeros((len(scale), 1)), scale[:, None])
-    return np.asarray(table.slope[:, 0])
+    return centred_moments(problem.activation, scale).slope
 
 
 def _noise_variance(problem: Problem, geometry: Geometry, basis: Array) -> Array:
     """Var ζ_j = (E[u² d̄² κ_j²] − E[u d̄ κ_j]²)/m̃ along the columns: eq. (32)."""
     output = not geometry.groups and initial_output_matters(problem, geometry)
     sample = step_sample(problem, geometry, QuadratureLevel.at(2), output)
+    return _variance_of(sample, problem, geometry, basis)
+
+
+def _coarse_noise(problem: Problem, geometry: Geometry, basis: Array) -> Array:
+    """The same of a coarse rule; the initial output adds up to three times its share, that of a
+    product of squares of Gaussians that are one."""
+    sample = step_sample(problem, geometry, QuadratureLevel.at(0), False)
+    more = 1.0 + 3.0 * output_share(problem, geometry)
+    return more * _variance_of(sample, problem, geometry, basis)
+
+
+def _variance_of(sample: StepSample, problem: Problem, geometry: Geometry, basis: Array) -> Array:
     kappa, variance = sample.kappa[:, : geometry.rank], problem.weight_variance
     rest = (problem.dim - geometry.special) * variance
     slope = _slope(problem, np.sqrt(rest + variance * np.einsum("si,si->s", kappa, kappa)))

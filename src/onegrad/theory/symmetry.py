@@ -77,10 +77,13 @@ def _without_chance(geometry: Geometry) -> Geometry:
     spikes = _spike_blocks(geometry)
     seeds = np.stack(geometry.seeds, axis=1)
     for (c, _, one), (d, _, other) in itertools.combinations(spikes, 2):
-        left, cosines, right = np.linalg.svd(one.T @ other, full_matrices=False)
+        overlaps = one.T @ other
         largest = (math.sqrt(one.shape[1]) + math.sqrt(other.shape[1])) / math.sqrt(geometry.dim)
+        if c == d or np.vdot(overlaps, overlaps) <= (_BEYOND_CHANCE * largest) ** 2:
+            continue  # no cosine is larger than the root of the sum of all squares
+        left, cosines, right = np.linalg.svd(overlaps, full_matrices=False)
         aligned = cosines > _BEYOND_CHANCE * largest
-        if c != d and np.any(aligned):
+        if np.any(aligned):
             found = one @ left[:, aligned], other @ right[aligned].T
             seeds = np.concatenate([seeds, *found], axis=1)
     seen, free = [seeds], []

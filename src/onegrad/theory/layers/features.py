@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -39,9 +39,17 @@ Record = TypeVar("Record")
 
 def one_of(stack: Record, index: int, **parts: Any) -> Record:
     """One problem of a stacked dataclass: its arrays at that index, and the `parts` given."""
-    values = {f.name: getattr(stack, f.name) for f in fields(stack)}  # type: ignore[arg-type]
-    arrays = {k: np.asarray(v[index]) for k, v in values.items() if isinstance(v, np.ndarray)}
-    return replace(stack, **arrays | parts)  # type: ignore[type-var]
+    kind: Any = type(stack)
+    values = {name: getattr(stack, name) for name in _names(kind)} | parts
+    for name, value in values.items():
+        if isinstance(value, np.ndarray) and name not in parts:
+            values[name] = np.asarray(value[index])
+    return cast(Record, kind(**values))
+
+
+@lru_cache(maxsize=16)
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind))
 
 
 class Harmonic(NamedTuple):

@@ -15,7 +15,7 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.gaussian.quadrature import gauss_hermite
-from onegrad.gaussian.smoothing import smoothed
+from onegrad.gaussian.smoothing import centred_moments
 from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.nodes.component import Integrand, component_nodes
@@ -58,14 +58,17 @@ def own_moments(problem: Problem, geometry: Geometry, start: Array, bulk: Array)
             continue
         kappa, omega = component_nodes(geometry.means[c], geometry.roots[c], integrand, level)
         spread = np.sqrt(rest + variance * np.einsum("si,si->s", kappa, kappa))
-        table = smoothed(activation, np.zeros((len(kappa), 1)), spread[:, None])
-        mean = table.value[:, :1] if problem.readout_std == 0 else 0.0
-        output = problem.width * problem.readout_mean * table.value[:, 0]
+        untrained = centred_moments(activation, spread)
+        mean = untrained.value[:, None] if problem.readout_std == 0 else 0.0
+        output = problem.width * problem.readout_mean * untrained.value
         residual = label_means(problem, geometry, c, kappa) - output
         step = max(1, math.floor(_ENTRIES / (len(kappa) * _ORDER)))
         for rows in (slice(a, a + step) for a in range(0, count, step)):
             p = (start[rows, :r] @ kappa.T)[..., None] + scale[rows, None, None] * z
-            psi, slope = activation(p) - mean - table.slope[:, :1] * p, activation.derivative(p)
+            psi, slope = (
+                activation(p) - mean - untrained.slope[:, None] * p,
+                activation.derivative(p),
+            )
             own = psi * slope
             push[rows] += share * ((own @ weight) * omega) @ kappa
             stretch[rows] += share * ((own @ (weight * z)) @ omega) / scale[rows]

@@ -21,7 +21,7 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.problem import Problem
-from onegrad.theory.layers.step import StepMoments, StepSample
+from onegrad.theory.layers.step import StepMoments, StepSample, typical_moments
 
 BLOCKS = 3
 ROWS = 0.33  # what isotropic rows cost, in units of the noise's share n'/m̃
@@ -101,12 +101,11 @@ def row_law(problem: Problem, sample: StepSample, bulk_dim: int, isotropic: bool
     power = float(sample.weights @ sample.residual**2)
     if problem.rate == 0 or power == 0 or problem.loss.name != "squared":
         return None
-    origin = np.zeros((1, sample.kappa.shape[1] + 1))
-    typical = sample.moments(problem.activation, origin, np.array([bulk]))
-    noise, ratio = float(typical.noise[0]), bulk_dim / problem.step_samples
+    found = typical_moments(sample, problem.activation, problem.weight_variance, bulk)
+    noise, ratio = float(found.noise[-1]), bulk_dim / problem.step_samples
     share = problem.rate**2 * problem.readout_square * ratio * noise / bulk**2
-    linear = (bulk * float(typical.bend[0])) ** 2 * power
-    many = BLOCKS * origin.shape[1] > _FEW * min(problem.width, problem.samples)
+    linear = (bulk * float(found.bend[-1])) ** 2 * power
+    many = BLOCKS * (sample.kappa.shape[1] + 1) > _FEW * min(problem.width, problem.samples)
     if many or ROWS * share * ratio < _COUNTS or linear < _LINEAR * noise:
         return None
     law = RowLaw.of(sample.residual, sample.weights, ratio)

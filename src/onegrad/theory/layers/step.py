@@ -7,16 +7,17 @@ Equation numbers refer to docs/theory.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.data.label_power import joint_link_laws
-from onegrad.gaussian.activation import Activation, Smoothed
+from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.quadrature import gauss_hermite
-from onegrad.gaussian.smoothing import slope_moments, smoothed
+from onegrad.gaussian.smoothing import centred_moments, slope_moments
 from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.own_output import OwnMoments
@@ -79,7 +80,7 @@ class StepChance:
     directions: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StepSample:
     """Nodes for one sample of the first step: κ̃ without its e coordinate, residual u, weights.
 
@@ -147,7 +148,45 @@ def step_sample(
     Given κ, f₀ is k ā ν̄(κ) + ℓ d̄(κ) t + √(k E a² ē(κ)) g with t = ŵ_a·x ~ N(0, 1) the coordinate
     along W₀ᵀa of length ℓ = √(k E a² n s_w²), and ν̄, d̄, ē of an untrained neuron: eq. (23). Where
     coordinates c of W₀ᵀa are given by `chance`, f₀ has the part d̄(κ) c·κ too, and t the rest: (31).
+
+    Points of a curve and steps of a computation ask for the same ones: the last ones are kept.
     """
+    return _kept_sample(_SampleKey.of(problem, geometry, level, output, chance))
+
+
+@dataclass(frozen=True)
+class _SampleKey:
+    """What a sample of the step depends on, as a key, and where to find it."""
+
+    key: tuple[object, ...]
+    problem: Problem = field(compare=False)
+    chance: StepChance | None
+    geometry: Geometry
+    level: QuadratureLevel
+    output: bool
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        geometry: Geometry,
+        level: QuadratureLevel,
+        output: bool,
+        chance: StepChance | None,
+    ) -> _SampleKey:
+        key: tuple[object, ...] = (
+            problem.weight_variance, problem.step_samples, problem.links, problem.joint_link,
+            problem.component_values, problem.label_noise, problem.label_flip,
+        )  # fmt: skip
+        if output:
+            key += (problem.activation, problem.width, problem.readout_mean, problem.readout_std)
+        return cls(key, problem, chance, geometry, level, output)
+
+
+@lru_cache(maxsize=64)
+def _kept_sample(asked: _SampleKey) -> StepSample:
+    problem, geometry, level = asked.problem, asked.geometry, asked.level
+    output, chance = asked.output, asked.chance
     r, variance = geometry.rank, problem.weight_variance
     bulk = math.sqrt((geometry.dim - r) * variance)
     free = geometry.dim - (chance.directions if chance else 0)
@@ -170,8 +209,7 @@ def step_sample(
         noise, slope = np.full(len(u), problem.label_noise**2), np.zeros(len(u))
         if output:
             scale = np.sqrt(bulk**2 + variance * np.einsum("si,si->s", kappa, kappa))
-            table = smoothed(problem.activation, np.zeros((len(u), 1)), scale[:, None])
-            first = Smoothed(*(moment[:, 0] for moment in table))
+            first = centred_moments(problem.activation, scale)
             rest = np.maximum(first.variance - scale**2 * first.slope**2, 0.0)
             noise = noise + problem.width * (
                 problem.readout_square * rest + problem.readout_std**2 * first.value**2
@@ -220,15 +258,25 @@ def step_importance(problem: Problem, geometry: Geometry, sample: StepSample, bu
     over typical neurons f⁰_i before the step: one at the origin would not do, because there the
     push of an even activation vanishes.
     """
-    count, second = sample.kappa.shape[1] + 1, second_moment(geometry)
-    start = math.sqrt(problem.weight_variance) * two_level(count)[0]
-    moments = sample.moments(problem.activation, start, np.full(len(start), bulk), spread=False)
+    second = second_moment(geometry)
+    found = typical_moments(sample, problem.activation, problem.weight_variance, bulk)
+    moments = StepMoments(*(moment[:-1] for moment in found))
     r, push = len(second), moments.push
     moved = np.einsum("ti,ij,tj->t", push[:, :r], second, push[:, :r])
     moved += np.einsum("ti,ti->t", push[:, r:], push[:, r:])
     moved += (geometry.dim / problem.step_samples) * moments.noise
     moved = moved / bulk**2 + moments.curvature**2
     return problem.rate**2 * problem.readout_square * float(moved.mean())
+
+
+@lru_cache(maxsize=64)
+def typical_moments(
+    sample: StepSample, activation: Activation, variance: float, bulk: float
+) -> StepMoments:
+    """For typical neurons before the step, and one at the origin, which comes last; no spread."""
+    start = math.sqrt(variance) * two_level(sample.kappa.shape[1] + 1)[0]
+    start = np.concatenate([start, np.zeros((1, start.shape[1]))])
+    return sample.moments(activation, start, np.full(len(start), bulk), spread=False)
 
 
 def initial_output_matters(

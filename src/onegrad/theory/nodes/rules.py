@@ -199,6 +199,11 @@ def _blocks(orders: Sequence[int], pooled: bool, kind: int) -> list[tuple[list[i
 
 
 def _size(orders: Sequence[int], pooled: bool, kind: int) -> int:
+    return _size_of(tuple(sorted(orders)), pooled, kind)
+
+
+@lru_cache(maxsize=1024)
+def _size_of(orders: tuple[int, ...], pooled: bool, kind: int) -> int:
     return math.prod(len(nodes[1]) for _, nodes in _blocks(orders, pooled, kind))
 
 

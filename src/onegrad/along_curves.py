@@ -1,0 +1,152 @@
+"""Predictions along curves: smooth ones are computed at a few points and interpolated between."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.errors import Failure, OnegradError
+from onegrad.predicted import Prediction
+from onegrad.problem import Problem
+from onegrad.theory.chance import Law
+from onegrad.theory.conditional import first_look
+from onegrad.theory.curves import curves, interpolated
+from onegrad.theory.few_points import DRAFT, FEWEST, FINE, Sparsity, left_out, misfit
+from onegrad.theory.options import Theory
+from onegrad.theory.resolution import Solution, Task
+
+# Logarithms of these are interpolated. A misfit counts in units of errors, that of signs less.
+_POSITIVE = {
+    "test_error": 1.0, "train_error": 1.0, "train_objective": 1.0, "test_loss": 1.0,
+    "train_loss": 1.0, "label_variance": 1.0, "median_test_error": 1.0, "misclassification": 4.0,
+}  # fmt: skip
+_UNITS = np.array([*_POSITIVE.values(), 1.0, 1.0])  # calibration, and spread over test error
+_NOTE = (
+    "Interpolated between points of the same curve that were computed, to "
+    "{:.1g} %; what follows is said of the nearest of them."
+)
+
+Answer = Prediction | Failure
+
+
+class Look(NamedTuple):
+    """A problem's task with its law, and its solution at the coarsest resolution."""
+
+    law: Law
+    task: Task
+    solution: Solution | Failure
+
+    @property
+    def logarithms(self) -> Array | None:
+        """Of test and training error, where there are any."""
+        one = self.solution
+        errors = () if isinstance(one, Failure) else (one.test_error, one.train_error)
+        return np.log(errors) if errors and min(errors) > 0 else None
+
+
+@dataclass
+class Looks:
+    """First looks at problems, taken where they are asked for.
+
+    tasks_of : the tasks of a problem; where there are several it has no first look
+    """
+
+    problems: Sequence[Problem]
+    theory: Theory
+    tasks_of: Callable[[Problem], list[tuple[Law, Task]]]
+    known: dict[int, Look] = field(default_factory=dict)
+
+    @property
+    def sparsity(self) -> Sparsity:
+        return DRAFT if self.theory.draft else FINE
+
+    def at(self, points: Sequence[int]) -> dict[int, Look]:
+        """Those that are known, by their place among the points."""
+        return {n: self.known[i] for n, i in enumerate(points) if i in self.known}
+
+    def needed(self) -> list[int]:
+        """Points to compute: all but those that smooth curves can do without."""
+        spared = left_out(self.problems, self._look, self.sparsity)
+        return [i for i in range(len(self.problems)) if i not in spared]
+
+    def _look(self, points: Sequence[int]) -> dict[int, Array | None]:
+        tasks = {}
+        for i in points:
+            with suppress(OnegradError):
+                if len(own := self.tasks_of(self.problems[i])) == 1:
+                    tasks[i] = own[0]
+        found = first_look([task for _, task in tasks.values()], self.theory)
+        for (i, (law, task)), one in zip(tasks.items(), found, strict=True):
+            self.known[i] = Look(law, task, one)
+        return {i: self.known[i].logarithms if i in self.known else None for i in points}
+
+
+def with_points_between(
+    looks: Looks,
+    found: Mapping[int, Answer],
+    compute: Callable[[Sequence[int]], Sequence[Answer]],
+    alone: Callable[[Problem], Prediction],
+) -> list[Answer]:
+    """All answers, where some points of curves were left out (`few_points.left_out`): interpolated,
+    or computed where the answers to others turn out not to be smooth.
+
+    alone : the prediction of one problem, for what a point between others does not know
+    """
+    problems, sparsity, answers = looks.problems, looks.sparsity, dict(found)
+    for curve, places in curves(dict(enumerate(problems)), FEWEST):
+        known = [j for j, i in enumerate(curve) if i in found]
+        wanted = [j for j, i in enumerate(curve) if i not in found]
+        if not wanted:
+            continue
+        numbers = [_numbers(found[curve[j]]) for j in known]
+        open_by = misfit(places[known], numbers)
+        if not open_by < sparsity.misfit:
+            continue
+        rows = np.array([row for row in numbers if row is not None])
+        between = _UNITS * interpolated(places[known], rows, places[wanted])
+        for j, row in zip(wanted, between, strict=True):
+            after = bisect(known, j)
+            near = sorted(known[after - 1 : after + 1], key=lambda i: abs(places[i] - places[j]))
+            neighbours = [one for i in near if isinstance(one := found[curve[i]], Prediction)]
+            point = _between(neighbours, row, open_by + sparsity.between)
+            answers[curve[j]] = replace(point, computed=partial(alone, problems[curve[j]]))
+    rest = [i for i in range(len(problems)) if i not in answers]
+    answers |= zip(rest, compute(rest), strict=True)
+    return [answers[i] for i in range(len(problems))]
+
+
+def _numbers(answer: Answer) -> Array | None:
+    """What is interpolated, in its units; None of a failure."""
+    if isinstance(answer, Failure):
+        return None
+    names = (*_POSITIVE, "calibration", "spread_over_draws")
+    values = np.array([np.nan if (v := getattr(answer, n)) is None else v for n in names], float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values[:-2] = np.log(values[:-2])
+        values[-1] /= answer.test_error
+    return np.asarray(values / _UNITS)
+
+
+def _between(neighbours: Sequence[Prediction], row: Array, open_by: float) -> Prediction:
+    """A prediction with these numbers; the first of the neighbours is the nearest."""
+    near = neighbours[0]
+    numbers = dict(zip(_POSITIVE, np.exp(row[:-2]).tolist(), strict=True))
+    numbers["calibration"] = max(0.0, float(row[-2]))
+    numbers["spread_over_draws"] = max(0.0, float(row[-1])) * numbers["test_error"]
+    numbers = {name: x for name, x in numbers.items() if getattr(near, name) is not None}
+    statuses = [one.status for one in neighbours if one.status != "ok"]
+    return replace(
+        near,
+        **numbers,
+        status=statuses[0] if statuses else "ok",
+        error_estimate=max(one.error_estimate for one in neighbours) + open_by,
+        assumptions=(_NOTE.format(100 * open_by), *near.assumptions),
+        solution=None,
+    )

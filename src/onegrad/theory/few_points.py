@@ -1,0 +1,87 @@
+"""Smooth curves: a few points are computed, a check says whether they are enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from onegrad.compute.backend import Array
+from onegrad.problem import Problem
+from onegrad.theory.curves import curves, interpolated
+
+FEWEST = 16  # points of a curve from which on some are left out
+_MOST = 0.75  # of the points: where more would be needed all are computed
+_EVEN = 0.75  # places of nodes are so much even, and the rest those of Chebyshev
+_FOLDS = 3  # every third node is left out at a time
+
+
+class Sparsity(NamedTuple):
+    """How many points are computed, and when they are enough.
+
+    nodes : as many are computed first; twice the steps between them where that fails
+    misfit : how far nodes left out may be from what the others say
+    between : what interpolated points are open by, beside the misfit
+    """
+
+    nodes: int
+    misfit: float
+    between: float = 5e-4
+
+
+# Of 57 curves of 20 points those with a misfit below FINE.misfit were wrong by 0.048 % at most, of
+# 19 drafts those below DRAFT.misfit by 0.07 %; drafts of 20 to 40 widths across k = m at ridges
+# from 1e-6 on by 0.4 %.
+FINE, DRAFT = Sparsity(11, 2.5e-3), Sparsity(9, 1.25e-2)
+
+Look = Callable[[Sequence[int]], Mapping[int, Array | None]]
+
+
+def left_out(problems: Sequence[Problem], look: Look, sparsity: Sparsity = FINE) -> set[int]:
+    """Points that need not be computed, because they lie on smooth curves between others.
+
+    look : numbers at these points, logarithms of what is interpolated, None where there are none
+    """
+    spared: set[int] = set()
+    for curve, places in curves(dict(enumerate(problems)), FEWEST):
+        known: dict[int, Array | None] = {}
+        for nodes in _nodes(places, sparsity.nodes):
+            known |= look([curve[j] for j in nodes if curve[j] not in known])
+            numbers = [known[curve[j]] for j in nodes]
+            if misfit(places[nodes], numbers) < sparsity.misfit:
+                spared |= set(curve) - set(known)
+                break
+    return spared
+
+
+def _nodes(places: Array, count: int) -> Iterator[list[int]]:
+    """Points to compute, each time more of them; the last ones among those before."""
+    nodes: set[int] = set()
+    while count <= _MOST * len(places):
+        even = np.linspace(0.0, 1.0, count)
+        parts = _EVEN * even + (1 - _EVEN) * np.sin(0.5 * np.pi * even) ** 2
+        wanted = places[0] + parts * (places[-1] - places[0])
+        nodes |= {int(np.abs(places - x).argmin()) for x in wanted}
+        yield sorted(nodes)
+        count = 2 * count - 1
+
+
+def misfit(places: Array, numbers: Sequence[Array | None]) -> float:
+    """How far nodes are from what others say about them, the largest of all numbers; infinite
+    where some are not known, or not finite."""
+    rows = [row for row in numbers if row is not None]
+    if len(rows) < max(len(numbers), 2 * _FOLDS):
+        return np.inf
+    values = np.array(rows)
+    gone = np.isnan(values)
+    if np.any(gone != gone[0]) or np.any(np.isinf(values)):
+        return np.inf
+    values, inner = values[:, ~gone[0]], np.arange(1, len(values) - 1)
+    found = 0.0
+    for fold in range(_FOLDS):
+        out = inner[inner % _FOLDS == fold]
+        kept = np.setdiff1d(np.arange(len(values)), out)
+        guess = interpolated(places[kept], values[kept], places[out])
+        found = max(found, float(np.abs(guess - values[out]).max()))
+    return found

@@ -1,0 +1,193 @@
+"""Smooth curves are computed at a few points; what lies between agrees with computing them all."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onegrad.along_curves import Looks, with_points_between
+from onegrad.errors import AssumptionError, Failure
+from onegrad.predicted import Prediction
+from onegrad.prediction import predict_curve
+from onegrad.problem import Problem
+from onegrad.theory import few_points
+from onegrad.theory.curves import along, interpolated
+from onegrad.theory.few_points import DRAFT, FEWEST, misfit
+from onegrad.theory.options import Theory
+
+COUNT = 20
+WIDTHS = np.geomspace(40, 1200, COUNT).round().tolist()
+BASE: dict[str, dict[str, Any]] = {
+    "data": {"model": "mixture", "dim": 400},
+    "network": {"width": 400, "activation": "relu"},
+    "training": {"samples": 400, "ridge": 1e-3},
+    "scaling": {"strength": 0.7, "weighting": 0.5},
+}
+RATE: dict[str, dict[str, Any]] = {"data": {"spread": 5.0}, "network": {"activation": "tanh"}}
+COMPONENT: dict[str, dict[str, Any]] = {
+    "labels": {"model": "component"}, "network": {"activation": "tanh"}
+}  # fmt: skip
+PEAK: dict[str, dict[str, Any]] = {"training": {"ridge": 1e-6}}
+# what is changed, the key that varies, its values, options, and whether points are interpolated
+SWEEPS: dict[str, tuple[dict[str, Any], str, list[float], dict[str, Any], bool]] = {
+    "width": ({}, "network.width", WIDTHS, {"finite_size": False}, True),
+    "width, drafts": ({}, "network.width", WIDTHS, {"accuracy": 0.03}, True),
+    "width, corrected": ({}, "network.width", WIDTHS, {}, True),
+    "width, signs": (COMPONENT, "network.width", WIDTHS, {"finite_size": False}, True),
+    "samples": (
+        {}, "training.samples", np.geomspace(400, 4000, COUNT).round().tolist(),
+        {"finite_size": False}, True,
+    ),
+    "ridge": (
+        {"network": {"width": 200}}, "training.ridge", np.geomspace(1e-3, 0.3, COUNT).tolist(),
+        {"finite_size": False}, True,
+    ),
+    "rate": (
+        RATE, "training.rate", np.geomspace(0.3, 10.0, COUNT).tolist(), {"finite_size": False},
+        True,
+    ),
+    "peak": (PEAK, "network.width", WIDTHS, {"accuracy": 0.03}, False),
+}  # fmt: skip
+
+
+def problems_of(name: str) -> list[Problem]:
+    changes, key, values, *_ = SWEEPS[name]
+    table, entry = key.split(".")
+    found = []
+    for value in values:
+        tables = {t: {**BASE.get(t, {}), **changes.get(t, {})} for t in {**BASE, **changes}}
+        tables[table][entry] = int(value) if entry in ("width", "samples") else value
+        if entry == "rate":
+            del tables["scaling"]
+        found.append(Problem.from_spec(tables))
+    return found
+
+
+@cache
+def point_by_point(name: str) -> list[Prediction]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(few_points, "FEWEST", 10**6)
+        return predict_curve(problems_of(name), **SWEEPS[name][3])
+
+
+def computed(found: Sequence[Prediction]) -> int:
+    return sum(one.solution is not None for one in found)
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_a_curve_at_few_points_agrees_with_all_of_them(name: str) -> None:
+    options, smooth = SWEEPS[name][3:]
+    every, few = point_by_point(name), predict_curve(problems_of(name), **options)
+    assert computed(every) == COUNT
+    assert computed(few) <= 12 if smooth else computed(few) == COUNT
+    for one, own in zip(few, every, strict=True):
+        for error in ("test_error", "train_error", "train_objective"):
+            assert getattr(one, error) == pytest.approx(getattr(own, error), rel=1e-3)
+        assert one.label_variance == pytest.approx(own.label_variance, rel=1e-3)
+        assert one.status == own.status and one.method == own.method
+        if own.misclassification is not None:
+            assert one.misclassification == pytest.approx(own.misclassification, rel=0.01)
+        if own.spread_over_draws is not None:
+            apart = abs((one.spread_over_draws or 0.0) - own.spread_over_draws)
+            assert apart < 2e-3 * own.test_error
+        if options.get("accuracy", 0.01) < 0.03:
+            off = abs(one.test_error / own.test_error - 1)
+            assert off < one.error_estimate
+            if one.solution is None:
+                assert one.error_estimate > 0.9 * own.error_estimate
+
+
+def test_without_the_check_the_peak_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: at next to no ridge errors rise by a factor at k = m, between points."""
+    monkeypatch.setattr("onegrad.along_curves.DRAFT", DRAFT._replace(misfit=np.inf))
+    few = predict_curve(problems_of("peak"), accuracy=0.03)
+    assert computed(few) < COUNT
+    every = point_by_point("peak")
+    off = [abs(a.test_error / b.test_error - 1) for a, b in zip(few, every, strict=True)]
+    assert max(off) > 0.1
+
+
+def test_a_point_between_others_says_so_and_can_be_asked_more() -> None:
+    name = "width, drafts"
+    few = predict_curve(problems_of(name), **SWEEPS[name][3])
+    between = next(i for i, one in enumerate(few) if one.solution is None)
+    one, own = few[between], point_by_point(name)[between]
+    assert one.assumptions[0].startswith("Interpolated between points of the same curve")
+    assert not any(a.startswith("Interpolated") for a in few[0].assumptions)
+    assert one.component_test == pytest.approx(own.component_test, rel=1e-9)
+    assert one.learned().learned == pytest.approx(own.learned().learned, rel=1e-9)
+    assert one.directions == own.directions and "component_test" in one.as_json()
+    again = pickle.loads(pickle.dumps(one))
+    assert again.test_error == one.test_error and again.by_projection().keys()
+
+
+def test_a_failure_on_the_curve_leaves_nothing_to_interpolate() -> None:
+    places = np.linspace(0.0, 1.0, 11)
+    rows: list[Any] = [np.array([x, 1.0]) for x in places]
+    assert misfit(places, rows) < 1e-12
+    assert misfit(places, [None, *rows[1:]]) == np.inf
+    assert misfit(places, [np.array([np.nan, 1.0]), *rows[1:]]) == np.inf
+    assert misfit(places, [np.array([np.inf, 1.0]), *rows[1:]]) == np.inf
+
+
+def test_answers_that_are_not_smooth_are_computed() -> None:
+    """The coarsest resolution may be smooth where means over draws or corrections are not."""
+    problems, every = problems_of("width"), point_by_point("width")
+    asked: list[int] = []
+
+    def compute(points: Sequence[int]) -> list[Prediction | Failure]:
+        asked.extend(points)
+        return [every[i] for i in points]
+
+    known: dict[int, Prediction | Failure] = {i: every[i] for i in range(0, COUNT, 2)}
+    known[COUNT - 1], known[10] = every[COUNT - 1], Failure(AssumptionError("no"))
+    found = with_points_between(
+        Looks(problems, Theory(), lambda problem: []), known, compute, lambda problem: every[0]
+    )
+    assert asked == [i for i in range(COUNT) if i not in known]
+    assert [found[i] for i in asked] == [every[i] for i in asked]
+
+
+def test_the_interpolation_is_of_fourth_order() -> None:
+    """The slope of its error against the number of nodes, for a function with a peak."""
+
+    def peak(x: Any) -> Any:
+        return 1.0 / (1.0 + 4 * x**2)
+
+    wanted, errors, counts = np.linspace(-0.983, 0.977, 101), [], np.array([11, 21, 41, 81])
+    for count in counts:
+        nodes = np.linspace(-1.0, 1.0, count)
+        guess = interpolated(nodes, peak(nodes)[:, None], wanted)[:, 0]
+        errors.append(np.abs(guess - peak(wanted)).max())
+    assert np.polyfit(np.log(counts), np.log(errors), 1)[0] < -3.5
+    cubic = np.linspace(0.0, 1.0, 9)
+    assert interpolated(cubic, cubic[:, None] ** 3, wanted)[:, 0] == pytest.approx(wanted**3)
+
+
+@pytest.mark.parametrize(("bump", "most"), [(0.0, 4), (0.5, 13)])
+def test_what_hardly_varies_is_looked_at_four_times(bump: float, most: int) -> None:
+    """Ratios of means over draws, and corrections: unless the fourth point tells otherwise."""
+    places, asked = np.linspace(0.0, 1.0, 13), []
+
+    def value(x: float) -> float:
+        return 1.0 + 1e-4 * x + bump * float(np.exp(-(((x - 0.75) / 0.1) ** 2)))
+
+    def compute(points: list[int]) -> dict[int, Any]:
+        asked.extend(points)
+        return {j: np.array([value(places[j])]) for j in points}
+
+    found = along(places, compute, 1e-3)
+    assert len(asked) == len(set(asked)) <= most and len(asked) + len(found) == 13
+    assert (len(asked) == 4) == (bump == 0)
+    for j, between in found.items():
+        assert between.numbers[0] == pytest.approx(value(places[j]), abs=1e-3)
+
+
+def test_short_curves_are_computed() -> None:
+    found = predict_curve(problems_of("width")[: FEWEST - 1], accuracy=0.03)
+    assert computed(found) == FEWEST - 1
