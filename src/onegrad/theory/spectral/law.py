@@ -37,7 +37,9 @@ class SpectralLaw:
         """From the resolvent, with `atom` the share of eigenvalues that are zero by their rank."""
         edge = resolvent.edge()
         top = math.sqrt(edge)
-        s = top * np.linspace(_LOWEST, 1.0, _GRID)
+        # singular values of a bulk that is not flat are mostly far below the edge: with 72 equal
+        # steps their shares were .02 off on a power law
+        s = top * np.linspace(math.sqrt(_LOWEST), 1.0, _GRID) ** 2
         density = 2 * s * resolvent.stieltjes(s**2) / max(1 - atom, 1e-12)
         density[-1] = 0.0
         s = np.concatenate([[0.0], s])
