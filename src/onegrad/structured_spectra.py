@@ -33,6 +33,7 @@ from onegrad.theory.spectral.structured import (
 _FULL = 3000  # up to this many rows or columns all singular values are computed, for histograms
 _LEADING = 12
 _TYPES = 64  # of rows by their length
+_LONGEST = 24  # rows that are types of their own: a few long ones may have singular values alone
 _SHOWN = 0.2  # cosines from which on an alignment is shown
 _COLUMNS = ("matrix", "bulk edge", "outliers", "largest singular values", "in the limit", "along")
 
@@ -201,20 +202,21 @@ def _edges_of_rows(problem: Problem, weights: Array) -> tuple[float, float]:
     to them. NaN after other optimisers, which move the whole bulk."""
     if problem.trained and problem.training.optimiser != "gd":
         return math.nan, math.nan
-    count = min(_LEADING, *weights.shape)
-    _, values, right = leading_singular(weights, count)
+    most = min(_LEADING, *weights.shape)
+    _, values, right = leading_singular(weights, most)
     edge = threshold = math.nan
-    for _ in range(3):  # outliers that are not are taken off the first time, and put back
+    for count in range(most):  # the fewest that explain themselves: long rows are no outliers
         rest = weights - (weights @ right[:count].T) @ right[:count]
         squares = np.sort(np.sum(rest**2, axis=1))
-        types = np.array([part.mean() for part in np.array_split(squares, min(_TYPES, len(rest)))])
+        others = len(rest) - min(_LONGEST, len(rest) // 2)
+        parts = np.array_split(squares[:others], min(_TYPES, others))
+        parts += [squares[i : i + 1] for i in range(others, len(rest))]
+        types, counts = np.array([(part.mean(), len(part)) for part in parts]).T
         left = float(problem.dim - count)
-        counts = np.full(len(types), len(rest) / len(types))
-        resolvent = Resolvent(types[:, None], (), counts, np.ones(1), left)
-        edge, threshold = edge_and_threshold(resolvent, min(weights.shape))
-        if count == (found := int(np.sum(values > threshold))):
+        bulk = Resolvent(types[:, None], (), counts, np.ones(1), left)
+        edge, threshold = edge_and_threshold(bulk, min(weights.shape))
+        if np.sum(values > threshold) <= count:
             break
-        count = found
     return edge, threshold
 
 

@@ -25,8 +25,6 @@ from onegrad.theory.nodes.designs import tensor
 from onegrad.theory.nodes.population import data_nodes, label_means, with_flips
 from onegrad.theory.nodes.rules import QuadratureLevel
 
-_NOISE_DIRECTIONS = 2  # of a step at most
-_VISIBLE = 0.05  # singular value from which on a noise direction counts, over the first one
 _OUTPUT = 0.1  # initial output beside the labels, of which later steps see the mean alone
 _TYPES = 2400  # at most, about
 _CHANCE = 0.06  # share of common chance along spikes; relu is 11 % off at .11, 2 % at .05
@@ -34,17 +32,29 @@ MOST_STEPS = 4  # every further one doubles the types
 MOST_DIRECTIONS = 6  # special directions that the rules of every step can resolve
 
 
-def recursion_holds(problem: Problem) -> bool:
+class NoiseDirections(NamedTuple):
+    """Directions of a step's sampling noise that neurons share: how many at most, and the singular
+    value from which on one counts, over the first one."""
+
+    most: int = 2
+    visible: float = 0.05
+
+
+def recursion_holds(problem: Problem, spectra: bool = False) -> bool:
     """Whether several steps are predicted without a draw: gradient descent on fresh samples in
-    the mixture convention, few steps and few directions."""
+    the mixture convention, few steps and few directions.
+
+    spectra : in the isotropic convention too, where no initial output is in the residual
+    """
     data = problem.data
     means = bool(getattr(data, "mean", 0.0)) or getattr(data, "centres", None) is not None
     directions = data.components * (getattr(data, "rank", 0) + means)
+    labels_only = spectra and problem.training.gradient == "labels-only"
     return (
         problem.training.optimiser == "gd"
         and problem.training.batch == "fresh"
         and problem.training.steps <= MOST_STEPS
-        and problem.network.convention == "mixture"
+        and (problem.network.convention == "mixture" or labels_only)
         and directions + 1 <= MOST_DIRECTIONS
     )
 
@@ -55,11 +65,13 @@ def trained_types(
     level: QuadratureLevel,
     chance: StepChance | None = None,
     rows: str = "blocks",
+    noise: NoiseDirections = NoiseDirections(),
 ) -> NeuronTypes:
     """Types of neurons after all steps of the problem: `pure_types` for one, `block_types` on a
     bulk that is not flat.
 
     rows : of one step, see `pure_types`
+    noise : of each of several steps; outliers have more of them than errors need
     """
     if geometry.levels is not None:
         return block_types(problem, geometry, level)
@@ -74,7 +86,7 @@ def trained_types(
             'a larger network.width; use method = "layer"'
         )
     for rate in problem.rates[1:]:
-        neurons = _next_step(problem, geometry, neurons, rate, level)
+        neurons = _next_step(problem, geometry, neurons, (rate, noise), level)
     return neurons
 
 
@@ -108,7 +120,7 @@ def _step_sample(
     return _Sample(kappa, labels, weights)
 
 
-def _noise_directions(sample: _Sample, table: Array) -> Array:
+def _noise_directions(sample: _Sample, table: Array, noise: NoiseDirections) -> Array:
     """ψ (S, L), orthonormal in L²(ωu²): what the noise of a step depends on.
 
     The noise of neuron i is Σ_t u_t d_i(κ_t) x̃_t over the bulk, table = √c_i h_i d_i(κ_s): its
@@ -116,13 +128,17 @@ def _noise_directions(sample: _Sample, table: Array) -> Array:
     """
     size = np.sqrt(sample.weights) * np.abs(sample.residual)
     _, values, right = np.linalg.svd(table * size, full_matrices=False)
-    kept = values[:_NOISE_DIRECTIONS] > _VISIBLE * max(float(values[0]), 1e-300)
-    functions = right[:_NOISE_DIRECTIONS][kept]
+    kept = values[: noise.most] > noise.visible * max(float(values[0]), 1e-300)
+    functions = right[: noise.most][kept]
     return np.asarray((functions / np.maximum(size, 1e-300)).T)
 
 
 def _next_step(
-    problem: Problem, geometry: Geometry, neurons: NeuronTypes, rate: float, level: QuadratureLevel
+    problem: Problem,
+    geometry: Geometry,
+    neurons: NeuronTypes,
+    step: tuple[float, NoiseDirections],
+    level: QuadratureLevel,
 ) -> NeuronTypes:
     """One more step, with h_i = η a_i and E over κ, u and z of its sample:
 
@@ -135,10 +151,10 @@ def _next_step(
     """
     sample, activation = _step_sample(problem, geometry, neurons, level), problem.activation
     assert neurons.readout is not None
-    h = rate * neurons.readout
+    h = step[0] * neurons.readout
     shift = neurons.vectors @ sample.kappa.T
     slopes = slope_moments(activation, shift, neurons.bulk[:, None]).value
-    psi = _noise_directions(sample, slopes * (np.sqrt(neurons.counts) * h)[:, None])
+    psi = _noise_directions(sample, slopes * (np.sqrt(neurons.counts) * h)[:, None], step[1])
     _check_chance(problem, geometry, neurons, sample, slopes)
     count, known = psi.shape[1], neurons.vectors.shape[1]
     left = neurons.bulk_dim - count

@@ -18,7 +18,7 @@ from onegrad.theory.spectral.draws import Found, OutlierLimit
 from onegrad.theory.spectral.resolvent import Point, Resolvent, Roots, Slopes
 
 _MOST = 12  # outliers that are looked for
-_RANK = 1e-10  # squared singular values of the finite-rank part that are left out
+_RANK = 1e-7  # squared singular values of the finite-rank part that are left out
 _FROM = 1.003  # of the edge, where outliers begin
 _FURTHER = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32])  # powers of it that are tried
 

@@ -80,8 +80,12 @@ def edge_and_threshold(resolvent: Resolvent, size: int) -> tuple[float, float]:
 
 
 def _grid(edge: float) -> tuple[Array, NDArray[np.bool_]]:
-    """Singular values up to the edge, and which of them γ is read from."""
-    share = np.linspace(_LOWEST, 1.0, _GRID)
+    """Singular values up to the edge, and which of them γ is read from.
+
+    Those of a bulk that is not flat are mostly far below the edge: with equal steps their shares
+    were .02 off on a power law.
+    """
+    share = np.linspace(math.sqrt(_LOWEST), 1.0, _GRID) ** 2
     return math.sqrt(edge) * share, (share > _NEAR[0]) & (share < _NEAR[1])
 
 

@@ -20,7 +20,7 @@ from onegrad.problem import Problem
 from onegrad.theory.chance import Law, law_of
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.features import NodeFeatures, features_at
-from onegrad.theory.layers.recursion import recursion_holds, trained_types
+from onegrad.theory.layers.recursion import NoiseDirections, recursion_holds, trained_types
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.nodes.population import Nodes, data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
@@ -43,6 +43,7 @@ DEGREES = 3  # Hermite polynomials of a projection that outliers are compared wi
 _LAW_LEVEL, _OUTLIER_LEVEL = 1, 2  # resolutions: the density needs many points, and less
 _HALF = 0.5
 _MOST_NODES = 500
+_NOISE = NoiseDirections(most=6, visible=0.01)  # of a later step: weights have outliers along them
 _SEEN = 512  # nodes of each component for alignments
 _ALONE, _TOGETHER = 3, 2  # orders along the step's chance: one strong direction, or several
 
@@ -89,8 +90,11 @@ def why_no_limit(problem: Problem) -> str:
         return "neurons have as many initial readouts as there are classes"
     if problem.trained and training.optimiser != "gd":
         return f'no types of neurons are known for optimiser = "{training.optimiser}"'
-    if problem.trained and training.steps > 1 and not recursion_holds(problem):
-        return "several steps have types of neurons on fresh batches in the mixture convention only"
+    if problem.trained and training.steps > 1 and not recursion_holds(problem, spectra=True):
+        return (
+            "several steps have types of neurons on fresh batches in the mixture convention, or of "
+            "the gradient of the labels alone"
+        )
     return ""
 
 
@@ -162,7 +166,9 @@ def _resolved(task: Task, number: int) -> tuple[NeuronTypes, NodeFeatures, Seen]
     problem, geometry = task.problem, task.geometry
     level = level_for(problem, geometry, QuadratureLevel.at(number))
     level = replace(level, most=min(level.most, _MOST_NODES), halves=True)
-    neurons = _present(trained_types(problem, geometry, level, task.chance, rows="isotropic"))
+    neurons = _present(
+        trained_types(problem, geometry, level, task.chance, rows="isotropic", noise=_NOISE)
+    )
     if geometry.levels is not None and task.chance is not None:
         neurons = moved_by_chance(problem, geometry, neurons, task.chance)
     fine = quasi_nodes(geometry, _SEEN, neurons.vectors.shape[1], level)
