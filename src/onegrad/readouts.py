@@ -38,10 +38,10 @@ from onegrad.theory.options import Theory
 from onegrad.theory.semi_parametric import predict_from_layers
 
 DRAWS = 4  # first layers of method = "layer"
-_MOST_DRAWS = 32  # where the mean is wanted to an accuracy, and layers are small
+_MOST_DRAWS = 64  # where the mean is wanted to an accuracy, and layers are small
 _EXTREME = 1e4  # length of a neuron's weights, and one over the shortest
 _LAYERS_DIFFER = 1.2  # factor between what one layer leaves open and another
-_SMALL = 500  # neurons up to which more than DRAWS are worth their time
+_SMALL = 1700  # neurons up to which more than DRAWS are worth their time
 
 
 class LeftOpen(ConvergenceError):

@@ -26,46 +26,48 @@ from onegrad.problem import Problem
 from onegrad.theory.errors import Correction
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layer_losses import LossOnLayer, LossRatios, signs_of
+from onegrad.theory.layer_rules import (
+    Tried,
+    apart,
+    common,
+    last_apart,
+    nodes_of,
+    quadratics,
+    rule_of,
+    rules_tried,
+)
 from onegrad.theory.layer_size import size_correction
-from onegrad.theory.layers.given import GivenLayer, given_layer, twice
-from onegrad.theory.layers.low_rank import table_of
-from onegrad.theory.layers.matrix_errors import MatrixErrors, common_errors
+from onegrad.theory.layers.given import GivenLayer, given_layer
+from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.matrix_responses import (
     Degrees,
-    NodeBlock,
     NodeSolution,
     Quadratics,
     rough_degrees,
     solve_nodes,
 )
 from onegrad.theory.losses.label_surplus import surplus_deviation
-from onegrad.theory.nodes.population import Nodes, data_nodes, label_means, quasi_nodes
+from onegrad.theory.nodes.population import quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
-from onegrad.theory.resolution import level_for
 from onegrad.theory.size_bound import AT_MOST, bound_of
 
 _MOST_DIRECTIONS = 4  # of the layer's own
 _VISIBLE = 0.01  # share of the bulk's variance from which on a direction is one of its own
 _NODES = 2400  # of the usual rule at most, but for axes that need more
-_CLOSE, _FINEST = 0.01, 4  # difference between two rules that is little, and the finest one
 _RESOLVED = 0.05  # differences between rules that do not depend on the responses of nodes
 _TOO_COARSE = 0.25  # errors so far off at a coarse rule: their ratio there says nothing
 _PART = 0.1  # of such a difference that may
-_LARGEST_RULE = 6e6  # neurons × nodes of rules beyond the second
 _SIMILAR = 0.02  # corrections below this are as good for other layers of the same problem
 _LARGEST_CORRECTION = 0.5  # beyond it is no expansion any more
 _BESIDE = 0.7  # what directions beside the axes leave, in units of their 1/n'
-_CURVED = 10.0  # times more may be left out of quadratic parts
 _SIGN_LEVEL, _DRAFT = QuadratureLevel.at(1), QuadratureLevel.draft()
 _SHORTEST = replace(_DRAFT, most=128)  # the correction costs the cube of the nodes
 _FINE = QuadratureLevel.at(2)  # rule of losses other than the squared one
-_WORTH = 3.0, 1.4  # low ranks of tables of the squared loss, and where a loss is iterated over
 _MOST_SPENT = 0.4  # of the degrees of freedom left: errors were off by a factor of three at 0.52
 _SIGN_NODES = 1024  # of the classification error, for each component
 _OTHER_LOSS = 2.0  # what is open in 1/m with losses other than the squared one
 _SOLVED = 3e-4  # tolerance of the responses of nodes: below 0.06 % of the errors
-_LEFT_OUT = 1e-3  # of tables by their rank, in units of the ridge
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def layer_errors(
         mine = _correction(problem, layer, study.sized)
         study = study if mine.left_out else replace(study, correction=mine)
     correction = study.correction if sized else None
-    rule = _rule(problem, layer, study.level)
+    rule = rule_of(problem, layer, study.level)
     made = correction is not None and not correction.left_out
     solved = _solved(problem, rule, study.chi, not made)
     solved, by_size = _times(solved, study.finer), _by_size(problem, solved.degrees)
@@ -202,14 +204,14 @@ def _with_other_loss(
     change little, the layers that follow have the ratios (layer_losses.py)."""
     first = study is None
     study = study or _study(problem, layer, theory)
-    rule = _rule(problem, layer, study.level)
+    rule = rule_of(problem, layer, study.level)
     begin = _solved(problem, rule, study.chi)
     by_size = min(AT_MOST, _by_size(problem, begin.degrees) + _BESIDE * layer.beside)
     deviation = surplus_deviation(problem, layer.geometry) if theory.finite_size else 0.0
     rules = rule, _looked(problem, layer) if problem.labels_binary else None
     solved = LossOnLayer.at(problem, rules, begin, deviation)
     if first and not theory.draft:
-        fine = _rule(problem, layer, _FINE)
+        fine = rule_of(problem, layer, _FINE)
         finer = solved.finer(fine, _solved(problem, fine, study.chi))
         by_nodes, ratios = solved.errors.apart(finer.errors), None
         if by_nodes > _RESOLVED:
@@ -234,7 +236,7 @@ def _with_other_loss(
 def _looked(problem: Problem, layer: GivenLayer) -> Quadratics:
     """At the nodes of signs, which vary faster with κ than moments do."""
     where = quasi_nodes(layer.geometry, _SIGN_NODES, layer.geometry.rank, _SIGN_LEVEL)
-    return _quadratics(problem, layer, where)
+    return quadratics(problem, layer, where)
 
 
 def rough_errors(
@@ -243,7 +245,7 @@ def rough_errors(
     """With one χ for all nodes, in the limit of large sizes: not the errors of `layer_errors`, but
     they differ between layers of a problem as those do. study : of one of them"""
     layer = given_layer(problem.activation, geometry, weights, own)
-    return _common(problem, _rule(problem, layer, study.level, lengths=False))[0]
+    return common(problem, rule_of(problem, layer, study.level, lengths=False))[0]
 
 
 def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
@@ -254,23 +256,17 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
     errors.
     """
     level = QuadratureLevel.at(1)
-    rule = _rule(problem, layer, level, lengths=False)
-    first, chi = _common(problem, rule)
+    rule = rule_of(problem, layer, level, lengths=False)
+    first, chi = common(problem, rule)
     if theory.draft:
         return Study(level, math.nan, chi)
     # before anything that takes long; with one χ 1 to 6 % fewer are spent than in the end
     _check_spent(rough_degrees(rule, problem.samples, problem.effective_ridge, chi))
     if problem.loss.name != "squared":
         return Study(level, math.nan, chi)
-    number, by_nodes, errors = 1, math.inf, {1: first}
-    while by_nodes > _CLOSE and number < _FINEST:
-        where = _nodes(problem, layer, QuadratureLevel.at(number + 1))
-        if number > 1 and len(where.weights) * problem.width > _LARGEST_RULE:
-            break
-        rule, number = _quadratics(problem, layer, where, lengths=False), number + 1
-        errors[number], chi = _common(problem, rule)
-        by_nodes = _apart(errors[number - 1][:2], errors[number][:2])
-    finest, sized, correction = errors[number], _DRAFT, None
+    tried = rules_tried(problem, layer, Tried(level, first, chi))
+    _, finest, chi = tried[-1]
+    sized, correction = _DRAFT, None
     if theory.finite_size:
         sized, off = _level_of_correction(problem, layer, finest)
         correction = _correction(problem, layer, sized)
@@ -280,11 +276,10 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
         elif not correction.left_out:
             open_ratio = correction.remainder + off * correction.size
             correction = replace(correction, remainder=open_ratio)
-    apart = {j: _apart(one[:2], finest[:2]) for j, one in errors.items()}
-    coarse = next(j for j in errors if apart[j] <= _RESOLVED)
-    by_nodes += _PART * apart[coarse]
-    finer = tuple(b / a if a else 1.0 for a, b in zip(errors[coarse], finest, strict=True))
-    return Study(QuadratureLevel.at(coarse), by_nodes, chi, correction, finer, sized=sized)
+    coarse = next(one for one in tried if apart(one.errors[:2], finest[:2]) <= _RESOLVED)
+    by_nodes = last_apart(tried) + _PART * apart(coarse.errors[:2], finest[:2])
+    finer = tuple(b / a if a else 1.0 for a, b in zip(coarse.errors, finest, strict=True))
+    return Study(coarse.level, by_nodes, chi, correction, finer, sized=sized)
 
 
 def _level_of_correction(
@@ -295,22 +290,18 @@ def _level_of_correction(
     nothing."""
     tried = []
     for level in (_SHORTEST, _DRAFT, QuadratureLevel.at(0)):
-        rule = _rule(problem, layer, level, lengths=False)
-        tried.append((_apart(_common(problem, rule)[0][:2], finest[:2]), level))
+        rule = rule_of(problem, layer, level, lengths=False)
+        tried.append((apart(common(problem, rule)[0][:2], finest[:2]), level))
         if tried[-1][0] <= _RESOLVED:
             break
     off, level = min(tried, key=lambda one: one[0])
     return level, off
 
 
-def _apart(coarse: Sequence[float], fine: Sequence[float]) -> float:
-    return max((abs(a / b - 1) for a, b in zip(coarse, fine, strict=True) if b), default=0.0)
-
-
 def _correction(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Correction:
     """Of order 1/n, or why there is none."""
     try:
-        where = _nodes(problem, layer, level)
+        where = nodes_of(problem, layer, level)
         with np.errstate(all="ignore"):  # what is not finite does not converge
             found = size_correction(problem, layer, where)
     except (AssumptionError, ConvergenceError) as error:
@@ -355,53 +346,3 @@ def _check_spent(degrees: Degrees) -> None:
             f"of {degrees.left:.0f} that it leaves: no theory of large sizes holds. Use fewer "
             "spikes, a smaller spread or rate, a larger ridge, or more samples."
         )
-
-
-def _common(problem: Problem, rule: Quadratics) -> tuple[MatrixErrors, float]:
-    return common_errors(rule.moments(), problem.samples, problem.effective_ridge)
-
-
-def _nodes(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Nodes:
-    geometry = layer.geometry
-    return data_nodes(problem, geometry, layer.spread, level_for(problem, geometry, level))
-
-
-def _rule(
-    problem: Problem, layer: GivenLayer, level: QuadratureLevel, lengths: bool = True
-) -> Quadratics:
-    return _quadratics(problem, layer, _nodes(problem, layer, level), lengths)
-
-
-def _quadratics(
-    problem: Problem, layer: GivenLayer, where: Nodes, lengths: bool = True
-) -> Quadratics:
-    """The features at these nodes, of samples of either length; without lengths and quadratic parts
-    where rules are compared."""
-    tables, nodes = (layer.tables(where), twice(where)) if lengths else (layer.at(where), where)
-    left_out = _LEFT_OUT * problem.effective_ridge
-    worth = _WORTH[problem.loss.name != "squared"]
-    every = np.arange(len(nodes.weights))
-    owners = [every] if len(layer.couplings) == 1 else [
-        every[nodes.component == c] for c in range(len(layer.parts))
-    ]  # fmt: skip
-    blocks = []
-    for group, mine in enumerate(owners):
-        weights = nodes.weights[mine]
-        square = max(float(np.mean(layer.parts[group].spread ** 2)), 1e-300)
-        curvature = tables.curvature
-        if curvature is not None:
-            curved = table_of(curvature[:, mine], weights, _CURVED * left_out, worth)
-        blocks.append(NodeBlock(
-            group, table_of(tables.mean[:, mine], weights, left_out, worth),
-            table_of(tables.slope[:, mine], weights, left_out / square, worth),
-            tables.variance[:, mine], None if curvature is None else curved,
-        ))  # fmt: skip
-    labels = np.empty(len(every))
-    for c in range(len(layer.parts)):
-        here = nodes.component == c
-        labels[here] = label_means(problem, layer.geometry, c, nodes.kappa[here])
-    order = np.concatenate(owners)
-    return Quadratics(
-        layer.couplings, blocks, nodes.weights[order], labels[order],
-        problem.label_noise_variance, layer.squares if lengths else (),
-    )  # fmt: skip
