@@ -164,7 +164,7 @@ def test_drawn_layers_have_standard_errors():
     assert json.dumps(found.as_json())
     # the readout of each draw is that of `predict_readout`, but for what is studied on the first
     errors, draws = [], int(found.assumptions[0].split()[2])
-    assert readouts.DRAWS <= draws <= readouts.worthwhile_draws(p, Theory())
+    assert readouts.DRAWS <= draws <= readouts.worthwhile_draws(p, Theory(), 1)
     for repetition in range(draws):
         trial = Trial(p, Streams(0, repetition))
         given = {"instance": trial.instance, "start": trial.weights}

@@ -49,9 +49,10 @@ def scatter_of(found: Sequence[LayerErrors], rough: Sequence[MatrixErrors] = ())
 
 
 def settled(found: Sequence[LayerErrors], rough: Sequence[MatrixErrors], accuracy: float) -> bool:
-    """Whether more layers would tell nothing: their mean is known to half of the accuracy, or far
-    better than rules and sizes leave it open."""
-    return scatter_of(found, rough) <= max(_LITTLE * accuracy, _BESIDE * _open(found))
+    """Whether more layers would tell nothing: their mean is known to half of the accuracy, or to
+    the accuracy where rules and sizes leave far more open."""
+    beside = min(accuracy, _BESIDE * _open(found))
+    return scatter_of(found, rough) <= max(_LITTLE * accuracy, beside)
 
 
 def _open(found: Sequence[LayerErrors]) -> float:

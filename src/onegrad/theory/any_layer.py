@@ -33,6 +33,7 @@ from onegrad.theory.layer_rules import (
     last_apart,
     nodes_of,
     quadratics,
+    quasi_level,
     rule_of,
     rules_tried,
 )
@@ -56,6 +57,8 @@ _MOST_DIRECTIONS = 4  # of the layer's own
 _VISIBLE = 0.01  # share of the bulk's variance from which on a direction is one of its own
 _NODES = 2400  # of the usual rule at most, but for axes that need more
 _RESOLVED = 0.05  # differences between rules that do not depend on the responses of nodes
+_FEW_AXES = 3  # for which products of rules resolve the tails of κ
+_DISAGREE = 0.02  # of two ways to the same part of a correction
 _TOO_COARSE = 0.25  # errors so far off at a coarse rule: their ratio there says nothing
 _PART = 0.1  # of such a difference that may
 _SIMILAR = 0.02  # corrections below this are as good for other layers of the same problem
@@ -78,8 +81,11 @@ class Study:
         for all nodes; NaN if it was not tried
     chi : mean response, to start from
     correction : of order 1/n; where none is made it says why, and remainder how large it would be
-    finer : errors of a finer rule over those of this one, with one χ for all nodes
+    rough : errors of the first layer by this rule, with one χ for all nodes
+    finer : errors of a finer rule over these
     sized : level of the correction
+    counted : instead of a correction that disagrees with it, ν_sν_sᵀ counts in χ_s; what is open
+        is the remainder of the correction
     settled : the correction is to be taken as it is, else only where it is small
     ratios : of losses other than the squared one; surplus : whether they leave the surplus of
         labels out, which is averaged over on each layer
@@ -88,12 +94,18 @@ class Study:
     level: QuadratureLevel
     by_nodes: float
     chi: float
+    rough: MatrixErrors
     correction: Correction | None = None
     finer: tuple[float, ...] = (1.0, 1.0, 1.0)
+    counted: bool = False
     settled: bool = False
     sized: QuadratureLevel = _DRAFT
     ratios: LossRatios | None = None
     surplus: bool = False
+
+    @property
+    def corrected(self) -> bool:
+        return self.correction is not None and not self.correction.left_out
 
 
 @dataclass(frozen=True)
@@ -170,19 +182,18 @@ def layer_errors(
     layer = given_layer(problem.activation, geometry, weights, own)
     if problem.loss.name != "squared":
         return _with_other_loss(problem, layer, theory, study)
-    sized = theory.finite_size and not theory.draft
     if study is None:
-        study = _study(problem, layer, theory)
-    elif study.correction and study.correction.size > _SIMILAR and not study.settled:
-        mine = _correction(problem, layer, study.sized)
-        study = study if mine.left_out else replace(study, correction=mine)
-    correction = study.correction if sized else None
-    rule = rule_of(problem, layer, study.level)
-    made = correction is not None and not correction.left_out
-    solved = _solved(problem, rule, study.chi, not made)
+        study, rule, solved = _on_first(problem, layer, theory)
+    else:
+        if study.correction and study.correction.size > _SIMILAR and not study.settled:
+            mine = _correction(problem, layer, study.sized)
+            study = study if mine.left_out else replace(study, correction=mine)
+        rule = rule_of(problem, layer, study.level)
+        solved = _solved(problem, rule, study.chi, not study.corrected)
+    correction, made = study.correction, study.corrected
     solved, by_size = _times(solved, study.finer), _by_size(problem, solved.degrees)
     if correction is not None:
-        by_size = max(by_size, correction.remainder)
+        by_size = correction.remainder if study.counted else max(by_size, correction.remainder)
     if made and correction is not None:
         ratios = correction.test, correction.train, correction.objective
         solved, by_size = _times(solved, ratios), correction.remainder
@@ -248,6 +259,48 @@ def rough_errors(
     return common(problem, rule_of(problem, layer, study.level, lengths=False))[0]
 
 
+def _on_first(
+    problem: Problem, layer: GivenLayer, theory: Theory
+) -> tuple[Study, Quadratics, NodeSolution]:
+    """The study of a first layer, its rule and the solution there, which the study looks at, too.
+
+    Products of rules give weak axes two or three nodes each, on which κ² hardly varies. Where the
+    responses of nodes count, so do their tails: then the rule is one of quasi-random points.
+
+    The correction has special directions beside the axes as blocks with random coefficients. Where
+    it disagrees with what counting ν_sν_sᵀ in χ_s does, the larger part of it, there is none.
+    """
+    study = _study(problem, layer, theory)
+    rule = rule_of(problem, layer, study.level)
+    solved = _solved(problem, rule, study.chi, not study.corrected)
+    if theory.draft:
+        return study, rule, solved
+    rank, shifted = layer.geometry.rank, apart(study.rough[:2], solved.errors[:2])
+    if rank > _FEW_AXES and not study.level.quasi and shifted > _RESOLVED:
+        level = quasi_level(0)
+        rough = common(problem, rule_of(problem, layer, level, lengths=False))[0]
+        rule = rule_of(problem, layer, level)
+        again = _solved(problem, rule, study.chi, not study.corrected)
+        moved = _ratios(_ratios(again.errors, rough), _ratios(solved.errors, study.rough))
+        finer = tuple(f / r for f, r in zip(study.finer, _ratios(rough, study.rough), strict=True))
+        by_nodes = study.by_nodes + _PART * apart(moved[:2], (1.0, 1.0))
+        study = replace(study, level=level, rough=rough, finer=finer, by_nodes=by_nodes)
+        solved = again
+    if study.correction is not None and study.corrected and layer.special > rank:
+        counted, correction = _solved(problem, rule, study.chi), study.correction
+        means = _ratios(counted.errors, solved.errors)[:2]
+        off = apart(means, (correction.test, correction.train))
+        if off > max(_DISAGREE, correction.remainder):
+            reason = f"it leaves out {100 * off:.0f} % that directions beside the axes make"
+            left_out = Correction(left_out=(reason,), remainder=off + correction.remainder)
+            study, solved = replace(study, correction=left_out, counted=True), counted
+    return study, rule, solved
+
+
+def _ratios(above: Sequence[float], below: Sequence[float]) -> tuple[float, ...]:
+    return tuple(a / b if b else 1.0 for a, b in zip(above, below, strict=True))
+
+
 def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
     """How fine the rule for κ has to be, and the 1/n correction.
 
@@ -259,14 +312,13 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
     rule = rule_of(problem, layer, level, lengths=False)
     first, chi = common(problem, rule)
     if theory.draft:
-        return Study(level, math.nan, chi)
+        return Study(level, math.nan, chi, first)
     # before anything that takes long; with one χ 1 to 6 % fewer are spent than in the end
     _check_spent(rough_degrees(rule, problem.samples, problem.effective_ridge, chi))
     if problem.loss.name != "squared":
-        return Study(level, math.nan, chi)
+        return Study(level, math.nan, chi, first)
     tried = rules_tried(problem, layer, Tried(level, first, chi))
-    _, finest, chi = tried[-1]
-    sized, correction = _DRAFT, None
+    finest, chi, sized, correction = tried[-1].errors, tried[-1].chi, _DRAFT, None
     if theory.finite_size:
         sized, off = _level_of_correction(problem, layer, finest)
         correction = _correction(problem, layer, sized)
@@ -278,8 +330,8 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
             correction = replace(correction, remainder=open_ratio)
     coarse = next(one for one in tried if apart(one.errors[:2], finest[:2]) <= _RESOLVED)
     by_nodes = last_apart(tried) + _PART * apart(coarse.errors[:2], finest[:2])
-    finer = tuple(b / a if a else 1.0 for a, b in zip(coarse.errors, finest, strict=True))
-    return Study(coarse.level, by_nodes, chi, correction, finer, sized=sized)
+    finer = _ratios(finest, coarse.errors)
+    return Study(coarse.level, by_nodes, chi, coarse.errors, correction, finer, sized=sized)
 
 
 def _level_of_correction(

@@ -13,7 +13,7 @@ from onegrad.theory.layers.given import GivenLayer, twice
 from onegrad.theory.layers.low_rank import table_of
 from onegrad.theory.layers.matrix_errors import MatrixErrors, common_errors
 from onegrad.theory.layers.matrix_responses import NodeBlock, Quadratics
-from onegrad.theory.nodes.population import Nodes, data_nodes, label_means, quasi_nodes
+from onegrad.theory.nodes.population import Nodes, data_nodes, label_means
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import level_for
 
@@ -50,8 +50,8 @@ def rules_tried(problem: Problem, layer: GivenLayer, first: Tried) -> list[Tried
 
 
 def quasi_level(number: int) -> QuadratureLevel:
-    """Of quasi-random points: 1024 of them or more, and twice as many at every next level."""
-    return replace(QuadratureLevel.at(number), quasi=True)
+    """Of about 1200 quasi-random points, and of twice as many at every next level."""
+    return replace(QuadratureLevel.at(number + 1), quasi=True)
 
 
 def _refined(
@@ -85,11 +85,7 @@ def common(problem: Problem, rule: Quadratics) -> tuple[MatrixErrors, float]:
 
 
 def nodes_of(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Nodes:
-    """Of products of rules along the axes, or quasi-random ones."""
     geometry = layer.geometry
-    if level.quasi:
-        points = level.most // int(np.count_nonzero(geometry.weights))
-        return quasi_nodes(geometry, points, geometry.rank, level)
     return data_nodes(problem, geometry, layer.spread, level_for(problem, geometry, level))
 
 

@@ -54,7 +54,7 @@ class QuadratureLevel:
     split : axes of labels at zero, where a loss of y − f bends as long as f is small
     halves : the readout's axis has rules on both sides of zero (`halves`), which resolve neurons
         that the step has saturated
-    quasi : quasi-random points instead of products of rules, on given first layers
+    quasi : quasi-random points along axes that are neither the labels' nor steep (`scattered`)
     """
 
     tolerance: float
