@@ -13,8 +13,8 @@ from onegrad.theory.layers.matrix_errors import MatrixErrors
 
 _SMALL_LOSS = 0.1  # of the test loss: below, a training loss is compared with that
 _OTHER_LAYERS = 0.2  # of what rough errors of a layer are off by: how much that may scatter
-_LITTLE = 0.5  # of another error, that which may be left open
-_BESIDE, _RATIO = 0.05, 0.1  # of what rules and sizes leave open: scatter, and ratios, beside it
+_LITTLE = 0.5  # of another error, or of the accuracy, that which may be left open
+_BESIDE = 0.1  # of what rules and sizes leave open: scatter, and ratios, beside it
 
 
 def over_layers(
@@ -49,9 +49,10 @@ def scatter_of(found: Sequence[LayerErrors], rough: Sequence[MatrixErrors] = ())
 
 
 def settled(found: Sequence[LayerErrors], rough: Sequence[MatrixErrors], accuracy: float) -> bool:
-    """Whether more layers would tell nothing: their mean is known to the accuracy, or far better
-    than rules and sizes leave it open."""
-    return scatter_of(found, rough) <= max(accuracy, _BESIDE * _open(found))
+    """Whether more layers would tell nothing: their mean is known to half of the accuracy, or to
+    the accuracy where rules and sizes leave far more open."""
+    beside = min(accuracy, _BESIDE * _open(found))
+    return scatter_of(found, rough) <= max(_LITTLE * accuracy, beside)
 
 
 def _open(found: Sequence[LayerErrors]) -> float:
@@ -65,7 +66,7 @@ def tells(found: Sequence[LayerErrors], rough: Sequence[MatrixErrors], accuracy:
     if not (found and rough):
         return False
     c = _rough_numbers(rough)
-    least = max(accuracy, _RATIO * _open(found))
+    least = max(accuracy, _BESIDE * _open(found))
     enough = np.maximum(least, _LITTLE * _relative_error(c))
     return bool(np.all((_ratio_errors(_numbers(found), c) <= enough)[:2]))
 

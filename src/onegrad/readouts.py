@@ -38,10 +38,12 @@ from onegrad.theory.options import Theory
 from onegrad.theory.semi_parametric import predict_from_layers
 
 DRAWS = 4  # first layers of method = "layer"
-_MOST_DRAWS = 32  # where the mean is wanted to an accuracy, and layers are small
+_MOST_DRAWS = 64  # where the mean is wanted to an accuracy, and layers are small
+_OPERATIONS = 1.5e11  # of all layers that are known roughly: about 5 s
+_IN_FULL = 12  # times as dear is one that is solved for every node
+_AN_ENTRY = 3000  # operations that a feature at a node is worth
 _EXTREME = 1e4  # length of a neuron's weights, and one over the shortest
 _LAYERS_DIFFER = 1.2  # factor between what one layer leaves open and another
-_SMALL = 500  # neurons up to which more than DRAWS are worth their time
 
 
 class LeftOpen(ConvergenceError):
@@ -134,8 +136,12 @@ def predict_layers(
     rough: list[MatrixErrors] = []
     power, wrong = [], []
     all_in_full, told = _all_in_full(problem, theory), False
-    for repetition in range(most or worthwhile_draws(problem, theory)):
-        if repetition >= DRAWS and settled(found, rough, theory.accuracy):
+    for repetition in range(most or _MOST_DRAWS):
+        nodes = found[0].nodes if found else 0
+        full = worthwhile_draws(problem, theory, _IN_FULL, nodes)
+        last = most or (full if all_in_full else worthwhile_draws(problem, theory, 1, nodes))
+        known = repetition >= DRAWS and settled(found, rough, theory.accuracy)
+        if known or repetition >= last:
             break
         streams = Streams(seed, repetition)
         draw = Draw(problem, streams, Reuse(False, False, True, False))
@@ -143,7 +149,9 @@ def predict_layers(
         weights = trial.updated_weights
         layer = _Layer(weights, trial.instance, trial.weights if problem.trained else None)
         # once told there is no way back: those known both ways are the first ones
-        told = told or len(found) == DRAWS or tells(found, rough, theory.accuracy)
+        told = told or len(found) == full
+        if not problem.labels_binary:  # of signs rough errors know nothing
+            told = told or tells(found, rough, theory.accuracy)
         if all_in_full or not told:
             found.append(_errors(problem, layer, theory, _known(found)))
             least = math.hypot(found[0].by_nodes, found[0].by_size) / _LAYERS_DIFFER
@@ -161,9 +169,9 @@ def predict_layers(
 
 
 def _all_in_full(problem: Problem, theory: Theory) -> bool:
-    """Where signs count, which rough errors do not know, another loss or several outputs."""
+    """Rough errors are those of one output and the squared loss; a draft has none."""
     plain = problem.loss.name == "squared" and problem.outputs == 1
-    return theory.draft or problem.labels_binary or not plain
+    return theory.draft or not plain
 
 
 def _known(found: Sequence[LayerErrors]) -> Study | None:
@@ -175,12 +183,18 @@ def _known(found: Sequence[LayerErrors]) -> Study | None:
     return None if study is None else replace(study, settled=True)
 
 
-def worthwhile_draws(problem: Problem, theory: Theory) -> int:
-    """How many first layers may be drawn where errors differ much from one to the next: a layer
-    costs O(k³), and a draft must not wait."""
+def worthwhile_draws(problem: Problem, theory: Theory, dear: int, nodes: int = 0) -> int:
+    """How many first layers may be drawn where errors differ much from one to the next: as many as
+    take seconds, and a draft must not wait.
+
+    dear : what one of them costs, in units of a layer that is known roughly
+    nodes : of the rule for κ, with the lengths of samples
+    """
     if theory.draft:
         return DRAWS // 2
-    return int(np.clip(DRAWS * (_SMALL / problem.width) ** 2, DRAWS, _MOST_DRAWS))
+    n, k, step, rule = problem.dim, problem.width, problem.step_samples, nodes / 2
+    operations = 4.0 * n * k * step + k * k * (6 * n + 4 * rule + 12 * k) + _AN_ENTRY * k * rule
+    return int(np.clip(_OPERATIONS / (dear * operations), DRAWS, _MOST_DRAWS))
 
 
 def _errors(

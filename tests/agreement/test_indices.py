@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 import onegrad as og
-from onegrad.theory import any_layer, resolution
+from onegrad.theory import layer_rules, resolution
 
 SEEDS = 16
 FINITE = 0.015  # what may be left at n = 200
@@ -104,7 +104,7 @@ def test_a_loss_that_bends_needs_nodes_along_the_labels(monkeypatch):
     found = og.simulate(setting, seeds=16).test_loss
     for method in ("conditional", "layer"):
         assert apart(found, og.predict(setting, method).test_loss) < 1
-    true = any_layer.level_for
-    monkeypatch.setattr(any_layer, "level_for", lambda *asked: replace(true(*asked), split=False))
+    true = layer_rules.level_for
+    monkeypatch.setattr(layer_rules, "level_for", lambda *asked: replace(true(*asked), split=False))
     monkeypatch.setattr(resolution, "_BENDS", 0)
     assert apart(found, og.predict(setting, "layer").test_loss) > 1

@@ -8,7 +8,7 @@ import pytest
 from onegrad.compute.linalg import span_basis
 from onegrad.network.trial import Trial
 from onegrad.randomness import Streams
-from onegrad.theory import any_layer
+from onegrad.theory import any_layer, layer_rules
 from onegrad.theory.any_layer import layer_errors, own_directions
 from onegrad.theory.geometry import drawn_geometry
 from onegrad.theory.layer_size import clustered
@@ -85,7 +85,7 @@ def test_lengths_of_samples_keep_the_moments(many):
 def test_sums_and_traces_have_the_same_quadratic_parts(many):
     p, _, geometry, weights, own = many
     layer = given_layer(p.activation, geometry, weights, own)
-    rule = any_layer._rule(p, layer, QuadratureLevel.draft())
+    rule = layer_rules.rule_of(p, layer, QuadratureLevel.draft())
     rng = np.random.default_rng(0)
     u, square = rng.random(len(rule)), rng.standard_normal((p.width, p.width))
     square = square + square.T

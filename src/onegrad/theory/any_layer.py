@@ -26,46 +26,51 @@ from onegrad.problem import Problem
 from onegrad.theory.errors import Correction
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layer_losses import LossOnLayer, LossRatios, signs_of
+from onegrad.theory.layer_rules import (
+    Tried,
+    apart,
+    common,
+    last_apart,
+    nodes_of,
+    quadratics,
+    quasi_level,
+    rule_of,
+    rules_tried,
+)
 from onegrad.theory.layer_size import size_correction
-from onegrad.theory.layers.given import GivenLayer, given_layer, twice
-from onegrad.theory.layers.low_rank import table_of
-from onegrad.theory.layers.matrix_errors import MatrixErrors, common_errors
+from onegrad.theory.layers.given import GivenLayer, given_layer
+from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.matrix_responses import (
     Degrees,
-    NodeBlock,
     NodeSolution,
     Quadratics,
     rough_degrees,
     solve_nodes,
 )
 from onegrad.theory.losses.label_surplus import surplus_deviation
-from onegrad.theory.nodes.population import Nodes, data_nodes, label_means, quasi_nodes
+from onegrad.theory.nodes.population import quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
-from onegrad.theory.resolution import level_for
 from onegrad.theory.size_bound import AT_MOST, bound_of
 
 _MOST_DIRECTIONS = 4  # of the layer's own
 _VISIBLE = 0.01  # share of the bulk's variance from which on a direction is one of its own
 _NODES = 2400  # of the usual rule at most, but for axes that need more
-_CLOSE, _FINEST = 0.01, 4  # difference between two rules that is little, and the finest one
 _RESOLVED = 0.05  # differences between rules that do not depend on the responses of nodes
+_FEW_AXES = 3  # for which products of rules resolve the tails of κ
+_DISAGREE = 0.02  # of two ways to the same part of a correction
 _TOO_COARSE = 0.25  # errors so far off at a coarse rule: their ratio there says nothing
 _PART = 0.1  # of such a difference that may
-_LARGEST_RULE = 6e6  # neurons × nodes of rules beyond the second
 _SIMILAR = 0.02  # corrections below this are as good for other layers of the same problem
 _LARGEST_CORRECTION = 0.5  # beyond it is no expansion any more
 _BESIDE = 0.7  # what directions beside the axes leave, in units of their 1/n'
-_CURVED = 10.0  # times more may be left out of quadratic parts
 _SIGN_LEVEL, _DRAFT = QuadratureLevel.at(1), QuadratureLevel.draft()
 _SHORTEST = replace(_DRAFT, most=128)  # the correction costs the cube of the nodes
 _FINE = QuadratureLevel.at(2)  # rule of losses other than the squared one
-_WORTH = 3.0, 1.4  # low ranks of tables of the squared loss, and where a loss is iterated over
 _MOST_SPENT = 0.4  # of the degrees of freedom left: errors were off by a factor of three at 0.52
 _SIGN_NODES = 1024  # of the classification error, for each component
 _OTHER_LOSS = 2.0  # what is open in 1/m with losses other than the squared one
 _SOLVED = 3e-4  # tolerance of the responses of nodes: below 0.06 % of the errors
-_LEFT_OUT = 1e-3  # of tables by their rank, in units of the ridge
 
 
 @dataclass(frozen=True)
@@ -76,8 +81,11 @@ class Study:
         for all nodes; NaN if it was not tried
     chi : mean response, to start from
     correction : of order 1/n; where none is made it says why, and remainder how large it would be
-    finer : errors of a finer rule over those of this one, with one χ for all nodes
+    rough : errors of the first layer by this rule, with one χ for all nodes
+    finer : errors of a finer rule over these
     sized : level of the correction
+    counted : instead of a correction that disagrees with it, ν_sν_sᵀ counts in χ_s; what is open
+        is the remainder of the correction
     settled : the correction is to be taken as it is, else only where it is small
     ratios : of losses other than the squared one; surplus : whether they leave the surplus of
         labels out, which is averaged over on each layer
@@ -86,12 +94,18 @@ class Study:
     level: QuadratureLevel
     by_nodes: float
     chi: float
+    rough: MatrixErrors
     correction: Correction | None = None
     finer: tuple[float, ...] = (1.0, 1.0, 1.0)
+    counted: bool = False
     settled: bool = False
     sized: QuadratureLevel = _DRAFT
     ratios: LossRatios | None = None
     surplus: bool = False
+
+    @property
+    def corrected(self) -> bool:
+        return self.correction is not None and not self.correction.left_out
 
 
 @dataclass(frozen=True)
@@ -168,19 +182,18 @@ def layer_errors(
     layer = given_layer(problem.activation, geometry, weights, own)
     if problem.loss.name != "squared":
         return _with_other_loss(problem, layer, theory, study)
-    sized = theory.finite_size and not theory.draft
     if study is None:
-        study = _study(problem, layer, theory)
-    elif study.correction and study.correction.size > _SIMILAR and not study.settled:
-        mine = _correction(problem, layer, study.sized)
-        study = study if mine.left_out else replace(study, correction=mine)
-    correction = study.correction if sized else None
-    rule = _rule(problem, layer, study.level)
-    made = correction is not None and not correction.left_out
-    solved = _solved(problem, rule, study.chi, not made)
+        study, rule, solved = _on_first(problem, layer, theory)
+    else:
+        if study.correction and study.correction.size > _SIMILAR and not study.settled:
+            mine = _correction(problem, layer, study.sized)
+            study = study if mine.left_out else replace(study, correction=mine)
+        rule = rule_of(problem, layer, study.level)
+        solved = _solved(problem, rule, study.chi, not study.corrected)
+    correction, made = study.correction, study.corrected
     solved, by_size = _times(solved, study.finer), _by_size(problem, solved.degrees)
     if correction is not None:
-        by_size = max(by_size, correction.remainder)
+        by_size = correction.remainder if study.counted else max(by_size, correction.remainder)
     if made and correction is not None:
         ratios = correction.test, correction.train, correction.objective
         solved, by_size = _times(solved, ratios), correction.remainder
@@ -202,14 +215,14 @@ def _with_other_loss(
     change little, the layers that follow have the ratios (layer_losses.py)."""
     first = study is None
     study = study or _study(problem, layer, theory)
-    rule = _rule(problem, layer, study.level)
+    rule = rule_of(problem, layer, study.level)
     begin = _solved(problem, rule, study.chi)
     by_size = min(AT_MOST, _by_size(problem, begin.degrees) + _BESIDE * layer.beside)
     deviation = surplus_deviation(problem, layer.geometry) if theory.finite_size else 0.0
     rules = rule, _looked(problem, layer) if problem.labels_binary else None
     solved = LossOnLayer.at(problem, rules, begin, deviation)
     if first and not theory.draft:
-        fine = _rule(problem, layer, _FINE)
+        fine = rule_of(problem, layer, _FINE)
         finer = solved.finer(fine, _solved(problem, fine, study.chi))
         by_nodes, ratios = solved.errors.apart(finer.errors), None
         if by_nodes > _RESOLVED:
@@ -234,7 +247,7 @@ def _with_other_loss(
 def _looked(problem: Problem, layer: GivenLayer) -> Quadratics:
     """At the nodes of signs, which vary faster with κ than moments do."""
     where = quasi_nodes(layer.geometry, _SIGN_NODES, layer.geometry.rank, _SIGN_LEVEL)
-    return _quadratics(problem, layer, where)
+    return quadratics(problem, layer, where)
 
 
 def rough_errors(
@@ -243,7 +256,49 @@ def rough_errors(
     """With one χ for all nodes, in the limit of large sizes: not the errors of `layer_errors`, but
     they differ between layers of a problem as those do. study : of one of them"""
     layer = given_layer(problem.activation, geometry, weights, own)
-    return _common(problem, _rule(problem, layer, study.level, lengths=False))[0]
+    return common(problem, rule_of(problem, layer, study.level, lengths=False))[0]
+
+
+def _on_first(
+    problem: Problem, layer: GivenLayer, theory: Theory
+) -> tuple[Study, Quadratics, NodeSolution]:
+    """The study of a first layer, its rule and the solution there, which the study looks at, too.
+
+    Products of rules give weak axes two or three nodes each, on which κ² hardly varies. Where the
+    responses of nodes count, so do their tails: then the rule is one of quasi-random points.
+
+    The correction has special directions beside the axes as blocks with random coefficients. Where
+    it disagrees with what counting ν_sν_sᵀ in χ_s does, the larger part of it, there is none.
+    """
+    study = _study(problem, layer, theory)
+    rule = rule_of(problem, layer, study.level)
+    solved = _solved(problem, rule, study.chi, not study.corrected)
+    if theory.draft:
+        return study, rule, solved
+    rank, shifted = layer.geometry.rank, apart(study.rough[:2], solved.errors[:2])
+    if rank > _FEW_AXES and not study.level.quasi and shifted > _RESOLVED:
+        level = quasi_level(0)
+        rough = common(problem, rule_of(problem, layer, level, lengths=False))[0]
+        rule = rule_of(problem, layer, level)
+        again = _solved(problem, rule, study.chi, not study.corrected)
+        moved = _ratios(_ratios(again.errors, rough), _ratios(solved.errors, study.rough))
+        finer = tuple(f / r for f, r in zip(study.finer, _ratios(rough, study.rough), strict=True))
+        by_nodes = study.by_nodes + _PART * apart(moved[:2], (1.0, 1.0))
+        study = replace(study, level=level, rough=rough, finer=finer, by_nodes=by_nodes)
+        solved = again
+    if study.correction is not None and study.corrected and layer.special > rank:
+        counted, correction = _solved(problem, rule, study.chi), study.correction
+        means = _ratios(counted.errors, solved.errors)[:2]
+        off = apart(means, (correction.test, correction.train))
+        if off > max(_DISAGREE, correction.remainder):
+            reason = f"it leaves out {100 * off:.0f} % that directions beside the axes make"
+            left_out = Correction(left_out=(reason,), remainder=off + correction.remainder)
+            study, solved = replace(study, correction=left_out, counted=True), counted
+    return study, rule, solved
+
+
+def _ratios(above: Sequence[float], below: Sequence[float]) -> tuple[float, ...]:
+    return tuple(a / b if b else 1.0 for a, b in zip(above, below, strict=True))
 
 
 def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
@@ -254,23 +309,16 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
     errors.
     """
     level = QuadratureLevel.at(1)
-    rule = _rule(problem, layer, level, lengths=False)
-    first, chi = _common(problem, rule)
+    rule = rule_of(problem, layer, level, lengths=False)
+    first, chi = common(problem, rule)
     if theory.draft:
-        return Study(level, math.nan, chi)
+        return Study(level, math.nan, chi, first)
     # before anything that takes long; with one χ 1 to 6 % fewer are spent than in the end
     _check_spent(rough_degrees(rule, problem.samples, problem.effective_ridge, chi))
     if problem.loss.name != "squared":
-        return Study(level, math.nan, chi)
-    number, by_nodes, errors = 1, math.inf, {1: first}
-    while by_nodes > _CLOSE and number < _FINEST:
-        where = _nodes(problem, layer, QuadratureLevel.at(number + 1))
-        if number > 1 and len(where.weights) * problem.width > _LARGEST_RULE:
-            break
-        rule, number = _quadratics(problem, layer, where, lengths=False), number + 1
-        errors[number], chi = _common(problem, rule)
-        by_nodes = _apart(errors[number - 1][:2], errors[number][:2])
-    finest, sized, correction = errors[number], _DRAFT, None
+        return Study(level, math.nan, chi, first)
+    tried = rules_tried(problem, layer, Tried(level, first, chi))
+    finest, chi, sized, correction = tried[-1].errors, tried[-1].chi, _DRAFT, None
     if theory.finite_size:
         sized, off = _level_of_correction(problem, layer, finest)
         correction = _correction(problem, layer, sized)
@@ -280,11 +328,10 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
         elif not correction.left_out:
             open_ratio = correction.remainder + off * correction.size
             correction = replace(correction, remainder=open_ratio)
-    apart = {j: _apart(one[:2], finest[:2]) for j, one in errors.items()}
-    coarse = next(j for j in errors if apart[j] <= _RESOLVED)
-    by_nodes += _PART * apart[coarse]
-    finer = tuple(b / a if a else 1.0 for a, b in zip(errors[coarse], finest, strict=True))
-    return Study(QuadratureLevel.at(coarse), by_nodes, chi, correction, finer, sized=sized)
+    coarse = next(one for one in tried if apart(one.errors[:2], finest[:2]) <= _RESOLVED)
+    by_nodes = last_apart(tried) + _PART * apart(coarse.errors[:2], finest[:2])
+    finer = _ratios(finest, coarse.errors)
+    return Study(coarse.level, by_nodes, chi, coarse.errors, correction, finer, sized=sized)
 
 
 def _level_of_correction(
@@ -295,22 +342,18 @@ def _level_of_correction(
     nothing."""
     tried = []
     for level in (_SHORTEST, _DRAFT, QuadratureLevel.at(0)):
-        rule = _rule(problem, layer, level, lengths=False)
-        tried.append((_apart(_common(problem, rule)[0][:2], finest[:2]), level))
+        rule = rule_of(problem, layer, level, lengths=False)
+        tried.append((apart(common(problem, rule)[0][:2], finest[:2]), level))
         if tried[-1][0] <= _RESOLVED:
             break
     off, level = min(tried, key=lambda one: one[0])
     return level, off
 
 
-def _apart(coarse: Sequence[float], fine: Sequence[float]) -> float:
-    return max((abs(a / b - 1) for a, b in zip(coarse, fine, strict=True) if b), default=0.0)
-
-
 def _correction(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Correction:
     """Of order 1/n, or why there is none."""
     try:
-        where = _nodes(problem, layer, level)
+        where = nodes_of(problem, layer, level)
         with np.errstate(all="ignore"):  # what is not finite does not converge
             found = size_correction(problem, layer, where)
     except (AssumptionError, ConvergenceError) as error:
@@ -355,53 +398,3 @@ def _check_spent(degrees: Degrees) -> None:
             f"of {degrees.left:.0f} that it leaves: no theory of large sizes holds. Use fewer "
             "spikes, a smaller spread or rate, a larger ridge, or more samples."
         )
-
-
-def _common(problem: Problem, rule: Quadratics) -> tuple[MatrixErrors, float]:
-    return common_errors(rule.moments(), problem.samples, problem.effective_ridge)
-
-
-def _nodes(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Nodes:
-    geometry = layer.geometry
-    return data_nodes(problem, geometry, layer.spread, level_for(problem, geometry, level))
-
-
-def _rule(
-    problem: Problem, layer: GivenLayer, level: QuadratureLevel, lengths: bool = True
-) -> Quadratics:
-    return _quadratics(problem, layer, _nodes(problem, layer, level), lengths)
-
-
-def _quadratics(
-    problem: Problem, layer: GivenLayer, where: Nodes, lengths: bool = True
-) -> Quadratics:
-    """The features at these nodes, of samples of either length; without lengths and quadratic parts
-    where rules are compared."""
-    tables, nodes = (layer.tables(where), twice(where)) if lengths else (layer.at(where), where)
-    left_out = _LEFT_OUT * problem.effective_ridge
-    worth = _WORTH[problem.loss.name != "squared"]
-    every = np.arange(len(nodes.weights))
-    owners = [every] if len(layer.couplings) == 1 else [
-        every[nodes.component == c] for c in range(len(layer.parts))
-    ]  # fmt: skip
-    blocks = []
-    for group, mine in enumerate(owners):
-        weights = nodes.weights[mine]
-        square = max(float(np.mean(layer.parts[group].spread ** 2)), 1e-300)
-        curvature = tables.curvature
-        if curvature is not None:
-            curved = table_of(curvature[:, mine], weights, _CURVED * left_out, worth)
-        blocks.append(NodeBlock(
-            group, table_of(tables.mean[:, mine], weights, left_out, worth),
-            table_of(tables.slope[:, mine], weights, left_out / square, worth),
-            tables.variance[:, mine], None if curvature is None else curved,
-        ))  # fmt: skip
-    labels = np.empty(len(every))
-    for c in range(len(layer.parts)):
-        here = nodes.component == c
-        labels[here] = label_means(problem, layer.geometry, c, nodes.kappa[here])
-    order = np.concatenate(owners)
-    return Quadratics(
-        layer.couplings, blocks, nodes.weights[order], labels[order],
-        problem.label_noise_variance, layer.squares if lengths else (),
-    )  # fmt: skip

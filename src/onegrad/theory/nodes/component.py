@@ -12,7 +12,7 @@ from onegrad.compute.backend import Array
 from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.joint_links import JointLink
 from onegrad.gaussian.joint_rules import JointRule
-from onegrad.theory.nodes.designs import tensor
+from onegrad.theory.nodes.designs import scattered, tensor
 from onegrad.theory.nodes.rules import (
     FEWEST,
     QuadratureLevel,
@@ -126,8 +126,11 @@ def _component_nodes(
         nodes = leading(steep)
     importances = importances[int(steep > 0) :]
     importances = np.concatenate([importances, integrand.further])
-    left = replace(level, most=max(level.most // len(nodes[1]), 1))
-    z, weights = tensor([nodes, standard_nodes(importances, left, quick=int(not steep))])
+    if level.quasi:
+        z, weights = scattered(nodes, len(importances), level.most)
+    else:
+        left = replace(level, most=max(level.most // len(nodes[1]), 1))
+        z, weights = tensor([nodes, standard_nodes(importances, left, quick=int(not steep))])
     mine, further = z[:, : len(mean)], z[:, len(mean) :]
     return np.concatenate([mean + mine @ (root @ axes).T, further], axis=1), weights
 
@@ -203,9 +206,11 @@ def _joint_nodes(
     beside = np.linalg.svd(rule.axes, full_matrices=True)[2][len(rule.axes) :].T
     inner, rotation = np.linalg.eigh(beside.T @ seen @ beside)
     importances = np.concatenate([np.maximum(inner[::-1], 0.0), integrand.further])
-    room = replace(level, most=max(level.most // len(share), 1))
-    others, w = standard_nodes(importances, room, quick=1)
-    z, weights = tensor([(first, share), (others, w)])
+    if level.quasi:
+        z, weights = scattered((first, share), len(importances), level.most)
+    else:
+        room = replace(level, most=max(level.most // len(share), 1))
+        z, weights = tensor([(first, share), standard_nodes(importances, room, quick=1)])
     axes = np.concatenate([rule.axes.T, beside @ rotation[:, ::-1]], axis=1)
     mine, further = z[:, : len(mean)], z[:, len(mean) :]
     return np.concatenate([mean + mine @ (root @ axes).T, further], axis=1), weights

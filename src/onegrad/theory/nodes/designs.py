@@ -108,6 +108,26 @@ def quasi_gaussian(dimension: int, points: int) -> tuple[Array, Array]:
     return z, np.full(len(z), 1.0 / len(z))
 
 
+def scattered(first: tuple[Array, Array], count: int, most: int) -> tuple[Array, Array]:
+    """Nodes (S, q + count) and weights: those of `first` (·, q), each with quasi-random points of
+    its own along `count` further axes.
+
+    About `most` nodes altogether, but at least two at each of `first`, and as many there as the
+    square root of its weight asks for; always with their mirror images along the further axes.
+    """
+    nodes, weights = first
+    if count == 0:
+        return first
+    share = np.sqrt(weights)
+    pairs = np.maximum(1, np.rint(0.5 * most * share / share.sum())).astype(int)
+    points = quasi_gaussian(count, 2 * int(pairs.sum()))[0]
+    ends = np.cumsum(pairs)
+    beside = [points[end - size : end] for end, size in zip(ends, pairs, strict=True)]
+    further = np.concatenate([np.concatenate([some, -some]) for some in beside])
+    owner = np.repeat(np.arange(len(weights)), 2 * pairs)
+    return np.concatenate([nodes[owner], further], axis=1), (weights / (2 * pairs))[owner]
+
+
 def _halton(dimension: int, count: int) -> Array:
     """Points of [0, 1)^dimension: Halton's, the digits of each prime base permuted at random.
 

@@ -54,6 +54,7 @@ class QuadratureLevel:
     split : axes of labels at zero, where a loss of y − f bends as long as f is small
     halves : the readout's axis has rules on both sides of zero (`halves`), which resolve neurons
         that the step has saturated
+    quasi : quasi-random points along axes that are neither the labels' nor steep (`scattered`)
     """
 
     tolerance: float
@@ -66,6 +67,7 @@ class QuadratureLevel:
     number: int = 0
     split: bool = False
     halves: bool = False
+    quasi: bool = False
 
     @staticmethod
     def draft() -> QuadratureLevel:
