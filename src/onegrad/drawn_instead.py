@@ -115,7 +115,7 @@ def drawn_if_better(layers: DrawnLayers, answer: Prediction) -> Prediction | Non
         return None
     reason = (
         "First layers are drawn, because the theory without a draw is uncertain by "
-        f"{100 * answer.error_estimate:.2g} %{_UNKNOWN * _uncorrected(answer)}."
+        f"{100 * answer.error_estimate:.3g} %{_UNKNOWN * _uncorrected(answer)}."
     )
     return replace(
         found, assumptions=(*found.assumptions, reason), solution=answer.solution,

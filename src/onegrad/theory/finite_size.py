@@ -32,7 +32,7 @@ from onegrad.theory.nodes.population import Nodes, data_nodes, single_axes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.quadratic_chance import quadratic_chance
 from onegrad.theory.resolution import Solution, Task, level_for
-from onegrad.theory.size_bound import finite_size_bound
+from onegrad.theory.size_bound import AT_MOST, finite_size_bound
 
 _DIFFERENCE = 1e-3  # relative step of the central differences by λ and τ: errors of 1e-6
 _SHARE = 0.15  # of the correction: its coarse resolution, and higher orders
@@ -71,19 +71,20 @@ def corrected(solution: Solution, correction: Correction) -> Solution:
 def correction_of(solution: Solution) -> Correction:
     """The ratios for the solution's problem, at a coarse resolution; about 0.1 s.
 
-    Where no ratio can be had the errors stay those of the limit, with its bound on 1/n.
+    Where no ratio can be had the errors stay those of the limit, with its bound on 1/n, or with
+    what a correction too large to be made would have been.
     """
-    task = solution.task
+    task, seen = solution.task, 0.0
     try:
         blocks = solution.neurons.shares is not None and task.geometry.levels is None
         found = _ratios(task, blocks)
         if found.size < _LARGEST:
             return found
-        reason = f"it would be {100 * found.size:.0f} %"
+        reason, seen = f"it would be {100 * found.size:.0f} %", min(found.size, AT_MOST)
     except (AssumptionError, ConvergenceError) as error:
         reason = str(error).split(";")[0].rstrip(".")
     return Correction(
-        remainder=finite_size_bound(solution),
+        remainder=max(finite_size_bound(solution), seen),
         left_out=(f"No finite-size correction: {reason}.",),
     )
 
