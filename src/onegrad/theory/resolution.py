@@ -7,8 +7,7 @@ errors, without ½ (docs/theory.md).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from onegrad.theory.fixed_point import FixedPoint, solve_fixed_point
 from onegrad.theory.geometry import Geometry, variance_of_labels
 from onegrad.theory.layers.features import NodeFeatures, features_at
 from onegrad.theory.layers.recursion import trained_types
-from onegrad.theory.layers.step import StepChance, spike_strength
+from onegrad.theory.layers.step import StepChance
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.losses.calibration import calibration_error, misclassified
 from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
@@ -35,6 +34,7 @@ from onegrad.theory.nodes.population import (
 )
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.overlaps import geometry_of
+from onegrad.theory.same_layers import alike, same_layers
 
 _SIGN_NODES = 256  # nodes of a draft's classification error
 MANY_DIRECTIONS = 10  # special directions with an axis each that cost more than rules can say
@@ -231,37 +231,12 @@ def _resolve(task: Task, level: QuadratureLevel) -> _Resolved:
     return _Resolved(task, level, neurons, where, features_at(problem, geometry, neurons, where))
 
 
-def _same_features(one: Task, other: Task) -> bool:
+def _share_features(one: Task, other: Task) -> bool:
     """Whether two tasks differ in nothing but samples of the readout, and its ridge by little."""
-    if one.neurons is not None or other.neurons is not None or one.flat != other.flat:
+    given = one.neurons is not None or other.neurons is not None
+    if given or one.flat != other.flat or not same_layers(one.problem, other.problem):
         return False
-    if _before_readout(one.problem) != _before_readout(other.problem):
-        return False
-    return _alike(one.geometry, other.geometry) and _alike(one.chance, other.chance)
-
-
-def _alike(one: Any, other: Any) -> bool:
-    """Whether two records of arrays have the same numbers."""
-    if one is other or type(one) is not type(other):
-        return one is other
-    if isinstance(one, np.ndarray):
-        return np.array_equal(one, other)
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_alike(one[k], other[k]) for k in one)
-    if is_dataclass(one):
-        return all(_alike(getattr(one, f.name), getattr(other, f.name)) for f in fields(one))
-    return bool(one == other)
-
-
-def _before_readout(problem: Problem) -> tuple[object, ...]:
-    """What nodes, neurons and labels depend on, beside the geometry."""
-    return (
-        problem.activation, problem.width, problem.step_samples, problem.rates,
-        spike_strength(problem),
-        problem.weight_variance, problem.readout_mean, problem.readout_std,
-        problem.training.gradient, problem.links, problem.joint_link, problem.component_values,
-        problem.label_noise, problem.label_flip, problem.loss,
-    )  # fmt: skip
+    return alike(one.geometry, other.geometry) and alike(one.chance, other.chance)
 
 
 def solve_tasks(
@@ -294,7 +269,7 @@ def solve_tasks(
 
     for index, task in enumerate(tasks):
         try:
-            same = (one for one in recent if _same_features(one.task, task))
+            same = (one for one in recent if _share_features(one.task, task))
             if (known := next(same, None)) is not None:
                 last = replace(known, task=task)
             else:

@@ -126,9 +126,11 @@ class NodeFeatures:
         def copies(value: Array) -> Array:
             return np.broadcast_to(value, (times, *value.shape))
 
-        values = {f.name: getattr(self, f.name) for f in fields(NodeFeatures)}
-        arrays = {k: copies(v) for k, v in values.items() if isinstance(v, np.ndarray)}
-        stack = replace(self, **arrays)
+        columns: dict[str, Any] = {}
+        for f in fields(NodeFeatures):
+            value = getattr(self, f.name)
+            columns[f.name] = copies(value) if isinstance(value, np.ndarray) else value
+        stack = NodeFeatures(**columns)
         for name in ("factors", "mean_factors"):
             if name in vars(self):
                 known = vars(self)[name]
