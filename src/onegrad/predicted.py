@@ -47,8 +47,8 @@ class Prediction:
         in 1/n after the finite-size correction or without it (real data: of the numerics); NaN for
         a draft
     error : why there are no numbers, and what to do about it; empty unless the status is "failed"
-    test_error_se, train_error_se : standard errors over first layers that were drawn; 0 where
-        nothing is
+    test_error_se, train_error_se, misclassification_se : standard errors over first layers that
+        were drawn; 0 where nothing is (the last one: of several classes alone)
     misclassification : P(sign f(x) ≠ y) where labels are ±1, P(largest output ≠ class) for one-hot
         classes, where the theory knows it; else None
     test_loss, train_loss : of the readout's own loss (`training.loss`), without penalty; the mean
@@ -84,6 +84,7 @@ class Prediction:
     train_loss: float = math.nan
     calibration: float | None = None
     computed: Callable[[], Prediction] | None = field(default=None, repr=False, compare=False)
+    misclassification_se: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("test", "train"):  # of the squared loss they are the errors themselves
@@ -213,6 +214,7 @@ class Prediction:
             "calibration": self.calibration,
             "test_error_se": self.test_error_se or None,
             "train_error_se": self.train_error_se or None,
+            "misclassification_se": self.misclassification_se or None,
             "median_test_error": self.median_test_error,
             "spread_over_draws": self.spread_over_draws,
         }

@@ -36,7 +36,7 @@ from onegrad.specs.experiment import Compare, Experiment, Point
 from onegrad.strength_means import over_strengths, strength_points
 from onegrad.theory.average_curves import averaged_along
 from onegrad.theory.chance import Law, law_of
-from onegrad.theory.classes import argmax_error, class_problems
+from onegrad.theory.classes import argmax_error, class_problems, rough_classes
 from onegrad.theory.conditional import first_look, predict_mixtures
 from onegrad.theory.geometry import variance_of_labels
 from onegrad.theory.isotropic.closed_form import predict_isotropic
@@ -283,7 +283,9 @@ def _classes(problem: Problem, theory: Theory, seed: int) -> Prediction:
             raise one.error
         outputs.append(one)
     geometry = geometry_of(problem, theory.overlaps, seed)
-    wrong = argmax_error(problem, geometry, sum(one.test_error for one in outputs))
+    if theory.draft:
+        return of_outputs(outputs, rough_classes(problem, geometry)[1])
+    wrong = argmax_error(problem, geometry, sum(one.test_error for one in outputs)).wrong
     return of_outputs(outputs, wrong)
 
 

@@ -29,11 +29,11 @@ from onegrad.theory.any_layer import (
     own_directions,
     rough_errors,
 )
-from onegrad.theory.classes import argmax_error, class_problems
+from onegrad.theory.classes import ClassError, argmax_error, class_problems, rough_classes
 from onegrad.theory.geometry import Geometry, drawn_geometry
 from onegrad.theory.layers.matrix import DrawnLayer
 from onegrad.theory.layers.matrix_errors import MatrixErrors
-from onegrad.theory.layers.types import drawn_types
+from onegrad.theory.layers.types import NeuronTypes, drawn_types
 from onegrad.theory.options import Theory
 from onegrad.theory.semi_parametric import predict_from_layers
 
@@ -44,6 +44,7 @@ _IN_FULL = 12  # times as dear is one that is solved for every node
 _AN_ENTRY = 3000  # operations that a feature at a node is worth
 _EXTREME = 1e4  # length of a neuron's weights, and one over the shortest
 _LAYERS_DIFFER = 1.2  # factor between what one layer leaves open and another
+_CLASS_KNOWN, _CLASS_DRAWS = 0.02, 16  # error of the class: so well known, of at most so many
 
 
 class LeftOpen(ConvergenceError):
@@ -134,7 +135,8 @@ def predict_layers(
         )
     found: list[LayerErrors] = []
     rough: list[MatrixErrors] = []
-    power, wrong = [], []
+    power: list[float] = []
+    wrong: list[ClassError] = []
     all_in_full, told = _all_in_full(problem, theory), False
     for repetition in range(most or _MOST_DRAWS):
         nodes = found[0].nodes if found else 0
@@ -143,29 +145,54 @@ def predict_layers(
         known = repetition >= DRAWS and settled(found, rough, theory.accuracy)
         if known or repetition >= last:
             break
-        streams = Streams(seed, repetition)
-        draw = Draw(problem, streams, Reuse(False, False, True, False))
-        trial = Trial(problem, streams, draw=draw)
-        weights = trial.updated_weights
-        layer = _Layer(weights, trial.instance, trial.weights if problem.trained else None)
+        layer = _drawn(problem, seed, repetition)
         # once told there is no way back: those known both ways are the first ones
         told = told or len(found) == full
         if not problem.labels_binary:  # of signs rough errors know nothing
             told = told or tells(found, rough, theory.accuracy)
         if all_in_full or not told:
-            found.append(_errors(problem, layer, theory, _known(found)))
+            found.append(_errors(problem, layer, theory, found))
             least = math.hypot(found[0].by_nodes, found[0].by_size) / _LAYERS_DIFFER
             if least > enough:
                 raise LeftOpen(least)
         study = found[0].study
         if study is not None and not all_in_full:
             rough.append(rough_errors(problem, *_directions(problem, layer), study))
-        power.append(trial.instance.label_variance)
-        if problem.outputs > 1:
+        power.append(layer.instance.label_variance)
+        if problem.outputs > 1 and not theory.draft:
             wrong.append(_wrong_class(problem, layer, found[-1].errors.test_error))
     mean = of_layers(found, theory, f"drawn and trained with seed {seed}", rough)
-    classes = float(np.mean(wrong)) if wrong else mean.misclassification
-    return replace(mean, label_variance=float(np.mean(power)), misclassification=classes)
+    mean = replace(mean, label_variance=float(np.mean(power)))
+    return _with_class(problem, mean, wrong, seed) if wrong else mean
+
+
+def _drawn(problem: Problem, seed: int, repetition: int) -> _Layer:
+    streams = Streams(seed, repetition)
+    draw = Draw(problem, streams, Reuse(False, False, True, False))
+    trial = Trial(problem, streams, draw=draw)
+    start = trial.weights if problem.trained else None
+    return _Layer(trial.updated_weights, trial.instance, start)
+
+
+def _with_class(
+    problem: Problem, mean: Prediction, wrong: Sequence[ClassError], seed: int
+) -> Prediction:
+    """With the error of the largest output, over more layers than the other errors where it differs
+    much from one to the next: the class is decided by differences of outputs that are small."""
+    scale = mean.test_error / float(np.mean([one.test_error for one in wrong]))
+    found = [one.wrong for one in wrong]
+    while True:
+        error = float(np.std(found, ddof=1) / math.sqrt(len(found))) if len(found) > 1 else 0.0
+        if error <= _CLASS_KNOWN * np.mean(found) or len(found) >= _CLASS_DRAWS:
+            break
+        layer = _drawn(problem, seed, len(found))
+        found.append(_wrong_class(problem, layer, scale, relative=True).wrong)
+    note = f"The error of the class is a mean over {len(found)} first layers."
+    more = (note,) if len(found) > len(wrong) else ()
+    return replace(
+        mean, misclassification=float(np.mean(found)), misclassification_se=error,
+        assumptions=(*mean.assumptions, *more),
+    )  # fmt: skip
 
 
 def _all_in_full(problem: Problem, theory: Theory) -> bool:
@@ -198,33 +225,53 @@ def worthwhile_draws(problem: Problem, theory: Theory, dear: int, nodes: int = 0
 
 
 def _errors(
-    problem: Problem, layer: _Layer, theory: Theory, study: Study | None = None
+    problem: Problem, layer: _Layer, theory: Theory, found: Sequence[LayerErrors] = ()
 ) -> LayerErrors:
-    """Of several outputs the sum; study : of another layer of this problem."""
+    """Of several outputs the sum; found : of other layers of this problem."""
     _check_memory(problem)
+    if problem.outputs > 1 and theory.draft:
+        return _draft_of_classes(problem, layer)
     if problem.outputs > 1:
-        parts: list[LayerErrors] = []
-        for one in class_problems(problem):  # what a draft finds out does not depend on labels
-            known = parts[0].study if parts and theory.draft else None
-            parts.append(_errors(one, layer, theory, known))
+        parts = [
+            _errors(one, layer, theory, [other.outputs[c] for other in found])
+            for c, one in enumerate(class_problems(problem))
+        ]
         total = MatrixErrors(*np.sum([one.errors for one in parts], axis=0).tolist())
         by_nodes = max(one.by_nodes for one in parts)
         by_size = max(one.by_size for one in parts)
         return replace(
             parts[0], errors=total, by_nodes=by_nodes, by_size=by_size, test_loss=total.test_error,
             train_loss=total.train_error, misclassification=math.nan, calibration=math.nan,
-            study=None,
+            study=None, outputs=tuple(parts),
         )  # fmt: skip
     geometry, weights, own = _directions(problem, layer)
-    return layer_errors(problem, geometry, weights, own, theory, study)
+    return layer_errors(problem, geometry, weights, own, theory, _known(found))
 
 
-def _wrong_class(problem: Problem, layer: _Layer, test_error: float) -> float:
+def _wrong_class(
+    problem: Problem, layer: _Layer, test_error: float, relative: bool = False
+) -> ClassError:
     """Of the largest output, with every neuron as a type of its own."""
+    geometry, neurons = _neurons(problem, layer)
+    return argmax_error(problem, geometry, test_error, neurons, relative)
+
+
+def _draft_of_classes(problem: Problem, layer: _Layer) -> LayerErrors:
+    """All outputs from one fixed point, by one coarse rule; nothing is known about its error."""
+    class_problems(problem)  # refuses what has no theory
+    geometry, neurons = _neurons(problem, layer)
+    errors, wrong, nodes = rough_classes(problem, geometry, neurons)
+    directions = neurons.vectors.shape[1]
+    return LayerErrors(
+        errors, math.nan, math.nan, directions, nodes, *errors[:2], misclassification=wrong
+    )
+
+
+def _neurons(problem: Problem, layer: _Layer) -> tuple[Geometry, NeuronTypes]:
+    """Every neuron as a type of its own."""
     geometry, weights, own = _directions(problem, layer)
     assert geometry.basis is not None
-    neurons = drawn_types(weights, np.hstack([geometry.basis, own]))
-    return argmax_error(problem, geometry, test_error, neurons)
+    return geometry, drawn_types(weights, np.hstack([geometry.basis, own]))
 
 
 def _directions(problem: Problem, layer: _Layer) -> tuple[Geometry, Array, Array]:

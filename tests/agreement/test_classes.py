@@ -55,6 +55,16 @@ def test_classes_agree(rate):
     assert theory.label_variance == pytest.approx(0.24 + 2 * 0.21)
 
 
+def test_a_draft_is_near_and_few_layers_have_their_standard_error():
+    """The draft solves all outputs at once; the class differs from one first layer to the next."""
+    theory, draft = prediction(RATES[1]), og.predict(problem(RATES[1]), accuracy=0.03)
+    assert draft.status == "draft" and draft.misclassification_se == 0
+    assert draft.test_error == pytest.approx(theory.test_error, rel=0.06)
+    assert draft.misclassification == pytest.approx(theory.misclassification, rel=0.06)
+    assert 0 < theory.misclassification_se < 0.03 * theory.misclassification
+    assert "misclassification_se" in theory.as_json()
+
+
 def test_outputs_taken_as_independent_fail(monkeypatch):
     """Q with its diagonal alone: further off than the full one."""
     full = prediction(RATES[1]).misclassification

@@ -80,6 +80,7 @@ PICKERS = (
     ("training.optimiser", "optimiser", _ALL),
     ("training.loss", "loss", _ALL),
     ("data.spectrum", "bulk", _ALL),
+    ("data.weights", "classes", ("classification",)),
 )
 # What comes with an option of a picker, and goes with it.
 COMPANIONS: dict[str, dict[str, dict[str, Any]]] = {
@@ -90,6 +91,11 @@ COMPANIONS: dict[str, dict[str, dict[str, Any]]] = {
         "two-level": {"data.levels": [4.0, 0.25], "data.share": 0.2},
     },
 }
+CLASSES = tuple(range(2, 6))  # components with a label each: of more than two one output for each
+CLASSES_HELP = (
+    "components with equal weights, and a class for each: labels ±1 of two; of more one output for "
+    "each class, fitted to 1 and 0, and the largest one is the class"
+)
 JOINT_LINKS = ("max", "sum", "product", "xor")
 LINKS = ("sign", "hermite(0, 1, 0.5)", "hermite(0, 1, 0.5, 0.3)", "hermite(0, 0, 1)")
 
@@ -230,6 +236,11 @@ def stored_axis(key: str, values: list[Any]) -> dict[str, Any] | None:
 
 def picker_json(key: str, title: str, tasks: tuple[str, ...]) -> dict[str, Any]:
     field = field_of(key)
+    if key == "data.weights":
+        return {
+            "key": key, "title": title, "help": CLASSES_HELP, "default": None,
+            "options": [str(count) for count in CLASSES], "companions": {}, "tasks": tasks,
+        }  # fmt: skip
     options = list(JOINT_LINKS) if tasks == ("multi-index",) else choices(field.annotation)
     if not options:
         options = [*names(), *(LINKS if key == "labels.link" else ())]

@@ -118,6 +118,7 @@ class LayerErrors:
     test_loss, train_loss : of the readout's own loss
     misclassification, calibration : of labels ±1, and of the logistic loss; else NaN
     study : for other layers of the same problem
+    outputs : of several outputs, whose sum this is, those of each
     """
 
     errors: MatrixErrors
@@ -130,6 +131,7 @@ class LayerErrors:
     misclassification: float = math.nan
     calibration: float = math.nan
     study: Study | None = None
+    outputs: tuple[LayerErrors, ...] = ()
 
 
 def own_directions(weights: Array, basis: Array, start: Array | None = None) -> Array:

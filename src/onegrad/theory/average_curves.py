@@ -19,7 +19,7 @@ from onegrad.theory.resolution import Solution
 _SPREAD = 5e-3  # the same of the spread over draws, in units of the error
 INTERPOLATION = 5e-4  # how far what is interpolated was from what is computed where that was tried
 # the same with other losses, whose 1/n terms are not known: of errors, of signs, of the spread
-_OTHER_LOSS = 5e-3, 1e-2, 3e-2
+_OTHER_LOSS = 1e-2, 1e-2, 3e-2
 _CALIBRATION = OF_SIGNS[1]
 
 
@@ -27,7 +27,7 @@ def averaged_along(
     laws: Sequence[Law], solutions: Sequence[Solution | Failure], theory: Theory
 ) -> list[Found]:
     """`averaged`, along curves interpolated to 0.05 % (`along`) by ratios to the typical points;
-    to 0.5 % with losses other than the squared one."""
+    to 1 % with losses other than the squared one."""
     found: dict[int, Found] = {}
     chance = {
         i: one.task.problem

@@ -32,6 +32,7 @@ _SIGNS = 6.0  # times the square of an effect: what rules of signs may be wrong 
 _FIXED_POINT = 1e-6  # its tolerance
 _SIGN_CHANGE = 0.02  # of misclassification: by more than that a surplus of labels needs a fine rule
 _SIGN_ORDER = 9  # of that rule
+_MOST_PAIRS, _FEW_PAIRS = 256, 16  # of a rule of two nodes each, before and after merging
 _DRAFT_ERROR = 0.03  # of what a coarse resolution says about an effect
 _DRAFT_CHANCE = 0.5  # Q up to which a draft leaves the step's chance out: below 0.2 %, measured
 _SIGN_POINTS = 1024  # nodes of the classification error: with half of them 5 % off
@@ -129,7 +130,7 @@ def _run(averages: list[Average], theory: Theory) -> None:
         a.ratios, a.nodes = [ratio(0.5 * (plus + minus), a.base)], _pair(a.law)
     limit, screened = _SCREEN * theory.accuracy, averages
     averages = [a for a in averages if a.effect > limit or a.law.importance > 1]
-    _choose(averages, limit)
+    _choose(averages, theory, limit)
     _rule(averages, 2)
     visible = [
         a
@@ -224,11 +225,15 @@ def _look(averages: list[Average], level: QuadratureLevel) -> None:
             a.resolution = _largest((two - one) * a.extent)
 
 
-def _choose(averages: list[Average], limit: float) -> None:
-    """Variables that count, by what happens without each of them; the most important first."""
+def _choose(averages: list[Average], theory: Theory, limit: float) -> None:
+    """Variables that count, by what happens without each of them; the most important first. All,
+    where a rule of two nodes for each is no longer than that and nothing asks for a finer one:
+    means of losses are then of the same variables all along a curve."""
     points = {}
     for number, a in enumerate(averages):
-        if a.failure is None:
+        if a.failure is None and _all_count(a, theory):
+            a.active = list(range(len(a.law.variables)))
+        elif a.failure is None:
             start = a.law.screen[0]
             without = start + np.diag(a.law.low - start)
             points[number] = without if len(start) > 3 else start[None]
@@ -246,6 +251,14 @@ def _choose(averages: list[Average], limit: float) -> None:
         beyond = np.cumsum(scores[order][::-1])[::-1]  # of each one and all that are weaker
         a.active = order[beyond > 2 * limit].tolist()
         a.left_out = float(beyond[len(a.active)]) if len(a.active) < count else 0.0
+
+
+def _all_count(a: Average, theory: Theory) -> bool:
+    """Of a loss that is iterated over."""
+    if a.solution.squared or _SIGNS * a.effect**2 > a.enough(theory):
+        return False
+    nodes = a.law.nodes([2] * len(a.law.variables))[0]
+    return len(nodes) <= _MOST_PAIRS and len(set(a.law.canonical(nodes))) <= _FEW_PAIRS
 
 
 def _rule(averages: list[Average], order: int) -> list[Average]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,12 +19,14 @@ from onegrad.data.labels import ComponentLabels
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
 from onegrad.theory.conditional import simplified
-from onegrad.theory.errors import errors_of
+from onegrad.theory.errors import NodeErrors, errors_of
 from onegrad.theory.fixed_point import solve_fixed_point
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.features import features_at
+from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.layers.types import NeuronTypes
+from onegrad.theory.losses.start import dropped
 from onegrad.theory.nodes.designs import quasi_gaussian
 from onegrad.theory.nodes.population import Nodes, data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
@@ -31,6 +34,7 @@ from onegrad.theory.resolution import Task, level_for, strata
 
 _LEVEL = 1  # of the nodes; of the many types of a drawn layer one less
 _POINTS = 256  # of N(f_s, Q_s)
+_DRAFT_NODES = 256  # where it is looked at, of a draft
 _SCALED = (0.8, 1.25)  # what finite size may change of Q
 
 
@@ -54,56 +58,128 @@ def class_problems(problem: Problem) -> list[Problem]:
     return [with_values(problem, row) for row in np.eye(problem.outputs).tolist()]
 
 
+class ClassError(NamedTuple):
+    """wrong : P(argmax_c f_c(x) ≠ class of x); test_error : of the same law, before it is scaled"""
+
+    wrong: float
+    test_error: float
+
+
 def argmax_error(
     problem: Problem,
     geometry: Geometry,
     test_error: float,
     neurons: NeuronTypes | None = None,
-) -> float:
+    relative: bool = False,
+) -> ClassError:
     """P(argmax_c f_c(x) ≠ class of x), from N(f_s, Q_s) at nodes of its own.
 
     test_error : what a finer theory says about it; Q is scaled by one number to have it
     neurons : those of a first layer that was drawn; by default those before any step
+    relative : the test error is in units of that of the law itself
     """
     prediction, covariance, where = output_laws(problem, geometry, neurons)
     missed = np.eye(problem.outputs)[where.component] - prediction
     fixed = problem.outputs * problem.label_noise_variance
     fixed += float(where.weights @ np.sum(missed**2, axis=1))
     spread = float(where.weights @ np.trace(covariance, axis1=1, axis2=2))
+    own = fixed + spread
+    wanted = test_error * own if relative else test_error
     if spread > 0:
-        covariance = covariance * float(np.clip((test_error - fixed) / spread, *_SCALED))
-    return wrong_class(prediction, covariance, where.component, where.weights)
+        covariance = covariance * float(np.clip((wanted - fixed) / spread, *_SCALED))
+    return ClassError(wrong_class(prediction, covariance, where.component, where.weights), own)
 
 
 def output_laws(
     problem: Problem, geometry: Geometry, neurons: NeuronTypes | None = None
 ) -> tuple[Array, Array, Nodes]:
     """f (S, K), Q (S, K, K) and the nodes, quasi-random ones of each component."""
-    classes = problem.outputs
-    unit = np.eye(classes)
-    pairs = list(itertools.combinations(range(classes), 2))
-    one = with_values(problem, unit[0].tolist())
-    geometry = simplified(Task(one, geometry, neurons)).geometry
-    level = level_for(one, geometry, QuadratureLevel.at(_LEVEL if neurons is None else 0))
-    types = neurons or trained_types(one, geometry, level)
-    nodes = data_nodes(one, geometry, types.spread, level)
-    features = features_at(one, geometry, types, nodes)
-    point = solve_fixed_point(features, float(problem.samples), problem.effective_ridge)
-    where = quasi_nodes(geometry, level.points, types.vectors.shape[1], level)
-    there = features_at(one, geometry, types, where)
-    means, squares = [], []
-    for values in [*unit, *(unit[i] + unit[j] for i, j in pairs)]:
-        labelled = replace(features, labels=values[nodes.component])
-        result = errors_of(replace(point, features=labelled))
-        means.append(result.readout @ there.mean)
-        fluctuation = result.mean_fluctuation(there, strata(problem, nodes), neurons is not None)
-        squares.append(result.response.variance_at(there) + fluctuation)
-    covariance = np.empty((len(where.weights), classes, classes))
-    for c in range(classes):
-        covariance[:, c, c] = squares[c]
-    for (i, j), both in zip(pairs, squares[classes:], strict=True):
-        covariance[:, i, j] = covariance[:, j, i] = 0.5 * (both - squares[i] - squares[j])
-    return np.stack(means[:classes], axis=1), covariance, where
+    level = QuadratureLevel.at(_LEVEL if neurons is None else 0)
+    return _Outputs.solved(problem, geometry, level, neurons).laws()
+
+
+def rough_classes(
+    problem: Problem, geometry: Geometry, neurons: NeuronTypes | None = None
+) -> tuple[MatrixErrors, float, int]:
+    """Errors summed over outputs, P(argmax_c f_c(x) ≠ class of x) and the nodes of one coarse rule:
+    a draft, all of it from one fixed point."""
+    outputs = _Outputs.solved(problem, geometry, QuadratureLevel.draft(), neurons)
+    parts = [(o.test_error, o.train_error, o.train_objective) for o in outputs.of_classes]
+    prediction, covariance, where = outputs.laws()
+    wrong = wrong_class(prediction, covariance, where.component, where.weights)
+    return MatrixErrors(*np.sum(parts, axis=0).tolist()), wrong, len(outputs.nodes.weights)
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """One fixed point with the labels of each class, and of each pair of classes.
+
+    task : of one output, with the neurons; nodes, level : of the rule
+    given : the neurons are those of a layer that was drawn
+    """
+
+    problem: Problem
+    task: Task
+    nodes: Nodes
+    level: QuadratureLevel
+    given: bool
+    of_classes: list[NodeErrors]
+    of_pairs: dict[tuple[int, int], NodeErrors]
+
+    @classmethod
+    def solved(
+        cls,
+        problem: Problem,
+        geometry: Geometry,
+        level: QuadratureLevel,
+        neurons: NeuronTypes | None = None,
+    ) -> _Outputs:
+        unit = np.eye(problem.outputs)
+        one = with_values(problem, unit[0].tolist())
+        task = simplified(Task(one, geometry, neurons))
+        level = level_for(one, task.geometry, level)
+        types = neurons or trained_types(one, task.geometry, level)
+        nodes = data_nodes(one, task.geometry, types.spread, level)
+        features = features_at(one, task.geometry, types, nodes)
+        if not features.harmonics:
+            ridge = np.asarray(problem.effective_ridge)
+            features = features.of_lower_rank(dropped(features, ridge))
+        point = solve_fixed_point(features, float(problem.samples), problem.effective_ridge)
+
+        def result(values: Array) -> NodeErrors:
+            labelled = replace(features, labels=values[nodes.component]).with_factors(features)
+            return errors_of(replace(point, features=labelled))
+
+        pairs = itertools.combinations(range(problem.outputs), 2)
+        return cls(
+            problem, replace(task, neurons=types), nodes, level, neurons is not None,
+            [result(row) for row in unit],
+            {(i, j): result(unit[i] + unit[j]) for i, j in pairs},
+        )  # fmt: skip
+
+    def laws(self) -> tuple[Array, Array, Nodes]:
+        """See `output_laws`."""
+        one, geometry, types = self.task.problem, self.task.geometry, self.task.neurons
+        assert types is not None
+        points = self.level.points or _DRAFT_NODES
+        where = quasi_nodes(geometry, points, types.vectors.shape[1], self.level)
+        there = features_at(one, geometry, types, where)
+        groups = strata(self.problem, self.nodes)
+
+        def square(result: NodeErrors) -> Array:
+            fluctuation = result.mean_fluctuation(there, groups, self.given)
+            return result.response.variance_at(there) + fluctuation
+
+        squares = [square(one) for one in self.of_classes]
+        classes = len(squares)
+        covariance = np.empty((len(where.weights), classes, classes))
+        for c in range(classes):
+            covariance[:, c, c] = squares[c]
+        for (i, j), both in self.of_pairs.items():
+            shared = 0.5 * (square(both) - squares[i] - squares[j])
+            covariance[:, i, j] = covariance[:, j, i] = shared
+        means = [one.readout @ there.mean for one in self.of_classes]
+        return np.stack(means, axis=1), covariance, where
 
 
 def wrong_class(prediction: Array, covariance: Array, owner: np.ndarray, weights: Array) -> float:

@@ -92,16 +92,16 @@ class NodeErrors:
         solved = MeanPart(point, response.blocks, point.weights).solve(features.mean)
         found = np.zeros(features.mean.shape[-1])
         if strata is not None:
-            kernel = own.mean_of_types(solved)
-            found = response.load @ kernel**2
+            at, through = own.mean_of_types(solved)  # R = at·through
+            found = diagonal(through.T, (at.T * response.load) @ at)
             labels, left = np.zeros_like(found), 0.0
             for stratum in np.unique(strata):
                 mine = strata == stratum
-                share, mean = own.weights[mine].sum(), self.slopes[mine] @ kernel[mine]
+                share, mean = own.weights[mine].sum(), self.slopes[mine] @ at[mine] @ through
                 found -= mean**2 / share
                 if self.along_labels is not None:
                     label = float(own.weights[mine] @ own.labels[mine] / share)
-                    labels += self.along_labels[mine] @ kernel[mine] - label * mean
+                    labels += self.along_labels[mine] @ at[mine] @ through - label * mean
                     left += share * (1 - label**2)
             if left > 0:
                 found -= (1 - SURPLUS_SHARE) * labels**2 / left

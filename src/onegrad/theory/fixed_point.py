@@ -45,7 +45,7 @@ class FixedPoint:
 
     def take(self, index: int) -> FixedPoint:
         """One problem of a stack."""
-        return one_of(self, index, features=one_of(self.features, index))
+        return one_of(self, index, features=self.features.take(index))
 
 
 def _map(features: NodeFeatures, samples: Array, ridge: Array, softness: Array, z: Array) -> Array:

@@ -59,9 +59,13 @@ class MeanPart:
         """S⁻¹ of the columns of a matrix, of one problem."""
         if self.factors is None:
             return np.asarray(np.linalg.solve(self.system, right))
+        inner = self._lowered(self.c)
+        types, rank = self.u.shape
+        if types < 2 * rank:
+            freed = self.free * self.u
+            return np.asarray((np.diag(self.free[:, 0]) - freed @ inner @ freed.T) @ right)
         scaled = self.free * right
-        lowered = self._lowered(self.c @ (self.u.T @ scaled))
-        return np.asarray(scaled - self.free * (self.u @ lowered))
+        return np.asarray(scaled - self.free * (self.u @ (inner @ (self.u.T @ scaled))))
 
     def _lowered(self, right: Array) -> Array:
         """(I + C UᵀDU)⁻¹ of columns."""

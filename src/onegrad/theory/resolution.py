@@ -7,20 +7,20 @@ errors, without ½ (docs/theory.md).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
-from onegrad.gaussian.convex_losses import Clipped
+from onegrad.gaussian.convex_losses import Clipped, Loss
 from onegrad.problem import Problem
 from onegrad.theory.errors import Correction, NodeErrors, errors_of
 from onegrad.theory.fixed_point import FixedPoint, solve_fixed_point
 from onegrad.theory.geometry import Geometry, variance_of_labels
 from onegrad.theory.layers.features import NodeFeatures, features_at
 from onegrad.theory.layers.recursion import trained_types
-from onegrad.theory.layers.step import StepChance, spike_strength
+from onegrad.theory.layers.step import StepChance
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.losses.calibration import calibration_error, misclassified
 from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
@@ -34,12 +34,15 @@ from onegrad.theory.nodes.population import (
 )
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.overlaps import geometry_of
+from onegrad.theory.same_layers import alike, same_layers
 
 _SIGN_NODES = 256  # nodes of a draft's classification error
 MANY_DIRECTIONS = 10  # special directions with an axis each that cost more than rules can say
 _BENDS = 3  # more nodes along labels, and as many more at each level, where a loss bends
 _KINKS = 12  # the same along the strongest axis where it has a margin, and labels are ±1
 _STACK = 400_000  # types × nodes that are solved together
+_LARGE = 20_000  # the same: beyond, a loss is iterated over for each on its own
+_RECENT = 8  # tables that are kept for tasks that have the same
 _OUTER = 10.0  # tolerance of the iteration over a loss, in units of the fixed point's
 
 
@@ -167,6 +170,15 @@ class _Resolved:
     neurons: NeuronTypes
     where: Nodes
     features: NodeFeatures
+    others: dict[int, tuple[NeuronTypes, NodeFeatures]] = field(default_factory=dict)
+
+    def features_of(self, coarse: Solution) -> NodeFeatures:
+        """Those of a coarser resolution's neurons at these nodes; once for all tasks that share."""
+        task, neurons = coarse.task, coarse.neurons
+        if id(neurons) not in self.others:
+            found = features_at(task.problem, task.geometry, neurons, self.where)
+            self.others[id(neurons)] = neurons, found
+        return self.others[id(neurons)][1]
 
 
 def level_for(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> QuadratureLevel:
@@ -219,24 +231,12 @@ def _resolve(task: Task, level: QuadratureLevel) -> _Resolved:
     return _Resolved(task, level, neurons, where, features_at(problem, geometry, neurons, where))
 
 
-def _same_features(one: Task, other: Task) -> bool:
+def _share_features(one: Task, other: Task) -> bool:
     """Whether two tasks differ in nothing but samples of the readout, and its ridge by little."""
-    if one.neurons is not None or other.neurons is not None or one.geometry is not other.geometry:
+    given = one.neurons is not None or other.neurons is not None
+    if given or one.flat != other.flat or not same_layers(one.problem, other.problem):
         return False
-    if one.chance is not other.chance or one.flat != other.flat:
-        return False
-    return _before_readout(one.problem) == _before_readout(other.problem)
-
-
-def _before_readout(problem: Problem) -> tuple[object, ...]:
-    """What nodes, neurons and labels depend on, beside the geometry."""
-    return (
-        problem.activation, problem.width, problem.step_samples, problem.rates,
-        spike_strength(problem),
-        problem.weight_variance, problem.readout_mean, problem.readout_std,
-        problem.training.gradient, problem.links, problem.joint_link, problem.component_values,
-        problem.label_noise, problem.label_flip, problem.loss,
-    )  # fmt: skip
+    return alike(one.geometry, other.geometry) and alike(one.chance, other.chance)
 
 
 def solve_tasks(
@@ -251,12 +251,12 @@ def solve_tasks(
     signs : with misclassification and calibration, which have many nodes of their own;
         finite_size : `with_signs`
 
-    Neighbours that differ only in ridge or samples share their features, and tables of the same
-    shape are solved together.
+    Tasks that differ only in ridge, samples or surplus share their features, and small tables of
+    the same shape are solved together.
     """
     found: dict[int, Solution | Failure] = {}
     waiting: dict[tuple[object, ...], list[tuple[int, _Resolved]]] = {}
-    last: _Resolved | None = None
+    recent: list[_Resolved] = []
 
     def solve(batch: list[tuple[int, _Resolved]]) -> None:
         parts = [resolved for _, resolved in batch]
@@ -269,10 +269,12 @@ def solve_tasks(
 
     for index, task in enumerate(tasks):
         try:
-            if last is not None and _same_features(last.task, task):
-                last = replace(last, task=task)
+            same = (one for one in recent if _share_features(one.task, task))
+            if (known := next(same, None)) is not None:
+                last = replace(known, task=task)
             else:
                 last = _resolve(task, level)
+                recent = [last, *recent[: _RECENT - 1]]
         except (AssumptionError, ConvergenceError) as error:
             found[index] = Failure(error)
             continue
@@ -280,7 +282,8 @@ def solve_tasks(
         kind = (features.mean.shape, features.tilt is None, task.problem.loss)
         batch = waiting.setdefault((*kind, task.problem.labels_binary), [])
         batch.append((index, last))
-        if features.harmonics or (len(batch) + 1) * features.mean.size > _STACK:
+        large = task.problem.loss.name != "squared" and features.mean.size > _LARGE
+        if features.harmonics or large or (len(batch) + 1) * features.mean.size > _STACK:
             solve(batch)
             batch.clear()
     for batch in waiting.values():
@@ -292,11 +295,11 @@ def _solve(batch: Sequence[_Resolved], tolerance: float) -> list[Solution | Fail
     if not batch:
         return []
     alone = len(batch) == 1
-    features = batch[0].features if alone else NodeFeatures.stack([r.features for r in batch])
     problems = [resolved.task.problem for resolved in batch]
     surplus = [resolved.task.surplus for resolved in batch]
     rows = [(p.samples, p.effective_ridge, s) for p, s in zip(problems, surplus, strict=True)]
     numbers = np.array(rows[0] if alone else rows, float).T
+    features = _together([resolved.features for resolved in batch], problems[0].loss, numbers[1])
     try:
         near = together([_near(one) for one in batch])
         point, result = _solved(problems[0], features, numbers, tolerance, near)
@@ -309,13 +312,24 @@ def _solve(batch: Sequence[_Resolved], tolerance: float) -> list[Solution | Fail
     return [_solve([one], tolerance)[0] for one in batch]
 
 
+def _together(parts: Sequence[NodeFeatures], loss: Loss, ridges: Array) -> NodeFeatures:
+    """Features of one problem, or of a stack; of lower rank where a loss is iterated over. What all
+    of a stack share is factored once."""
+    shared = all(one is parts[0] for one in parts)
+    features = parts[0] if shared else NodeFeatures.stack(parts)
+    if loss.name != "squared":
+        features = features.of_lower_rank(dropped(features, ridges))
+        _ = features.mean_factors  # to be shared
+    return features.repeated(len(parts)) if shared and len(parts) > 1 else features
+
+
 def _near(resolved: _Resolved) -> Near:
     """(f, q, χ) of a coarser resolution at the nodes of this one."""
     coarse, where = resolved.task.coarse, resolved.where
     if coarse is None or where.kappa.shape[1] != coarse.neurons.vectors.shape[1]:
         return None
-    task, response = coarse.task, coarse.by_node.response
-    features = features_at(task.problem, task.geometry, coarse.neurons, where)
+    response = coarse.by_node.response
+    features = resolved.features_of(coarse)
     try:
         variance = response.variance_at(features)
     except ConvergenceError:  # nodes further out than the rule it was found with
@@ -336,8 +350,8 @@ def _solved(
         point = solve_fixed_point(features, samples, ridges, tolerance=tolerance)
         return point, errors_of(point)
     asked = LossProblem(
-        features.of_lower_rank(dropped(features, ridges)), np.asarray(samples),
-        np.asarray(ridges), problem.loss, problem.labels_binary, np.asarray(surplus), near,
+        features, np.asarray(samples), np.asarray(ridges), problem.loss, problem.labels_binary,
+        np.asarray(surplus), near,
     )  # fmt: skip
     return solve_with_loss(asked, _OUTER * tolerance)
 
@@ -361,16 +375,20 @@ def _solution(resolved: _Resolved, point: FixedPoint, result: NodeErrors) -> Sol
         train_loss=float(result.train_error if result.train_loss is None else result.train_loss),
     )  # fmt: skip
     if solution.geometry.single >= MANY_DIRECTIONS:
-        solution = replace(solution, mean_degrees=_mean_degrees(point))
+        solution = replace(solution, mean_degrees=mean_degrees(point))
     return solution
 
 
-def _mean_degrees(point: FixedPoint) -> float:
-    """See Solution.mean_degrees. O(T³)."""
-    features = point.features
-    mean = (features.mean * point.weights) @ features.mean.T
-    free = np.diag(1.0 / (features.counts * point.gain))
-    return float(np.trace(np.linalg.solve(mean + free, mean)))
+def mean_degrees(point: FixedPoint) -> float:
+    """See Solution.mean_degrees. O(T³), or of the rank of the means' table where that is lower."""
+    features, w = point.features, point.weights
+    free = features.counts * point.gain
+    if features.mean_factors is not None:
+        a, b = features.mean_factors
+        seen = (b.T * w) @ b @ ((a.T * free) @ a)
+        return float(np.trace(np.linalg.solve(np.eye(len(seen)) + seen, seen)))
+    mean = (features.mean * w) @ features.mean.T
+    return float(np.trace(np.linalg.solve(mean + np.diag(1.0 / free), mean)))
 
 
 def errors_at(solution: Solution, where: Nodes, finite: bool = False) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from onegrad.theory.quadratic_chance import quadratic_chance
-from onegrad.theory.resolution import Solution
+from onegrad.theory.resolution import Solution, mean_degrees
 
 # Found by comparing with simulations of random problems at n = 200–400 (docs/theory.md, section 7).
 _AT_REST, _BY_STEP, _TRAINING = 0.8, 2.5, 0.5
@@ -30,10 +30,8 @@ def finite_size_bound(solution: Solution) -> float:
     curvature of the neurons is added.
     """
     problem, point = solution.task.problem, solution.by_node.response.point
-    features, weights = point.features, point.weights
-    seen = (features.mean * weights) @ features.mean.T
-    whole = seen + np.diag(1.0 / (features.counts * point.gain))
-    used = float(np.trace(np.linalg.solve(whole, seen)))
+    features = point.features
+    used = mean_degrees(point)
     # nodes whose samples are all at a kink have c = 0: none of them is left unfitted
     softness = np.maximum(point.softness, _LEAST_SOFTNESS)
     unfitted = problem.samples / (1.0 + float(features.weights @ (point.chi / softness)))

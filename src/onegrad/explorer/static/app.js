@@ -47,7 +47,8 @@ const page = {
     else page.writeUrl();
     if (kind === "models") return; // asks for nothing before "simulate"
     page.pressed(null);
-    if (kind === "curves" || kind === "task") return page.rebuild(started);
+    if (kind === "labels") page.fill(); // with other labels some settings went
+    if (kind === "curves" || kind === "task" || kind === "labels") return page.rebuild(started);
     clearTimeout(page.resting);
     refreshControls($("controls"), page.about, page.state);
     page.ask(started);

@@ -4,7 +4,7 @@ import { clearWrong, markWrong } from "./box_errors.js";
 import { el, show } from "./dom.js";
 import { isTheory } from "./limits.js";
 import { isDrawn } from "./stored.js";
-import { pick, setInputs, setKey, sliderOf, taskOf, valueOf, written } from "./state.js";
+import { classesOf, pick, setClasses, setInputs, setKey, sliderOf, taskOf, valueOf, written } from "./state.js";
 
 const GROUPS = [
   ["the step", ["scaling."]],
@@ -24,7 +24,7 @@ const HINT = "Point at a setting, or go there by Tab, to read what it means.";
 
 /**
  * Fill the panel. `changed(kind)` is called with "value" while a slider moves, "task" when
- * another task is picked.
+ * another task is picked, "labels" when settings go with others.
  */
 export function buildControls(panel, about, state, { changed, task }) {
   const current = taskOf(state.tables);
@@ -57,6 +57,7 @@ export function buildControls(panel, about, state, { changed, task }) {
 
 function pickerRow(about, state, picker, changed) {
   if (picker.key === "network.activation") return activationRow(state, picker, changed);
+  if (picker.key === "data.weights") return classesRow(state, picker, changed);
   const id = `pick-${picker.key.replace(".", "-")}`;
   const [table, name] = picker.key.split(".");
   const value = state.tables[table]?.[name] ?? picker.default ?? "";
@@ -68,6 +69,21 @@ function pickerRow(about, state, picker, changed) {
   if (picker.default === null && value !== "") options.unshift("");
   for (const option of options) select.append(el("option", { value: option, selected: option === value }, option || "flat"));
   return el("div", { class: "control wide", "data-pick": picker.key, "data-help": picker.help }, el("label", { htmlFor: id }, picker.title), select);
+}
+
+/** How many components, each a class of its own. */
+function classesRow(state, picker, changed) {
+  const now = String(classesOf(state.tables));
+  const options = picker.options.includes(now) ? picker.options : [now, ...picker.options];
+  const select = el("select", { id: "pick-classes", onchange: (event) => {
+    setClasses(state.tables, Number(event.target.value));
+    if (state.curves.key === picker.key || state.zip) state.zip = state.dots = state.range = null;
+    if (state.curves.key === picker.key) state.curves = { key: "network.activation", values: [state.tables.network.activation] };
+    changed("labels");
+    document.getElementById("pick-classes")?.focus(); // a new one stands in its place
+  } });
+  for (const option of options) select.append(el("option", { value: option, selected: option === now }, option));
+  return el("div", { class: "control wide", "data-pick": "classes", "data-help": picker.help }, el("label", { htmlFor: "pick-classes" }, picker.title), select);
 }
 
 /** Activations are boxes: each one ticked is a curve. */

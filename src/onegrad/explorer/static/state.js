@@ -150,6 +150,21 @@ export function pick(tables, { key, companions }, option) {
   for (const [name, value] of Object.entries(companions[option] ?? {})) setKey(tables, name, copy(value));
 }
 
+/** Components of the mixture: two unless the spec says otherwise. */
+export const classesOf = (tables) => tables.data.weights?.length ?? 2;
+
+/** So many components of equal weight, a class each; what only ±1 labels or other components have goes. */
+export function setClasses(tables, count) {
+  setKey(tables, "data.weights", Array(count).fill(clean(1 / count)));
+  for (const name of ["ranks", "strengths"]) delete tables.data[name];
+  delete tables.labels.values;
+  if (count === 2) return;
+  delete tables.labels.flip;
+  if (tables.training.loss === "logistic") delete tables.labels.noise;
+  else for (const name of ["loss", "delta"]) delete tables.training[name];
+  if (tables.data.alignment < -1 / (count - 1)) tables.data.alignment = 0;
+}
+
 /** Another number of inputs at the same m/n: the samples follow. */
 export function setInputs(tables, inputs) {
   const ratio = inputs / tables.data.dim;

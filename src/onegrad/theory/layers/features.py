@@ -113,14 +113,53 @@ class NodeFeatures:
         table = self.slope * np.sqrt(self.counts * self.bulk**2)[..., None]
         return self._factored(table, self.dropped)
 
+    def take(self, index: int) -> NodeFeatures:
+        """One problem of a stack."""
+        return one_of(self, index).with_factors(self, index)
+
+    def with_factors(self, other: NodeFeatures, index: int | None = None) -> NodeFeatures:
+        """The same with factors that are known of `other`, which has the same tables (at `index`)
+        and perhaps other weights of its nodes: products do not depend on them."""
+        for name in ("factors", "mean_factors"):
+            if name in vars(other):
+                known = vars(other)[name]
+                if known is not None and index is not None:
+                    known = tuple(part[index] for part in known)
+                vars(self)[name] = known
+        return self
+
+    def repeated(self, times: int) -> NodeFeatures:
+        """A stack of one and the same problem, without copies."""
+
+        def copies(value: Array) -> Array:
+            return np.broadcast_to(value, (times, *value.shape))
+
+        columns: dict[str, Any] = {}
+        for f in fields(NodeFeatures):
+            value = getattr(self, f.name)
+            columns[f.name] = copies(value) if isinstance(value, np.ndarray) else value
+        stack = NodeFeatures(**columns)
+        for name in ("factors", "mean_factors"):
+            if name in vars(self):
+                known = vars(self)[name]
+                vars(stack)[name] = None if known is None else tuple(copies(p) for p in known)
+        return stack
+
     def of_lower_rank(self, dropped: float) -> NodeFeatures:
         """With a table of slopes of lower rank. What it loses is as good as independent noise of
         the same variance: e_is grows by (b_i d_is − (U Vᵀ)_is)²."""
-        u, v = factors = replace(self, dropped=dropped).factors
-        lost = self.slope * self.bulk[..., None] - u @ v.mT
-        found = replace(self, extra=self.extra + lost**2, dropped=dropped)
-        vars(found)["factors"] = factors  # it has the same
-        return found
+        if dropped not in self._lowered:
+            u, v = factors = replace(self, dropped=dropped).factors
+            lost = self.slope * self.bulk[..., None] - u @ v.mT
+            found = replace(self, extra=self.extra + lost**2, dropped=dropped)
+            vars(found)["factors"] = factors  # it has the same
+            self._lowered[dropped] = found
+        return self._lowered[dropped]
+
+    @cached_property
+    def _lowered(self) -> dict[float, NodeFeatures]:
+        """Problems that differ in what comes after the features have the same of lower rank."""
+        return {}
 
     @cached_property
     def mean_factors(self) -> tuple[Array, Array] | None:
@@ -132,12 +171,12 @@ class NodeFeatures:
         small = _SMALLER * factors[0].shape[-1] < self.mean.shape[-2]
         return factors if small else None
 
-    def mean_of_types(self, table: Array) -> Array:
-        """νᵀ·table, of a table with a row for each type; of one problem."""
+    def mean_of_types(self, table: Array) -> tuple[Array, Array]:
+        """Two factors of νᵀ·table, of a table with a row for each type; of one problem."""
         if self.mean_factors is None:
-            return np.asarray(self.mean.T @ table)
+            return self.mean.T, table
         a, b = self.mean_factors
-        return np.asarray(b @ (a.T @ table))
+        return b, np.asarray(a.T @ table)
 
     @property
     def lifts(self) -> list[Array]:

@@ -70,7 +70,7 @@ class LossProblem:
         if not np.any(self.surplus):
             return f
         weights, labels = with_surplus(f.weights, f.labels, self.samples, self.surplus)
-        return replace(f, weights=weights, labels=labels, noise=1 - labels**2)
+        return replace(f, weights=weights, labels=labels, noise=1 - labels**2).with_factors(f)
 
     @property
     def drawn_labels(self) -> LabelLaw:
