@@ -14,12 +14,12 @@ explore: $(INSTALLED)  ## the page: sliders, theory curves, simulated points
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[explore]"
 	$(BIN)/onegrad explore
 
-test: $(READY) lint system  ## every test; those of the page beside the others, two of them alone
+test: $(READY) lint system  ## every test; those of the page beside the others, three alone
 	$(MAKE) --no-print-directory --jobs=2 --keep-going most-tests page-tests
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/page -m alone
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/page tests/chaos -m alone
 
 most-tests:
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal --ignore=tests/page
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal -m "not alone" --ignore=tests/page
 
 page-tests:
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/page -m "not alone" > $(VENV)/page.log 2>&1 \

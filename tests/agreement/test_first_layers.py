@@ -1,5 +1,7 @@
 """The theory of any first layer against networks: several steps, every optimiser."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import onegrad as og
 from onegrad.compute.linalg import leading_direction
 from onegrad.network.trial import Trial
 from onegrad.randomness import Streams
+from onegrad.theory import resolution
 from onegrad.theory.layers import recursion
 from onegrad.theory.layers.types import drawn_types
 from onegrad.theory.nodes.rules import QuadratureLevel
@@ -88,7 +91,8 @@ def test_the_second_step_has_two_noise_directions(monkeypatch):
         return found.test_error / simulated.mean - 1
 
     assert abs(predicted()) <= room
-    monkeypatch.setattr(recursion, "_NOISE_DIRECTIONS", 1)
+    one = partial(recursion.trained_types, noise=recursion.NoiseDirections(most=1))
+    monkeypatch.setattr(resolution, "trained_types", one)
     assert predicted() < -room
 
 

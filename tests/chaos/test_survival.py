@@ -59,6 +59,7 @@ def quiet(spec):
 
 
 @pytest.mark.slow
+@pytest.mark.alone  # a busy disk has all rows of a run in one commit
 def test_the_coordinator_is_killed_at_random_moments(spec, quiet, tmp_path):
     """kill -9 twelve times, and the end is that of one quiet run; workers do not outlive it."""
     rng = random.Random(0)

@@ -184,6 +184,6 @@ def test_finite_data_must_have_rows_for_every_fresh_step():
 
 
 def test_optimisers_count_in_the_memory_estimate():
-    sizes = {name: peak_bytes(problem(optimiser=name, n=2000, k=4000)) for name in NAMES}
+    sizes = {name: peak_bytes(problem(optimiser=name, n=4000, k=2000)) for name in NAMES}
     assert sizes["gd"] < sizes["sign"] < sizes["adam"] and sizes["gd"] < sizes["kfac"]
-    assert memory.peak_bytes(problem(n=2000, k=4000)) == sizes["gd"]
+    assert memory.peak_bytes(problem(n=4000, k=2000)) == sizes["gd"]
