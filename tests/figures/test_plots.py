@@ -56,6 +56,13 @@ def test_a_sweep_has_the_numbers_of_a_run(problem, swept, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["results.json", "results.sqlite"]
 
 
+def test_a_sweep_keeps_what_the_spec_compares():
+    spec, keys = BASE | {"compare": {"models": ["linear"], "seeds": 3}}, {"training.ridge": [0.1]}
+    found = og.sweep(spec, keys, progress=False).rows
+    assert [(row.model, row.seed) for row in found] == [("linear", seed) for seed in range(3)]
+    assert len(og.sweep(spec, keys, seeds=1, progress=False).rows) == 1  # arguments come first
+
+
 def test_results(swept, plt):
     ax = swept.plot()
     assert ax.get_xlabel() == "ridge" and ax.get_ylabel() == "test error (MSE)"
