@@ -122,7 +122,7 @@ def predict_layers(
     """The mean over first layers drawn and trained with that seed, those of the simulation's first
     repetitions.
 
-    most : goes on after DRAWS of them, up to so many, until the mean is known to theory.accuracy;
+    most : goes on after DRAWS of them, up to so many, until the mean is known (`settled`);
         0: up to `worthwhile_draws`
     enough : LeftOpen where the first layer leaves more than that open
 
