@@ -12,7 +12,7 @@ import { storedLines } from "./stored.js";
 export const title = "Curve";
 export const sentence = (page) => {
   const axis = page.slider(page.state.axis);
-  return `How the error changes with the ${axis.title}: lines are the theory, which trains nothing, with one gradient step and ` +
+  return `How the error changes with the ${axis.title}: lines are the theory, which fits no readout, with one gradient step and ` +
     "(dashed) without it. Press Simulate, and every dot is the average of trained networks.";
 };
 
