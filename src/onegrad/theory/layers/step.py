@@ -127,7 +127,7 @@ class StepSample:
         """E[u² Var_z'(σ') κ̃κ̃ᵀ] from Var_z'(σ') (T, S) and ωu² (S,)."""
         kappa = np.concatenate([self.kappa, self.residual[:, None] * memory], axis=1)
         size = kappa.shape[1]
-        first, second = np.triu_indices(size)
+        first, second = _pairs(size)
         pairs = variance @ (weights[:, None] * kappa[:, first] * kappa[:, second])
         found = np.empty((len(variance), size, size))
         found[:, first, second] = found[:, second, first] = pairs
@@ -232,6 +232,12 @@ def _kept_sample(asked: _SampleKey) -> StepSample:
     left = max(bulk_dimension(geometry, output), 1)
     memory = _memory(left, problem.step_samples, float(omega @ u**2))
     return StepSample(kappa, u, omega, memory)
+
+
+@lru_cache(maxsize=32)
+def _pairs(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of the upper triangle."""
+    return np.triu_indices(size)
 
 
 def bulk_dimension(geometry: Geometry, output: bool) -> int:
