@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
+# hundreds of processes import the package: none of them shall compile it again
+export PYTHONDONTWRITEBYTECODE =
+export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
 
 .PHONY: demo explore test most-tests page-tests quick lowest lint docs system clean
 

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from onegrad.compute.array_pool import LARGEST
 from onegrad.compute.available import available_bytes
 from onegrad.compute.backend import NUMPY, Backend
+from onegrad.compute.threads import threads_for
 from onegrad.errors import SpecError
 from onegrad.models import MODELS
 from onegrad.network.gram import gram_bytes
 from onegrad.network.optimisers import OPTIMISERS
+from onegrad.network.readout import COPIED
 from onegrad.network.trial import KEEP, Reuse
 from onegrad.problem import Problem
 from onegrad.risk.sampled import FEWEST
 
 _SMALL = 1 << 27  # bytes that are never worth a look at the machine
+_OFTEN = 3 << 24  # bytes of an array of which one more than are in use waits in the pool
 _BLOCK = 2048  # test samples at a time
 
 
@@ -53,16 +56,18 @@ def peak_bytes(
         kept += k * n + s * n
     if reuse.layers:
         kept += s * k
-        kept += sum(model.noise for model in asked) * m * k * (8 * m * k <= KEEP)
+        kept += sum(bool(model.noise) for model in asked) * m * k * (8 * m * k <= KEEP)
         step += m * n + s * k
     half = dtype == "float32" and not any(m.double for m in asked)
     # single precision needs no Gram matrix, as long as conjugate gradients are few; controls do
     fit = kept + m * k + (0 if half and not reuse.controls else side * side)
     fit += m * k // 2 if reuse.controls and not half else 0  # their features in single precision
-    copied = 2 * m * k if half and 8 * m * k <= LARGEST else 0  # in double, to refine readouts
+    copied = 2 * m * k if half and 8 * m * k <= COPIED else 0  # in double, to refine readouts
     fit += copied
     if problem.loss.name != "squared":  # the Gram matrix stays, each step factorises a copy
         fit = kept + (m * k if k >= m else 2 * m * k) + 3 * side * side
+    if any(model.noise for model in asked) and not reuse.layers and 8 * m * k <= KEEP:
+        fit += m * k if threads_for(problem.operations) > 1 else 0  # drawn ahead
     own = [kept + model.memory(problem) for model in asked if model.memory is not None]
     fit = max(fit, *own, 0)
     if reuse.features:
@@ -76,11 +81,11 @@ def peak_bytes(
         count = m if problem.loss.name == "squared" else max(m, FEWEST)
         risk = max(risk, kept + 2 * min(count, _BLOCK) * (n + k))
     # what waits in the pool at that moment, measured: of the arrays of the step and, in single
-    # precision, of the readout, the largest that is kept
-    pooled = max(
-        (a for a in (k * n, s * k, m * k // 2, side**2 // 2) if 8 * a <= LARGEST), default=0
-    )
-    idle = int((1.75 if own else 1.25) * pooled)
+    # precision, of the readout, the largest that is kept; of very large ones half of one
+    sizes = k * n, s * k, m * k // 2, side**2 // 2
+    idle = int((1.75 if own else 1.25) * max((a for a in sizes if 8 * a <= _OFTEN), default=0))
+    if not (idle or half) and 8 * k * n <= LARGEST:
+        idle = k * n // 2
     return (4 if half else 8) * (max(step, fit, risk) + idle)
 
 

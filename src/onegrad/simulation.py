@@ -127,7 +127,8 @@ def reuse_of(
     # control variates ask for the products with the initial weights once in each layer
     shared = sum(m.products != "none" for m in asked) > 1 or (controlled and layers > 1)
     initial = controlled or any(m.initial for m in asked)
-    return Reuse(layers > 1, shared, initial, ridges > 1, controlled)
+    noise = tuple(dict.fromkeys(m.noise for m in asked if m.noise))
+    return Reuse(layers > 1, shared, initial, ridges > 1, controlled, noise)
 
 
 def by_layer(points: Sequence[Point]) -> dict[Hashable, list[Point]]:

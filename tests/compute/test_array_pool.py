@@ -59,7 +59,7 @@ def test_other_shapes_and_precisions_fit_in_or_take_the_place():
     assert pool._kept[0].size == larger.nbytes
 
 
-@pytest.mark.parametrize("shape", [(4,), (1 << 13, 1 << 10)])
+@pytest.mark.parametrize("shape", [(4,), (1 << 14, 1 << 11)])
 def test_small_and_very_large_arrays_are_not_kept(shape):
     pool = Pool()
     assert pool.empty(shape).shape == shape

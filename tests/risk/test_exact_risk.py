@@ -106,34 +106,38 @@ def agrees(exact, mean, error):
     return abs(exact.value - mean) <= 4 * error + exact.error
 
 
-def check_networks(case, activations, count):
-    """Every activation's network on the same test set: the data do not depend on it."""
+def networks(case, activations):
+    """Trial and network of every activation, by its name: the data do not depend on it."""
     trials = {a.name: trial_of(case, a) for a in activations}
-    fitted = {name: MODELS["network"].fit(trial) for name, trial in trials.items()}
-    first = next(iter(trials.values()))
-    for name, (mean, error) in sampled(first, fitted, count).items():
-        exact = exact_risk(trials[name], fitted[name])
-        assert agrees(exact, mean, error), (case, name, exact, mean, error)
-        assert exact.error <= 1e-3 * exact.value
+    return {name: (trial, MODELS["network"].fit(trial)) for name, trial in trials.items()}
 
 
-def check_models(case, activation, count):
+def other_models(case, activation):
+    """Trial and fitted model of every kind, by activation and name."""
     trial = trial_of(case, activation)
-    fitted = {}
-    for name in SIMULATED:
-        if name == "kernel" or (name == "spiked" and case != "isotropic"):
-            continue
-        fitted[name] = MODELS[name].fit(trial)
-    for name, (mean, error) in sampled(trial, fitted, count).items():
-        exact = exact_risk(trial, fitted[name])
+    return {
+        f"{activation} {name}": (trial, MODELS[name].fit(trial))
+        for name in SIMULATED
+        if not (name == "kernel" or (name == "spiked" and case != "isotropic"))
+    }
+
+
+def check(case, found, count):
+    """All of them on one test set."""
+    first = next(trial for trial, _ in found.values())
+    fitted = {name: model for name, (_, model) in found.items()}
+    for name, (mean, error) in sampled(first, fitted, count).items():
+        exact = exact_risk(*found[name])
         assert agrees(exact, mean, error), (case, name, exact, mean, error)
+        if " " not in name:  # a network
+            assert exact.error <= 1e-3 * exact.value
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_networks_agree_with_a_test_set(case):
     # functions with breakpoints need seconds where the series is long; the slow test has them all
     smooth = [a for a in ACTIVATIONS if case != LONG or a not in (LEAKY, HARD)]
-    check_networks(case, smooth, 20_000)
+    check(case, networks(case, smooth), 20_000)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -141,20 +145,18 @@ def test_networks_agree_with_a_test_set(case):
 def test_models_agree_with_a_test_set(case, activation):
     if (case, activation) == (LONG, "tanh"):
         pytest.skip("seconds; the slow test has it")
-    check_models(case, activation, 10_000)
+    check(case, other_models(case, activation), 10_000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
-def test_networks_agree_with_a_large_test_set(case):
-    check_networks(case, ACTIVATIONS, 400_000)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("activation", ["relu", "tanh"])
-def test_models_agree_with_a_large_test_set(case, activation):
-    check_models(case, activation, 400_000)
+def test_all_agree_with_a_large_test_set(case):
+    found = networks(case, ACTIVATIONS)
+    for activation in ("relu", "tanh"):
+        others = other_models(case, activation)
+        del others[f"{activation} network"]  # which is there already
+        found |= others
+    check(case, found, 400_000)
 
 
 # --- negative controls ------------------------------------------------------------------

@@ -174,9 +174,12 @@ GRID: list[dict[str, Any]] = [
 @pytest.mark.slow
 @pytest.mark.parametrize("changes", GRID)
 def test_agreement_grid(changes: dict[str, Any]) -> None:
-    """n = m = 1000 within 4 standard errors + 2 %, test errors exact for each trained network."""
-    problem = orthogonal(**changes)
-    measured, theory = simulate(problem, seeds=6, rng=7), conditional(problem)
+    """n = m = 700 within 4 standard errors + 2 %, test errors exact for each trained network; with
+    control variates, by which most are known to 0.5 %, where teachers are drawn."""
+    problem = orthogonal(700, **changes)
+    drawn = changes.get("labels") is not COMPONENT
+    measured = simulate(problem, seeds=5 if drawn else 6, rng=7, control_variates=drawn)
+    theory = conditional(problem)
     for value, estimate in (
         (theory.test_error, measured.test_error),
         (theory.train_error, measured.train_error),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import weakref
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from onegrad.compute.backend import namespace
 
-LARGEST = 3 << 24  # bytes of an array that is kept; beyond, a new one costs nothing beside the rest
+LARGEST = 1 << 27  # bytes of an array that is kept; beyond, a new one costs nothing beside the rest
 _SMALLEST = 1 << 18  # below, the system's own allocation is as good
 
 
@@ -19,13 +20,14 @@ class Pool:
 
     The system takes large arrays back when they are freed, and clears new ones: at n = 1000 that
     costs a twentieth of a repetition. A pool lives as long as its owner wants, over many
-    repetitions. What is in use is never handed out twice, so its users need not agree on
-    anything. It holds no more arrays than were ever in use at once, of at most 48 MiB each; NumPy's
-    alone, other libraries have pools of their own.
+    repetitions. What is in use is never handed out twice, so its users, on any thread, need not
+    agree on anything. It holds no more arrays than were ever in use at once, of at most 128 MiB
+    each; NumPy's alone, other libraries have pools of their own.
     """
 
     def __init__(self) -> None:
         self._kept: list[_Kept] = []
+        self._lock = threading.Lock()
 
     def empty(self, shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
         """An array with arbitrary entries, for the caller alone."""
@@ -33,15 +35,16 @@ class Pool:
         size = math.prod(shape) * dtype.itemsize
         if not _SMALLEST <= size <= LARGEST:
             return np.empty(shape, dtype)
-        idle = sorted((kept for kept in self._kept if kept.idle), key=lambda kept: kept.size)
-        found = next((kept for kept in idle if kept.size >= size), None)
-        if found is None:
-            if idle:  # too small, all of them: the largest makes room
-                self._kept.remove(idle[-1])
-            del idle
-            found = _Kept(size)
-            self._kept.append(found)
-        return found.lend(math.prod(shape), dtype).reshape(shape)
+        with self._lock:
+            idle = sorted((kept for kept in self._kept if kept.idle), key=lambda kept: kept.size)
+            found = next((kept for kept in idle if kept.size >= size), None)
+            if found is None:
+                if idle:  # too small, all of them: the largest makes room
+                    self._kept.remove(idle[-1])
+                del idle
+                found = _Kept(size)
+                self._kept.append(found)
+            return found.lend(math.prod(shape), dtype).reshape(shape)
 
     def like(self, model: Any) -> Any:
         """An array of the library, device, precision and shape of another one."""

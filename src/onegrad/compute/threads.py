@@ -12,6 +12,7 @@ from threadpoolctl import ThreadpoolController
 
 from onegrad.compute import forks as forks  # what is computed may be forked
 from onegrad.compute.backend import NUMPY, Backend
+from onegrad.compute.side_by_side import threads_are
 
 # Operations per product from which one repetition takes seconds (n = m = k = 2500). Below, many
 # repetitions at once on one thread each are faster than one after the other on all threads.
@@ -41,7 +42,11 @@ def threads_for(operations: float) -> int:
 @contextmanager
 def blas_threads(threads: int, backend: Backend = NUMPY) -> Iterator[None]:
     """So many threads; torch on the CPU has its own, which are limited in the same way."""
-    with _controller(_loaded()).limit(limits=threads, user_api="blas"):
+    limit = _controller(_loaded()).limit
+    with (
+        limit(limits=threads, user_api="blas"),
+        threads_are(threads, lambda: limit(limits=1, user_api="blas")),
+    ):
         if backend.device != "torch":
             yield
             return

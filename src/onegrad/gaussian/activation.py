@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onegrad.compute.backend import Array, host, like, namespace, pieces
+from onegrad.compute.backend import Array, host, like, namespace
+from onegrad.compute.side_by_side import for_pieces
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.gaussian import elementwise
 from onegrad.gaussian.content import content_digest
@@ -103,8 +104,11 @@ class Activation:
 
     def into(self, x: Any, out: Any) -> Any:
         """σ(x) of a matrix, written to `out`, which may be x: no large temporary array."""
-        for rows in pieces(x):
+
+        def fill(rows: Any) -> None:
             out[rows] = self(x[rows])
+
+        for_pieces(x, fill, self.portable)
         return out
 
     def value_and_slope(self, x: Any) -> tuple[Any, Any]:

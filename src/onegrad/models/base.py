@@ -70,7 +70,7 @@ class Model:
     sampled : whether its risk always needs a test set
     products : with which weights it multiplies the inputs
     initial : whether it asks for the initial weights or the step's samples once the step is made
-    noise : whether it draws m × k numbers of its own
+    noise : the stream of the m × k numbers that it draws on its own, if any
     untrained : its features at the initial weights, where control variates of its own are made of
         them
     double : whether it works in double precision whatever is asked for
@@ -92,7 +92,7 @@ class Model:
     sampled: bool = False
     products: Literal["trained", "initial", "none"] = "trained"
     initial: bool = False
-    noise: bool = False
+    noise: str = ""
     untrained: Callable[[Trial], FeatureMap] | None = None
     double: bool = False
     memory: Callable[[Problem], int] | None = None

@@ -195,7 +195,7 @@ MODEL = Model(
     cites=("demir2025",),
     version=2,
     initial=True,
-    noise=True,
+    noise="conditional-gaussian",
     double=True,
     memory=_memory,
 )

@@ -22,5 +22,5 @@ MODEL = Model(
     cites=("hu2023", "mei2022"),
     products="initial",
     initial=True,
-    noise=True,
+    noise="gaussian",
 )

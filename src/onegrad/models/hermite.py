@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import Any
 
-from onegrad.compute.backend import Array, pieces
+from onegrad.compute.backend import Array
+from onegrad.compute.side_by_side import for_pieces
 from onegrad.gaussian.activation import Activation, hermite_activation
 from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
 from onegrad.models.base import Fitted, Mark, Model, fit_features
@@ -37,8 +39,11 @@ class HermiteFeatures:
 
     def moments(self, inputs: Inputs) -> tuple[Array, float]:
         product, out = inputs.workspace(self.weights)
-        for rows in pieces(product):
+
+        def fill(rows: Any) -> None:
             hermite_series(self.coefficients, product[rows], out[rows], self.scale)
+
+        for_pieces(product, fill)
         return out, self.remainder**2
 
     def predictor(self, trial: Trial, a: Array) -> Predictor:
@@ -84,7 +89,7 @@ def _of_degree(text: str) -> Model | None:
         Mark("d" if text == "1" else "p", size=7.0),
         fit=partial(fit_hermite, degree=int(text)),
         cites=("demir2025",),
-        noise=True,
+        noise="hermite",
         untrained=partial(untrained_hermite, degree=int(text)),
     )
 
@@ -96,7 +101,7 @@ MODEL = Model(
     fit=fit_hermite,
     cites=("demir2025",),
     polynomial=True,
-    noise=True,
+    noise="hermite",
     untrained=untrained_hermite,
     version=2,  # since 0.1: the degree rule
     variant=_of_degree,

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from onegrad.compute.array_pool import LARGEST, Pool
+from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import Array, lower_gram, namespace, positive_solver, shift_diagonal
 from onegrad.errors import ConvergenceError
 from onegrad.network.refine import (
@@ -21,6 +21,7 @@ from onegrad.network.refine import (
     transposed_times,
 )
 
+COPIED = 3 << 24  # bytes of features in double precision that are made to refine readouts
 _LAST_STEP = 1e-2  # of a solution: a step whose image is as exact in single precision, 1e-9
 _SOUND = 0.1  # largest bound of what rounding changes for which conjugate gradients are tried
 
@@ -149,7 +150,7 @@ class RidgeSolver:
         """Features of single precision in double, for products with vectors; None where they are
         large: then piece by piece."""
         features = self.features
-        if not isinstance(features, np.ndarray) or 8 * features.size > LARGEST:
+        if not isinstance(features, np.ndarray) or 8 * features.size > COPIED:
             return None
         return self._pool.rounded(features, np.float64)
 

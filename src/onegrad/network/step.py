@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import Array, multiplied, namespace, pieces
+from onegrad.compute.side_by_side import for_pieces
 from onegrad.data.population import Batch
 from onegrad.gaussian.activation import Activation
 from onegrad.network.optimisers import OPTIMISERS, State
@@ -38,7 +41,8 @@ def slopes_and_error(
     """
     m = y.shape[0]
     error = namespace(y).asarray(y, copy=True)
-    for rows in pieces(preactivation):
+
+    def fill(rows: Any) -> None:
         if labels_only:
             slopes = activation.slope(preactivation[rows])
         else:
@@ -47,9 +51,11 @@ def slopes_and_error(
         # not in place: a derivative may hand back its own argument
         if readout.ndim == 2:  # K outputs: the sum over them
             out[rows] = slopes * (factor / m * error[rows] @ readout.T)
-            continue
+            return
         part = multiplied(slopes, (factor / m * error[rows])[:, None], out[rows])
         part *= readout
+
+    for_pieces(preactivation, fill, activation.portable)
     return error
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import NUMPY, Array, Backend, multiplied, namespace, pieces
+from onegrad.compute.side_by_side import several_threads, side_by_side
 from onegrad.data.instance import Instance
 from onegrad.data.label_base import flipped
 from onegrad.data.population import Batch
@@ -24,7 +25,7 @@ from onegrad.randomness import Streams, gaussian_rows
 from onegrad.settings import Training
 
 _BLOCK = 2048
-KEEP = 1 << 28  # bytes of noise that is kept for the next layer; more is drawn again
+KEEP = 1 << 28  # bytes of noise that is kept for the next layer or drawn ahead; more is drawn again
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Reuse:
     initial : the initial weights and the samples of the step, once the step is made
     features : those of a model that was fitted, for other ridges
     controls : control variates are computed beside the models
+    noise : streams of m × k numbers that models draw on their own
     """
 
     layers: bool = True
@@ -45,6 +47,7 @@ class Reuse:
     initial: bool = True
     features: bool = True
     controls: bool = False
+    noise: tuple[str, ...] = ()
 
 
 class Draw:
@@ -82,9 +85,11 @@ class Draw:
     @cached_property
     def train(self) -> Inputs:
         """The samples of the readout (m)."""
-        start = self.problem.step_rows
-        batch = self._batch(self.streams.rng("train-data"), start, self.problem.samples)
-        return Inputs(batch, self.reuse.products, self.pool)
+        start, rng = self.problem.step_rows, self.streams.rng("train-data")
+        tasks: list[Callable[[], Any]] = [lambda: self._batch(rng, start, self.problem.samples)]
+        if self.reuse.noise and several_threads():
+            tasks.append(self._draw_ahead)
+        return Inputs(side_by_side(*tasks)[0], self.reuse.products, self.pool)
 
     def later_batches(self, training: Training) -> Iterator[Batch]:
         """The samples of the second step, of the third, …: fresh ones, or those of the first."""
@@ -156,7 +161,8 @@ class Draw:
     @cached_property
     def step_preactivation(self) -> Array:
         """X̃W₀ᵀ (m̃ × k)."""
-        product: Array = self.pool.product(self.step_batch.x, self.weights.T)
+        batch, weights = side_by_side(lambda: self.step_batch, lambda: self.weights)
+        product: Array = self.pool.product(batch.x, weights.T)
         return product
 
     def forget(self, *names: str) -> None:
@@ -170,11 +176,12 @@ class Draw:
         As many as the features (m × k) have. Kept for the next layer where there is one and they
         are not too large.
         """
+        keep = self.reuse.layers and 8 * math.prod(features.shape) <= KEEP
         if purpose in self._noise:
-            yield from zip(pieces(features), self._noise[purpose], strict=True)
+            known = self._noise[purpose] if keep else self._noise.pop(purpose)
+            yield from zip(pieces(features), known, strict=True)
             return
         rng = self.streams.rng(purpose)
-        keep = self.reuse.layers and 8 * math.prod(features.shape) <= KEEP
         kept: list[Array] = []
         room = self._room(*features.shape) if keep else None
         for rows in pieces(features):
@@ -189,6 +196,19 @@ class Draw:
             yield rows, piece
         if keep:
             self._noise[purpose] = kept
+
+    def _draw_ahead(self) -> None:
+        """The first of the models' own streams, which is kept until it is asked for."""
+        shape = self.problem.samples, self.problem.width
+        room = self._room(*shape) if 8 * math.prod(shape) <= KEEP else None
+        if room is None:
+            return
+        purpose = self.reuse.noise[0]
+        rng = self.streams.rng(purpose)
+        self._noise[purpose] = [room[rows] for rows in pieces(room)]
+        for piece in self._noise[purpose]:
+            with gaussian_rows(rng, piece):
+                pass
 
     def add_noise(self, purpose: str, features: Array, variance: Array | float) -> None:
         """`noise` of that variance, one number or m × k, is added to features, in place."""
@@ -316,7 +336,7 @@ class Trial:
         if not problem.trained:
             return self.weights
         steps = Steps(problem)
-        batch, z = draw.step_batch, draw.step_preactivation
+        z, batch = draw.step_preactivation, draw.step_batch  # in this order: side by side
         if draw.reuse.layers:
             slopes = draw.pool.like(z)
         else:

@@ -124,7 +124,9 @@ def curves(
     """
     if len(problems) < fewest:
         return
-    flat = {i: dict(_flat(one.model_dump())) for i, one in problems.items()}
+    flat: dict[int, dict[str, Any]] = {i: {} for i in problems}
+    for i, one in problems.items():
+        _flatten(one.model_dump(), flat[i])
     keys = list(next(iter(flat.values())))
     if any(list(items) != keys for items in flat.values()):
         return
@@ -146,9 +148,9 @@ def curves(
                 yield [curve[j] for j in order], places
 
 
-def _flat(tables: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(tables: dict[str, Any], into: dict[str, Any], prefix: str = "") -> None:
     for key, value in tables.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
+            _flatten(value, into, f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}", value
+            into[prefix + key] = value

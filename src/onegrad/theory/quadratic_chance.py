@@ -14,8 +14,11 @@ else moves along spikes.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
+from onegrad.gaussian.activation import Activation
 from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.step import initial_output_matters, second_moment, step_sample
@@ -36,12 +39,18 @@ def quadratic_chance(problem: Problem, geometry: Geometry) -> float:
     return _AT_MOST * stretch / (stretch + _HALF_WAY)
 
 
+@lru_cache(maxsize=64)
+def _mean_curvature(activation: Activation, scale: float) -> float:
+    """s₂ = E σ''(bZ), the same for all points of most curves."""
+    return float(activation.projections(2, scale)[2]) / scale**2
+
+
 def stretch_variance(problem: Problem, geometry: Geometry) -> float:
     """τ² = η² E a² s₂² Σ_jl Θ_j (Var Z_jl + Var D_jl)/Σ_j Θ_j: the variance that the stretch of a
     neuron has along the special directions, in units of its own there. An axis of a group counts as
     often as it has directions, which is an upper bound; a bulk that is not flat counts as flat."""
     scale = float(np.sqrt(problem.dim * problem.weight_variance))
-    curvature = float(problem.activation.projections(2, scale)[2]) / scale**2
+    curvature = _mean_curvature(problem.activation, scale)
     values, axes = np.linalg.eigh(second_moment(geometry))
     output = not geometry.groups and initial_output_matters(problem, geometry)
     sample = step_sample(problem, geometry, QuadratureLevel.at(2), output)

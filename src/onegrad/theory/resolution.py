@@ -305,11 +305,16 @@ def _solve(batch: Sequence[_Resolved], tolerance: float) -> list[Solution | Fail
         point, result = _solved(problems[0], features, numbers, tolerance, near)
         if alone:
             return [_solution(batch[0], point, result)]
-        return [_solution(r, point.take(i), result.take(i)) for i, r in enumerate(batch)]
+        return [_solution(r, *_one_of(point, result, i)) for i, r in enumerate(batch)]
     except (AssumptionError, ConvergenceError) as error:
         if alone:
             return [Failure(error)]
     return [_solve([one], tolerance)[0] for one in batch]
+
+
+def _one_of(point: FixedPoint, result: NodeErrors, index: int) -> tuple[FixedPoint, NodeErrors]:
+    one = result.take(index)
+    return one.response.point if result.response.point is point else point.take(index), one
 
 
 def _together(parts: Sequence[NodeFeatures], loss: Loss, ridges: Array) -> NodeFeatures:

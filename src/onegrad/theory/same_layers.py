@@ -14,7 +14,7 @@ from onegrad.theory.layers.step import spike_strength
 def same_layers(one: Problem, other: Problem) -> bool:
     """Whether two problems differ in nothing but samples of the readout, and its ridge by little,
     at the same geometry."""
-    return _before_readout(one) == _before_readout(other)
+    return one.width == other.width and _before_readout(one) == _before_readout(other)
 
 
 def _before_readout(problem: Problem) -> tuple[object, ...]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onegrad.compute.backend import Array
+from onegrad.compute.backend import Array, read_only
 from onegrad.data.label_power import joint_link_laws
 from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.quadrature import gauss_hermite
@@ -127,7 +127,7 @@ class StepSample:
         """E[u² Var_z'(σ') κ̃κ̃ᵀ] from Var_z'(σ') (T, S) and ωu² (S,)."""
         kappa = np.concatenate([self.kappa, self.residual[:, None] * memory], axis=1)
         size = kappa.shape[1]
-        first, second = np.triu_indices(size)
+        first, second = _pairs(size)
         pairs = variance @ (weights[:, None] * kappa[:, first] * kappa[:, second])
         found = np.empty((len(variance), size, size))
         found[:, first, second] = found[:, second, first] = pairs
@@ -234,6 +234,12 @@ def _kept_sample(asked: _SampleKey) -> StepSample:
     return StepSample(kappa, u, omega, memory)
 
 
+@lru_cache(maxsize=32)
+def _pairs(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of the upper triangle."""
+    return np.triu_indices(size)
+
+
 def bulk_dimension(geometry: Geometry, output: bool) -> int:
     """n' after the step: without the special directions, e, and W₀ᵀa where f₀ matters."""
     return geometry.dim - geometry.special - 1 - int(output)
@@ -244,10 +250,11 @@ def _memory(bulk_dim: int, step_samples: int, power: float) -> float:
     return math.sqrt(bulk_dim / step_samples) / math.sqrt(power) if power > 0 else 0.0
 
 
+@lru_cache(maxsize=64)
 def second_moment(geometry: Geometry) -> Array:
-    """E κκᵀ over the mixture: (r, r)."""
+    """E κκᵀ over the mixture: (r, r), read-only."""
     outer = np.einsum("c,ci,cj->ij", geometry.weights, geometry.means, geometry.means)
-    return geometry.mean_covariance + outer
+    return np.asarray(read_only(geometry.mean_covariance + outer))
 
 
 def step_importance(problem: Problem, geometry: Geometry, sample: StepSample, bulk: float) -> float:
@@ -300,7 +307,7 @@ def output_effect(problem: Problem, geometry: Geometry, moved: float | None = No
         return share
     moved = _coarsely_moved(problem, geometry) if moved is None else moved
     second = min(1.0, moved**2 * spike_strength(problem))
-    return output_loss(problem, geometry, moved) + _SECOND * share * second
+    return _loss_of(share, problem, moved) + _SECOND * share * second
 
 
 def output_is_faint(problem: Problem, geometry: Geometry) -> bool:
@@ -319,7 +326,11 @@ def output_loss(problem: Problem, geometry: Geometry, moved: float | None = None
     if share <= OUTPUT_LOSS:
         return share
     moved = _coarsely_moved(problem, geometry) if moved is None else moved
-    return share * min(1.0, moved * spike_strength(problem))
+    return _loss_of(share, problem, moved)
+
+
+def _loss_of(share: float, problem: Problem, moved: float) -> float:
+    return share if share <= OUTPUT_LOSS else share * min(1.0, moved * spike_strength(problem))
 
 
 def _coarsely_moved(problem: Problem, geometry: Geometry) -> float:

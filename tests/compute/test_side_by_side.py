@@ -1,0 +1,97 @@
+"""Work on threads of our own: the same numbers as on one, none of the library's beside it."""
+
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from onegrad.bench.measure import points
+from onegrad.compute.array_pool import Pool
+from onegrad.compute.side_by_side import for_each, for_pieces, several_threads, side_by_side
+from onegrad.compute.threads import blas_threads
+from onegrad.network.trial import Draw
+from onegrad.randomness import Streams
+from onegrad.simulation import reuse_of, run_group
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_pieces_are_all_worked_on_once(threads):
+    x = np.arange(400_000.0).reshape(400, 1000)
+    out = np.zeros_like(x)
+
+    def work(rows):
+        out[rows] += 2 * x[rows]
+
+    with blas_threads(threads):
+        for_pieces(x, work)
+    np.testing.assert_array_equal(out, 2 * x)
+
+
+def test_tasks_run_at_the_same_time_on_one_thread_each_of_the_library():
+    together = threading.Barrier(2, timeout=20)
+
+    def task():
+        together.wait()  # the other one is there as well
+        return several_threads(), {
+            i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas"
+        }
+
+    with blas_threads(2):
+        assert several_threads()
+        assert side_by_side(task, task) == [(False, {1}), (False, {1})]
+        assert several_threads()
+    assert not several_threads()
+
+
+def test_errors_of_a_thread_are_raised():
+    def fails(item):
+        raise ValueError(f"of task {item}")
+
+    for threads in (1, 2):
+        with blas_threads(threads), pytest.raises(ValueError, match="of task"):
+            for_each([1, 2], fails)
+
+
+def test_threads_get_arrays_of_their_own_from_a_pool():
+    pool, together = Pool(), threading.Barrier(4, timeout=20)
+
+    def take():
+        together.wait()
+        return [pool.empty((300, 300)) for _ in range(20)]
+
+    with blas_threads(4):
+        kept = side_by_side(*[take] * 4)
+    starts = {array.__array_interface__["data"][0] for arrays in kept for array in arrays}
+    assert len(starts) == 80
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_rows_do_not_depend_on_the_threads(dtype):
+    group = points(130, 110, 150, ("tanh",), dtype)
+    models = ("network", "hermite", "gaussian")
+    one, two = (run_group(group, models, 3, threads) for threads in (1, 2))
+    close = 1e-12 if dtype == "float64" else 1e-5
+    for alone, beside in zip(one, two, strict=True):
+        for number in ("test_error", "train_error", "train_objective"):
+            assert getattr(beside, number) == pytest.approx(getattr(alone, number), rel=close)
+    other = run_group(group, models, 4, 2)[0]  # the control: another draw is not the same
+    assert other.test_error != pytest.approx(one[0].test_error, rel=close)
+
+
+def test_noise_that_was_drawn_ahead_is_the_same_and_used_once():
+    (point,) = points(30, 20, 40, ("tanh",))
+    features = np.zeros((40, 20))
+
+    def noise(threads):
+        with blas_threads(threads):
+            draw = Draw(point.problem, Streams(0, 0), reuse_of(("network", "hermite")))
+            _ = draw.train
+            ahead = list(draw._noise)
+            drawn = [np.vstack([part for _, part in draw.noise("hermite", features)]) for _ in "ab"]
+            return ahead, drawn, list(draw._noise)
+
+    (before, (first, second), after), (none, (third, _), _) = noise(2), noise(1)
+    assert (before, after, none) == (["hermite"], [], [])
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(first, third)
