@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,11 +74,13 @@ class Looks:
     tasks_of: Callable[[Problem], list[tuple[Law, Task]]]
     known: dict[int, Look] = field(default_factory=dict)
 
-    def sparsity(self, problem: Problem) -> Sparsity:
-        """Of curves with this problem."""
+    def sparsity(self, curve: Sequence[Problem]) -> Sparsity:
+        """Ratios to the coarsest resolution along ridges: elsewhere its rules change on the way."""
         if self.theory.draft:
             return DRAFT
-        return RATIOS if problem.loss.name in _SMOOTH else FINE
+        first, *others = (_but_ridge(problem) for problem in curve)
+        same = all(one == first for one in others)
+        return RATIOS if same and curve[0].loss.name in _SMOOTH else FINE
 
     def at(self, points: Sequence[int]) -> dict[int, Look]:
         """Those that are known, by their place among the points."""
@@ -109,6 +111,11 @@ class Looks:
         return {i: self.known[i].logarithms if i in self.known else None for i in points}
 
 
+def _but_ridge(problem: Problem) -> dict[str, Any]:
+    tables = problem.model_dump()
+    return tables | {"training": tables["training"] | {"ridge": None}}
+
+
 def with_points_between(
     looks: Looks,
     found: Mapping[int, Answer],
@@ -126,7 +133,7 @@ def with_points_between(
         wanted = [j for j, i in enumerate(curve) if i not in found]
         if not wanted:
             continue
-        sparsity = looks.sparsity(problems[curve[0]])
+        sparsity = looks.sparsity([problems[i] for i in curve])
         base = {j: looks.reference(i, sparsity) for j, i in enumerate(curve)}
         numbers = [_minus(_numbers(found[curve[j]]), base[j]) for j in known]
         open_by = misfit(places[known], numbers)

@@ -157,6 +157,20 @@ def test_without_ratios_nine_points_are_too_few(monkeypatch: pytest.MonkeyPatch)
     assert largest_gap(predict_curve(steep())) > 0.02
 
 
+def test_ratios_need_the_same_rules_at_every_point() -> None:
+    """Along rates the coarsest resolution jumps where a rule gets longer: 3 % off by ratios."""
+    ridges, looks = steep(), Looks([], Theory(), lambda problem: [])
+
+    def changed(section: str, **numbers: float) -> list[Problem]:
+        part = getattr(ridges[0], section).model_copy(update=numbers)
+        return [ridges[0], ridges[0].model_copy(update={section: part})]
+
+    assert looks.sparsity(ridges).relative
+    assert not looks.sparsity(changed("training", rate=50.0)).relative
+    assert not looks.sparsity(changed("data", mean=1.0)).relative
+    assert not looks.sparsity(problems_of("ridge")).relative
+
+
 def test_a_point_between_others_says_so_and_can_be_asked_more() -> None:
     name = "width, drafts"
     few = predict_curve(problems_of(name), **SWEEPS[name][3])

@@ -36,14 +36,15 @@ class Sparsity(NamedTuple):
 # 19 drafts those below DRAFT.misfit by 0.07 %; drafts of 20 to 40 widths across k = m at ridges
 # from 1e-6 on by 0.4 %.
 FINE, DRAFT = Sparsity(11, 2.5e-3), Sparsity(9, 1.25e-2)
+# Of curves of 20 ridges, five of logistic and one of Huber losses, by 0.25 % in errors and losses
+# and by 0.9 % in misclassification. Along rates, where rules change between points, by 3 %.
 RATIOS = Sparsity(9, 1.5e-2, relative=True)
 
 Look = Callable[[Sequence[int]], Mapping[int, Array | None]]
+Rule = Callable[[Sequence[Problem]], Sparsity]
 
 
-def left_out(
-    problems: Sequence[Problem], look: Look, rule: Callable[[Problem], Sparsity] = lambda _: FINE
-) -> set[int]:
+def left_out(problems: Sequence[Problem], look: Look, rule: Rule = lambda _: FINE) -> set[int]:
     """Points that need not be computed, because they lie on smooth curves between others.
 
     look : numbers at these points, logarithms of what is interpolated, None where there are none
@@ -52,7 +53,7 @@ def left_out(
     spared: set[int] = set()
     for curve, places in curves(dict(enumerate(problems)), FEWEST):
         known: dict[int, Array | None] = {}
-        sparsity = rule(problems[curve[0]])
+        sparsity = rule([problems[i] for i in curve])
         if sparsity.relative:  # whether ratios are smooth is seen when they are known
             chosen = {curve[j] for j in next(_nodes(places, sparsity.nodes))}
             rows = look(curve)
