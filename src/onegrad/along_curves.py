@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,16 +18,18 @@ from onegrad.problem import Problem
 from onegrad.theory.chance import Law
 from onegrad.theory.conditional import first_look
 from onegrad.theory.curves import curves, interpolated
-from onegrad.theory.few_points import DRAFT, FEWEST, FINE, Sparsity, left_out, misfit
+from onegrad.theory.few_points import DRAFT, FEWEST, FINE, RATIOS, Sparsity, left_out, misfit
 from onegrad.theory.options import Theory
-from onegrad.theory.resolution import Solution, Task
+from onegrad.theory.resolution import Solution, Task, with_signs
 
 # Logarithms of these are interpolated. A misfit counts in units of errors, that of signs less.
 _POSITIVE = {
     "test_error": 1.0, "train_error": 1.0, "train_objective": 1.0, "test_loss": 1.0,
     "train_loss": 1.0, "label_variance": 1.0, "median_test_error": 1.0, "misclassification": 4.0,
 }  # fmt: skip
-_UNITS = np.array([*_POSITIVE.values(), 1.0, 1.0])  # calibration, and spread over test error
+_NAMES = (*_POSITIVE, "calibration", "spread_over_draws")
+_UNITS = np.array([*_POSITIVE.values(), 4.0, 1.0])  # calibration, and spread over test error
+_SMOOTH = ("logistic", "huber")  # losses whose coarsest resolution is not far from the finer ones
 _NOTE = (
     "Interpolated between points of the same curve that were computed, to "
     "{:.1g} %; what follows is said of the nearest of them."
@@ -50,6 +52,15 @@ class Look(NamedTuple):
         errors = () if isinstance(one, Failure) else (one.test_error, one.train_error)
         return np.log(errors) if errors and min(errors) > 0 else None
 
+    @property
+    def reference(self) -> Array:
+        """What numbers at this point are compared with, those of `_numbers`."""
+        assert isinstance(self.solution, Solution)
+        one = with_signs(self.solution)
+        known = {name: getattr(one, name, None) for name in _NAMES}
+        known |= {"label_variance": 1.0, "median_test_error": one.test_error}
+        return _in_units(known, 0.0)
+
 
 @dataclass
 class Looks:
@@ -63,13 +74,25 @@ class Looks:
     tasks_of: Callable[[Problem], list[tuple[Law, Task]]]
     known: dict[int, Look] = field(default_factory=dict)
 
-    @property
-    def sparsity(self) -> Sparsity:
-        return DRAFT if self.theory.draft else FINE
+    def sparsity(self, curve: Sequence[Problem]) -> Sparsity:
+        """Ratios to the coarsest resolution along ridges: elsewhere its rules change on the way."""
+        if self.theory.draft:
+            return DRAFT
+        first, *others = (_but_ridge(problem) for problem in curve)
+        same = all(one == first for one in others)
+        return RATIOS if same and curve[0].loss.name in _SMOOTH else FINE
 
     def at(self, points: Sequence[int]) -> dict[int, Look]:
         """Those that are known, by their place among the points."""
         return {n: self.known[i] for n, i in enumerate(points) if i in self.known}
+
+    def reference(self, point: int, sparsity: Sparsity) -> Array:
+        """What a point's numbers are ratios to, where ratios are interpolated."""
+        if not sparsity.relative:
+            return np.zeros(len(_UNITS))
+        look = self.known.get(point)
+        known = look is not None and isinstance(look.solution, Solution)
+        return look.reference if look and known else np.full(len(_UNITS), np.nan)
 
     def needed(self) -> list[int]:
         """Points to compute: all but those that smooth curves can do without."""
@@ -88,6 +111,11 @@ class Looks:
         return {i: self.known[i].logarithms if i in self.known else None for i in points}
 
 
+def _but_ridge(problem: Problem) -> dict[str, Any]:
+    tables = problem.model_dump()
+    return tables | {"training": tables["training"] | {"ridge": None}}
+
+
 def with_points_between(
     looks: Looks,
     found: Mapping[int, Answer],
@@ -99,18 +127,21 @@ def with_points_between(
 
     alone : the prediction of one problem, for what a point between others does not know
     """
-    problems, sparsity, answers = looks.problems, looks.sparsity, dict(found)
+    problems, answers = looks.problems, dict(found)
     for curve, places in curves(dict(enumerate(problems)), FEWEST):
         known = [j for j, i in enumerate(curve) if i in found]
         wanted = [j for j, i in enumerate(curve) if i not in found]
         if not wanted:
             continue
-        numbers = [_numbers(found[curve[j]]) for j in known]
+        sparsity = looks.sparsity([problems[i] for i in curve])
+        base = {j: looks.reference(i, sparsity) for j, i in enumerate(curve)}
+        numbers = [_minus(_numbers(found[curve[j]]), base[j]) for j in known]
         open_by = misfit(places[known], numbers)
         if not open_by < sparsity.misfit:
             continue
         rows = np.array([row for row in numbers if row is not None])
-        between = _UNITS * interpolated(places[known], rows, places[wanted])
+        between = interpolated(places[known], rows, places[wanted])
+        between = _UNITS * (between + np.array([base[j] for j in wanted]))
         for j, row in zip(wanted, between, strict=True):
             after = bisect(known, j)
             near = sorted(known[after - 1 : after + 1], key=lambda i: abs(places[i] - places[j]))
@@ -126,12 +157,22 @@ def _numbers(answer: Answer) -> Array | None:
     """What is interpolated, in its units; None of a failure."""
     if isinstance(answer, Failure):
         return None
-    names = (*_POSITIVE, "calibration", "spread_over_draws")
-    values = np.array([np.nan if (v := getattr(answer, n)) is None else v for n in names], float)
+    known = {name: getattr(answer, name) for name in _NAMES}
+    spread = known["spread_over_draws"]
+    return _in_units(known, np.nan if spread is None else spread / answer.test_error)
+
+
+def _in_units(known: Mapping[str, float | None], spread: float) -> Array:
+    """Logarithms, the calibration error and the spread over the test error, in their units."""
+    found = [np.nan if (v := known[name]) is None else v for name in _NAMES[:-1]]
+    values = np.array([*found, spread], float)
     with np.errstate(divide="ignore", invalid="ignore"):
         values[:-2] = np.log(values[:-2])
-        values[-1] /= answer.test_error
     return np.asarray(values / _UNITS)
+
+
+def _minus(row: Array | None, reference: Array) -> Array | None:
+    return None if row is None else row - reference
 
 
 def _between(neighbours: Sequence[Prediction], row: Array, open_by: float) -> Prediction:

@@ -17,7 +17,7 @@ from onegrad.prediction import predict_curve
 from onegrad.problem import Problem
 from onegrad.theory import few_points
 from onegrad.theory.curves import along, interpolated
-from onegrad.theory.few_points import DRAFT, FEWEST, misfit
+from onegrad.theory.few_points import DRAFT, FEWEST, RATIOS, misfit
 from onegrad.theory.options import Theory
 
 COUNT = 20
@@ -110,6 +110,65 @@ def test_without_the_check_the_peak_is_missed(monkeypatch: pytest.MonkeyPatch) -
     every = point_by_point("peak")
     off = [abs(a.test_error / b.test_error - 1) for a, b in zip(few, every, strict=True)]
     assert max(off) > 0.1
+
+
+def steep() -> list[Problem]:
+    """Ridges over three decades: errors change by factors, at the coarsest resolution as well."""
+    ridges = np.geomspace(1e-4, 0.1, COUNT)
+    tables = {
+        "data": {"model": "mixture", "dim": 200, "spread": 1.0, "rank": 0, "mean": 2.0},
+        "labels": {"model": "component"},
+        "network": {"width": 200, "activation": "relu"},
+    }
+    training = {"samples": 200, "rate": 100.0, "gradient": "labels-only", "loss": "logistic"}
+    return [Problem.from_spec({**tables, "training": {**training, "ridge": x}}) for x in ridges]
+
+
+@cache
+def logistic_point_by_point() -> list[Prediction]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(few_points, "FEWEST", 10**6)
+        return predict_curve(steep())
+
+
+def largest_gap(few: Sequence[Prediction]) -> float:
+    names = ("test_loss", "train_loss", "test_error", "train_error")
+    pairs = zip(few, logistic_point_by_point(), strict=True)
+    return max(abs(getattr(a, x) / getattr(b, x) - 1) for a, b in pairs for x in names)
+
+
+def test_a_curve_of_logistic_losses_is_computed_at_nine_points() -> None:
+    few, every = predict_curve(steep()), logistic_point_by_point()
+    assert computed(every) == COUNT and computed(few) <= 9
+    assert largest_gap(few) < 0.005
+    for one, own in zip(few, every, strict=True):
+        for name in ("test_loss", "train_loss", "test_error", "train_error"):
+            off = abs(getattr(one, name) / getattr(own, name) - 1)
+            assert off <= max(0.0, one.error_estimate - own.error_estimate) + 5e-3
+        assert one.misclassification == pytest.approx(own.misclassification, rel=0.02)
+        assert one.calibration == pytest.approx(own.calibration, abs=0.01)
+
+
+def test_without_ratios_nine_points_are_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: the numbers themselves, interpolated without a check."""
+    rule = RATIOS._replace(misfit=np.inf)
+    monkeypatch.setattr("onegrad.along_curves.RATIOS", rule)
+    monkeypatch.setattr(Looks, "reference", lambda self, point, sparsity: np.zeros(10))
+    assert largest_gap(predict_curve(steep())) > 0.02
+
+
+def test_ratios_need_the_same_rules_at_every_point() -> None:
+    """Along rates the coarsest resolution jumps where a rule gets longer: 3 % off by ratios."""
+    ridges, looks = steep(), Looks([], Theory(), lambda problem: [])
+
+    def changed(section: str, **numbers: float) -> list[Problem]:
+        part = getattr(ridges[0], section).model_copy(update=numbers)
+        return [ridges[0], ridges[0].model_copy(update={section: part})]
+
+    assert looks.sparsity(ridges).relative
+    assert not looks.sparsity(changed("training", rate=50.0)).relative
+    assert not looks.sparsity(changed("data", mean=1.0)).relative
+    assert not looks.sparsity(problems_of("ridge")).relative
 
 
 def test_a_point_between_others_says_so_and_can_be_asked_more() -> None:

@@ -68,9 +68,10 @@ class Average:
 
     @property
     def iterated(self) -> bool:
-        """Whether points are found sooner from the typical one: at a kink samples that are beyond
-        it at the one and not at the other say nothing about the way."""
-        return not (self.solution.squared or self.law.problem.loss.kink)
+        """Whether points are found sooner from the typical one. Of the absolute loss they are not:
+        samples on the one side of its kink at the one and not at the other do not say the way."""
+        loss = self.law.problem.loss
+        return not self.solution.squared and (loss.signs or not loss.kink)
 
     @property
     def farthest(self) -> Array:

@@ -30,6 +30,7 @@ from onegrad.theory.resolution import Solution, Task, solve_tasks
 _SCREEN = 0.1  # of the accuracy: less than that chance may do without being averaged over
 _SIGNS = 6.0  # times the square of an effect: what rules of signs may be wrong by
 _FIXED_POINT = 1e-6  # its tolerance
+_OF_LOSSES = 3e-5  # the same where a loss is iterated over, whose means are known to 1 % at best
 _SIGN_CHANGE = 0.02  # of misclassification: by more than that a surplus of labels needs a fine rule
 _SIGN_ORDER = 9  # of that rule
 _MOST_PAIRS, _FEW_PAIRS = 256, 16  # of a rule of two nodes each, before and after merging
@@ -210,7 +211,7 @@ def _finer(averages: list[Average]) -> None:
 
 def _at(average: Average, level: QuadratureLevel) -> Average:
     """The same at a finer resolution, nothing found yet."""
-    return replace(average, level=level, values={}, first=None, flat=average.solution.flat)
+    return replace(average, level=level, values={}, flat=average.solution.flat)
 
 
 def _look(averages: list[Average], level: QuadratureLevel) -> None:
@@ -291,10 +292,13 @@ def _solve(wanted: list[tuple[Average, Array]]) -> None:
         except AssumptionError as error:
             a.failure = Failure(error)
     tasks.sort(key=lambda entry: entry[0])
-    for level, finite in {(a.level, a.finite) for a, _ in wanted}:
-        mine = [entry for entry in tasks if (entry[1].level, entry[1].finite) == (level, finite)]
+    kinds = [(a.level, a.finite, a.solution.squared) for _, a, *_ in tasks]
+    for kind in set(kinds):
+        level, finite, squared = kind
+        mine = [entry for entry, own in zip(tasks, kinds, strict=True) if own == kind]
         found = [task for *_, task in mine]
-        solutions = solve_tasks(found, level, _FIXED_POINT, True, finite)
+        tolerance = _FIXED_POINT if squared else _OF_LOSSES
+        solutions = solve_tasks(found, level, tolerance, True, finite)
         for (_, a, name, _), one in zip(mine, solutions, strict=True):
             if isinstance(one, Failure):
                 a.failure = one
