@@ -21,11 +21,11 @@ from onegrad.shown import html_table, plots, text_table
 from onegrad.theory.closed import leading_eigenvectors
 from onegrad.theory.geometry import teacher_names
 from onegrad.theory.isotropic.measured import all_singular_values, leading_singular
+from onegrad.theory.spectral.functions import sample_functions
 from onegrad.theory.spectral.law import SpectralLaw, edge_and_threshold
 from onegrad.theory.spectral.resolvent import Resolvent
 from onegrad.theory.spectral.structured import (
     MatrixLimit,
-    sample_functions,
     structured_limit,
     why_no_limit,
 )

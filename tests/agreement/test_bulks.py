@@ -11,7 +11,10 @@ from onegrad.data.isotropic import Isotropic
 from onegrad.theory.any_layer import layer_errors
 from onegrad.theory.closed import Closure, closed_geometry
 from onegrad.theory.geometry import drawn_geometry
+from onegrad.theory.layers.block_types import output_noise
+from onegrad.theory.layers.step import output_loss
 from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.resolution import Task, solve_tasks
 
 from .first_layers import gaps, problem, trained
@@ -113,3 +116,29 @@ def test_blocks_that_are_not_closed_are_wrong(case):
     mean, se = sim.test_error
     assert -0.8 < errors[0] / errors[1] - 1 < -0.09
     assert abs(errors[0] / mean - 1) > 4 * se / mean + 0.015
+
+
+def test_what_the_exact_gradient_does_to_the_initial_layer_is_in_the_estimate():
+    """The same draws with the gradient of the labels alone: types leave the difference out."""
+    spec = {
+        "data": {"model": "isotropic", "dim": 150, "spectrum": "two-level", "levels": [3.0, 0.6],
+                 "share": 0.3},
+        "labels": {"link": "tanh"}, "network": {"width": 130, "activation": "erf"},
+        "training": {"samples": 170, "step_samples": 300, "rate": 60.0, "ridge": 1e-3},
+    }  # fmt: skip
+    alone = {**spec, "training": {**spec["training"], "gradient": "labels-only"}}
+    errors = []
+    for one in (spec, alone):
+        rows = og.simulate(og.Problem.from_spec(one), seeds=60, rng=0).results.rows
+        errors.append(np.array([row.test_error for row in rows]))
+    change = (errors[0] - errors[1]) / errors[1].mean()
+    effect, se = change.mean(), change.std(ddof=1) / np.sqrt(len(change))
+    p = og.Problem.from_spec(spec)
+    geometry = geometry_of(p, "auto", 0)
+    assert -output_noise(p, geometry) - 4 * se < effect < -0.01
+    # negative control: half of what f₀ takes from the labels does not cover it
+    assert effect < -0.5 * output_loss(p, geometry) - 4 * se
+    found = og.predict(p, "conditional")
+    plain = og.predict(og.Problem.from_spec(alone), "conditional")
+    assert abs(effect) < found.error_estimate + 4 * se
+    assert found.error_estimate > plain.error_estimate + 0.8 * abs(effect)

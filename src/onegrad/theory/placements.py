@@ -19,6 +19,7 @@ from onegrad.gaussian.pair_moments import IDENTITY
 from onegrad.problem import Problem
 from onegrad.theory.closed import Closure, leading_eigenvectors, typical_closed
 from onegrad.theory.geometry import Geometry
+from onegrad.theory.layers.block_types import output_noise
 from onegrad.theory.layers.step import output_loss
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
@@ -50,7 +51,7 @@ def over_placements(solution: Solution | Failure, theory: Theory) -> Solution | 
     estimate = solution.error_estimate + open_ended + _CROSSED * float(np.abs(change[:2]).max())
     if task.problem.trained:
         loss = output_loss(task.problem, task.geometry, solution.neurons.moved)
-        estimate += _OUTPUT * loss
+        estimate += max(_OUTPUT * loss, output_noise(task.problem, task.geometry))
     ratio = 1 + change
     return replace(
         solution, test_error=ratio[0] * solution.test_error,

@@ -180,7 +180,7 @@ def test_acceleration_is_the_same_law():
     p = problem("close")
     law = structured.law_of(p, "drawn", 0)
     task = replace(law.task(law.typical), chance=None)
-    _, features, _ = structured._resolved(task, 1)
+    _, features = structured._resolved(task, 1)
     bulk = structured._features(features, float(p.samples))
     x = np.array([0.05, 0.3, 1.0, 2.0])
     gain = np.repeat((-1.0 / x)[:, None] + 0j, len(bulk.counts), axis=1)

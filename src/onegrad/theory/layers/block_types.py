@@ -14,6 +14,7 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
+from onegrad.gaussian.smoothing import centred_moments
 from onegrad.problem import Problem
 from onegrad.theory.geometry import BulkLevels, Geometry
 from onegrad.theory.layers.step import (
@@ -108,6 +109,35 @@ def residual_sample(problem: Problem, geometry: Geometry, level: QuadratureLevel
         sample, kappa=np.tile(sample.kappa, (2, 1)), weights=np.tile(sample.weights, 2) / 2,
         residual=np.concatenate([sample.residual + output, sample.residual - output]),
     )  # fmt: skip
+
+
+def output_noise(problem: Problem, geometry: Geometry) -> float:
+    """What the exact gradient takes off the noise in what neurons share, relative; types leave it.
+
+    Neurons weighted with a look along Ŵᵀa. Of that the step has taught η|a|²Λg, and the rest is
+
+        (1 − η|a|²d̄²Λ)W₀ᵀa                                                                     (15)
+
+    with the exact gradient, W₀ᵀa with that of the labels alone. The result is the difference of the
+    taught share of the variance, S/(S + N), between the two.
+    """
+    levels, r = geometry.levels, geometry.rank
+    assert levels is not None
+    if problem.training.gradient == "labels-only":
+        return 0.0
+    bulk = math.sqrt(problem.weight_variance * levels.trace)
+    sample = residual_sample(problem, geometry, QuadratureLevel.at(0))
+    push = sample.moments(problem.activation, np.zeros((1, r + 1)), np.array([bulk])).push[0, :r]
+    squares = problem.width * problem.readout_square
+    turned = problem.rate * squares * levels.axes * push
+    taught = float(turned @ second_moment(geometry) @ turned)
+    values = np.concatenate([levels.axes, levels.values])
+    variance = np.concatenate([np.ones(r), levels.counts]) * values
+    variance = squares * problem.weight_variance * variance
+    slope = centred_moments(problem.activation, np.array([bulk])).slope[0]
+    left = (1 - problem.rate * squares * slope**2 * values) ** 2
+    alone, exact = (taught / (taught + float(n.sum())) for n in (variance, variance * left))
+    return abs(exact - alone)
 
 
 def _untrained(

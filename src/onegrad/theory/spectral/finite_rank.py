@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.optimize import brentq
@@ -63,11 +62,13 @@ class Seen:
     """What singular vectors are compared with: functions ψ at nodes of their own, which resolve
     polynomials that the rules for errors do not.
 
-    functions : ψ (S',) by name; weights : (S',) summing to one
+    names : of the functions; unit : (F, S') rows whose products with `shape` are cosines
+    weights : (S',) summing to one
     mean, extra, slopes : the features there, as the resolvent has them
     """
 
-    functions: Mapping[str, Array]
+    names: Sequence[str]
+    unit: Array
     weights: Array
     mean: Array
     extra: Array
@@ -79,13 +80,6 @@ class Seen:
         pull = bulk.roots(point).applied(part.left @ at_nodes)
         w = self.weights / (1 + bulk.response_at(point, self.extra, self.slopes))
         return np.asarray(w * (pull @ self.mean) / np.sqrt(self.weights))
-
-    @cached_property
-    def unit(self) -> Array:
-        """ψ_s√ω_s/√E ψ² of every function, (F, S')."""
-        table = np.array(list(self.functions.values()))
-        power = np.sqrt(np.maximum(table**2 @ self.weights, 1e-300))
-        return np.asarray(table * np.sqrt(self.weights) / power[:, None])
 
 
 def find_outliers(
@@ -110,7 +104,7 @@ def find_outliers(
     start = math.log(_outside(bulk, edge))
     threshold = at(start)[0]
     limits: list[OutlierLimit] = []
-    named = seen.functions if isinstance(seen, Seen) else seen
+    named = seen.names if isinstance(seen, Seen) else list(seen)
     unit = seen.unit if isinstance(seen, Seen) else np.array(list(seen.values()))
     for j in range(min(_MOST, int(np.sum(threshold > 1)))):
         high = start + 1.0

@@ -15,14 +15,13 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
-from onegrad.gaussian.polynomials import orthonormal_hermite
 from onegrad.problem import Problem
 from onegrad.theory.chance import Law, law_of
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.features import NodeFeatures, features_at
 from onegrad.theory.layers.recursion import NoiseDirections, recursion_holds, trained_types
 from onegrad.theory.layers.types import NeuronTypes
-from onegrad.theory.nodes.population import Nodes, data_nodes, quasi_nodes
+from onegrad.theory.nodes.population import data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.resolution import MANY_DIRECTIONS, Task, level_for
@@ -35,11 +34,11 @@ from onegrad.theory.spectral.draws import (
     mean_outliers,
 )
 from onegrad.theory.spectral.finite_rank import FiniteRank, Seen, find_outliers
+from onegrad.theory.spectral.functions import ProjectionLaw, sample_functions
 from onegrad.theory.spectral.law import SpectralLaw
-from onegrad.theory.spectral.nodes import strong_axis_nodes
+from onegrad.theory.spectral.nodes import comparing_nodes, strong_axis_nodes
 from onegrad.theory.spectral.resolvent import Resolvent, Slopes
 
-DEGREES = 3  # Hermite polynomials of a projection that outliers are compared with
 _LAW_LEVEL, _OUTLIER_LEVEL = 1, 2  # resolutions: the density needs many points, and less
 _HALF = 0.5
 _MOST_NODES = 500
@@ -118,13 +117,15 @@ def structured_limit(problem: Problem, overlaps: str = "auto", seed: int = 0) ->
             f"no limiting spectrum: {plain.geometry.special} special directions are too many"
         )
     tasks, chances = _chances(law, plain)
-    neurons, features, _ = _resolved(plain, _LAW_LEVEL)
+    neurons, features = _resolved(plain, _LAW_LEVEL)
     atoms = max(0.0, 1 - neurons.bulk_dim / problem.width), 1 - problem.samples / problem.width
     laws = (
         SpectralLaw.of(_weights(neurons, plain.geometry), atoms[0]),
         SpectralLaw.of(_features(features, float(problem.samples)), max(0.0, atoms[1])),
     )
-    found = [_outliers(task, laws) for task in tasks]
+    # functions of the samples are known at the same nodes whatever the step's chance (eq. (14))
+    spread = neurons.spread if levels else None
+    found = [_outliers(task, laws, spread) for task in tasks]
     return StructuredLimit(
         *(_limit(one, [both[i] for both in found], chances, levels) for i, one in enumerate(laws))
     )
@@ -146,10 +147,16 @@ def _chances(law: Law, plain: Task) -> tuple[list[Task], Array]:
     return [law.task(points[i]) for i in first], kept
 
 
-def _outliers(task: Task, laws: tuple[SpectralLaw, SpectralLaw]) -> tuple[Found, Found]:
-    """Of weights and features, at the finer resolution."""
+def _outliers(
+    task: Task, laws: tuple[SpectralLaw, SpectralLaw], spread: Array | None
+) -> tuple[Found, Found]:
+    """Of weights and features, at the finer resolution.
+
+    spread : of neurons that decide where functions of the samples are known; None: their own
+    """
     problem, geometry = task.problem, task.geometry
-    neurons, features, seen = _resolved(task, _OUTLIER_LEVEL)
+    neurons, features = _resolved(task, _OUTLIER_LEVEL)
+    seen = _seen(task, neurons, neurons.spread if spread is None else spread)
     root = _roots(geometry, neurons.vectors.shape[1])
     part = FiniteRank(neurons.vectors / root, np.eye(len(root)), fixed=True)
     mean = FiniteRank.of_table(features.mean, features.counts, features.weights)
@@ -161,27 +168,25 @@ def _outliers(task: Task, laws: tuple[SpectralLaw, SpectralLaw]) -> tuple[Found,
     )
 
 
-def _resolved(task: Task, number: int) -> tuple[NeuronTypes, NodeFeatures, Seen]:
-    """Types, features at the nodes, and what outliers are compared with, at one resolution."""
+def _level(task: Task, number: int) -> QuadratureLevel:
+    level = level_for(task.problem, task.geometry, QuadratureLevel.at(number))
+    return replace(level, most=min(level.most, _MOST_NODES), halves=True)
+
+
+def _resolved(task: Task, number: int) -> tuple[NeuronTypes, NodeFeatures]:
+    """Types, and features at the nodes, at one resolution."""
     problem, geometry = task.problem, task.geometry
-    level = level_for(problem, geometry, QuadratureLevel.at(number))
-    level = replace(level, most=min(level.most, _MOST_NODES), halves=True)
+    level = _level(task, number)
     neurons = _present(
         trained_types(problem, geometry, level, task.chance, rows="isotropic", noise=_NOISE)
     )
     if geometry.levels is not None and task.chance is not None:
         neurons = moved_by_chance(problem, geometry, neurons, task.chance)
-    fine = quasi_nodes(geometry, _SEEN, neurons.vectors.shape[1], level)
     if geometry.levels is None:
         where = data_nodes(problem, geometry, neurons.spread, level)
     else:
         where = strong_axis_nodes(geometry, neurons.spread, level)
-    features = features_at(problem, geometry, neurons, where)
-    root = _roots(geometry, neurons.vectors.shape[1])
-    named = _projections(task, neurons)
-    projections = {name: root * v / np.linalg.norm(root * v) for name, v in named.items()}
-    seen = _seen(features_at(problem, geometry, neurons, fine), fine, projections)
-    return neurons, features, seen
+    return neurons, features_at(problem, geometry, neurons, where)
 
 
 def _present(neurons: NeuronTypes) -> NeuronTypes:
@@ -245,43 +250,36 @@ def _roots(geometry: Geometry, size: int) -> Array:
     return np.sqrt(np.concatenate([geometry.levels.axes, geometry.levels.values])[:size])
 
 
-def _seen(features: NodeFeatures, where: Nodes, projections: dict[str, Array]) -> Seen:
+def _seen(task: Task, neurons: NeuronTypes, spread: Array) -> Seen:
     """The constant, components, and Hermite polynomials of every projection."""
-    components = {
-        f"component {c + 1}": (where.component == c).astype(float)
-        for c in np.unique(where.component)
-    }
-    functions = sample_functions(
-        {name: where.kappa @ v for name, v in projections.items()}, components, where.weights
-    )
-    return Seen(functions, where.weights, features.mean, features.extra, _slopes(features))
+    geometry, level = task.geometry, _level(task, _OUTLIER_LEVEL)
+    root = _roots(geometry, len(spread))
+    named = _projections(task, neurons)
+    projections = {name: root * v / np.linalg.norm(root * v) for name, v in named.items()}
+    if geometry.groups:
+        where = quasi_nodes(geometry, _SEEN, len(spread), level)
+    else:
+        where = comparing_nodes(geometry, spread, level, _SEEN)
+    features = features_at(task.problem, geometry, neurons, where)
+    if projections and not geometry.groups:
+        law = ProjectionLaw.of(geometry, projections)
+        names, unit = law.units(where)
+    else:
+        components = {
+            f"component {c + 1}": (where.component == c).astype(float)
+            for c in np.unique(where.component)
+        }
+        along = {name: where.kappa @ v for name, v in projections.items()}
+        functions = sample_functions(along, components, where.weights)
+        names, unit = list(functions), np.array(list(functions.values())) * np.sqrt(where.weights)
+        unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-150)
+    return Seen(names, unit, where.weights, features.mean, features.extra, _slopes(features))
 
 
 def _slopes(features: NodeFeatures) -> list[Slopes]:
     first = Slopes(1.0, float(features.bulk_dim), features.slope * features.bulk[:, None])
     others = [Slopes(h.copies, float(h.coordinates), h.table) for h in features.harmonics]
     return [first, *others]
-
-
-def sample_functions(
-    projections: dict[str, Array], components: dict[str, Array], weights: Array
-) -> dict[str, Array]:
-    """Functions of samples that singular vectors are compared with, at nodes or samples with
-    `weights` (S,) that sum to one: "constant", "component 1", "teacher", "teacher H2", …"""
-    found = {"constant": np.ones(len(weights))}
-    if len(components) > 1:
-        found |= {name: member - weights @ member for name, member in components.items()}
-    for name, t in projections.items():
-        centred = t - weights @ t
-        spread = math.sqrt(float(weights @ centred**2))
-        if spread == 0:
-            continue
-        table = orthonormal_hermite(DEGREES, centred / spread)
-        for degree in range(1, DEGREES + 1):
-            key = name if degree == 1 else f"{name} H{degree}"
-            psi = table[degree]
-            found[key] = psi - weights @ psi
-    return found
 
 
 def _weights(neurons: NeuronTypes, geometry: Geometry) -> Resolvent:
