@@ -33,11 +33,10 @@ from onegrad.theory.layer_rules import (
     last_apart,
     nodes_of,
     quadratics,
-    quasi_level,
     rule_of,
     rules_tried,
 )
-from onegrad.theory.layer_size import size_correction
+from onegrad.theory.layer_size import MOST_NODES, size_correction
 from onegrad.theory.layers.given import GivenLayer, given_layer
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.matrix_responses import (
@@ -66,6 +65,10 @@ _LARGEST_CORRECTION = 0.5  # beyond it is no expansion any more
 _BESIDE = 0.7  # what directions beside the axes leave, in units of their 1/n'
 _SIGN_LEVEL, _DRAFT = QuadratureLevel.at(1), QuadratureLevel.draft()
 _SHORTEST = replace(_DRAFT, most=128)  # the correction costs the cube of the nodes
+_EVEN = replace(_SHORTEST, points=512, quasi=True)  # as short, however many axes are weak
+_SCATTERED = replace(QuadratureLevel.at(0), most=300, quasi=True)  # for responses
+_TWICE = replace(_SCATTERED, most=600)  # where they count
+_SHORTER = 0.7  # of the nodes: a rule that is worth its own look
 _FINE = QuadratureLevel.at(2)  # rule of losses other than the squared one
 _MOST_SPENT = 0.4  # of the degrees of freedom left: errors were off by a factor of three at 0.52
 _SIGN_NODES = 1024  # of the classification error, for each component
@@ -83,9 +86,9 @@ class Study:
     correction : of order 1/n; where none is made it says why, and remainder how large it would be
     rough : errors of the first layer by this rule, with one χ for all nodes
     finer : errors of a finer rule over these
-    sized : level of the correction
-    counted : instead of a correction that disagrees with it, ν_sν_sᵀ counts in χ_s; what is open
-        is the remainder of the correction
+    sized : level of the correction; sized_off : relative error there, 0 if it is small
+    counted : instead of a correction that disagrees with it, or of a coarse one, ν_sν_sᵀ counts in
+        χ_s; what is open is the remainder of the correction
     settled : the correction is to be taken as it is, else only where it is small
     ratios : of losses other than the squared one; surplus : whether they leave the surplus of
         labels out, which is averaged over on each layer
@@ -100,6 +103,7 @@ class Study:
     counted: bool = False
     settled: bool = False
     sized: QuadratureLevel = _DRAFT
+    sized_off: float = 0.0
     ratios: LossRatios | None = None
     surplus: bool = False
 
@@ -270,7 +274,8 @@ def _on_first(
     responses of nodes count, so do their tails: then the rule is one of quasi-random points.
 
     The correction has special directions beside the axes as blocks with random coefficients. Where
-    it disagrees with what counting ν_sν_sᵀ in χ_s does, the larger part of it, there is none.
+    it disagrees with what counting ν_sν_sᵀ in χ_s does, the larger part of it, there is none, nor
+    where errors are far off at its coarse rule.
     """
     study = _study(problem, layer, theory)
     rule = rule_of(problem, layer, study.level)
@@ -278,8 +283,9 @@ def _on_first(
     if theory.draft:
         return study, rule, solved
     rank, shifted = layer.geometry.rank, apart(study.rough[:2], solved.errors[:2])
-    if rank > _FEW_AXES and not study.level.quasi and shifted > _RESOLVED:
-        level = quasi_level(0)
+    short = not study.level.quasi or study.level == _SCATTERED
+    if rank > _FEW_AXES and short and shifted > _RESOLVED:
+        level = _TWICE
         rough = common(problem, rule_of(problem, layer, level, lengths=False))[0]
         rule = rule_of(problem, layer, level)
         again = _solved(problem, rule, study.chi, not study.corrected)
@@ -288,15 +294,21 @@ def _on_first(
         by_nodes = study.by_nodes + _PART * apart(moved[:2], (1.0, 1.0))
         study = replace(study, level=level, rough=rough, finer=finer, by_nodes=by_nodes)
         solved = again
-    if study.correction is not None and study.corrected and layer.special > rank:
+    doubtful = layer.special > rank or study.sized_off > 0
+    if study.correction is not None and study.corrected and doubtful:
         counted, correction = _solved(problem, rule, study.chi), study.correction
         means = _ratios(counted.errors, solved.errors)[:2]
         off = apart(means, (correction.test, correction.train))
-        if off > max(_DISAGREE, correction.remainder):
+        if off > max(_DISAGREE, correction.remainder) or study.sized_off:
             reason = f"it leaves out {100 * off:.0f} % that directions beside the axes make"
+            reason = _too_coarse(study.sized_off) if study.sized_off else reason
             left_out = Correction(left_out=(reason,), remainder=off + correction.remainder)
             study, solved = replace(study, correction=left_out, counted=True), counted
     return study, rule, solved
+
+
+def _too_coarse(off: float) -> str:
+    return f"errors are {100 * off:.0f} % off at the resolution that it can have"
 
 
 def _ratios(above: Sequence[float], below: Sequence[float]) -> tuple[float, ...]:
@@ -307,8 +319,8 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
     """How fine the rule for κ has to be, and the 1/n correction.
 
     With one χ for all nodes rules get finer until one more changes little. Responses χ_s are those
-    of the coarsest that is close to the finest, and the ratio of the two with one χ multiplies its
-    errors.
+    of the coarsest that is close to the finest, or of few quasi-random points, and the ratio of
+    the two with one χ multiplies its errors.
     """
     level = QuadratureLevel.at(1)
     rule = rule_of(problem, layer, level, lengths=False)
@@ -320,20 +332,33 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
     if problem.loss.name != "squared":
         return Study(level, math.nan, chi, first)
     tried = rules_tried(problem, layer, Tried(level, first, chi))
-    finest, chi, sized, correction = tried[-1].errors, tried[-1].chi, _DRAFT, None
+    finest, chi, sized, correction, off = tried[-1].errors, tried[-1].chi, _DRAFT, None, 0.0
     if theory.finite_size:
         sized, off = _level_of_correction(problem, layer, finest)
         correction = _correction(problem, layer, sized)
         if off > _TOO_COARSE and not correction.left_out:
-            reason = f"errors are {100 * off:.0f} % off at the resolution that it can have"
-            correction = Correction(left_out=(reason,))
+            correction = Correction(left_out=(_too_coarse(off),))
         elif not correction.left_out:
             open_ratio = correction.remainder + off * correction.size
             correction = replace(correction, remainder=open_ratio)
     coarse = next(one for one in tried if apart(one.errors[:2], finest[:2]) <= _RESOLVED)
+    if layer.geometry.rank > _FEW_AXES:
+        coarse = _scattered(problem, layer, coarse, finest)
     by_nodes = last_apart(tried) + _PART * apart(coarse.errors[:2], finest[:2])
-    finer = _ratios(finest, coarse.errors)
-    return Study(coarse.level, by_nodes, chi, coarse.errors, correction, finer, sized=sized)
+    finer, off = _ratios(finest, coarse.errors), 0.0 if off <= _RESOLVED else off
+    return Study(
+        coarse.level, by_nodes, chi, coarse.errors, correction, finer, sized=sized, sized_off=off
+    )
+
+
+def _scattered(problem: Problem, layer: GivenLayer, coarse: Tried, finest: MatrixErrors) -> Tried:
+    """Few quasi-random points instead of that rule, if they are fewer, and close to the finest."""
+    where = nodes_of(problem, layer, _SCATTERED)
+    if len(where.weights) > _SHORTER * len(nodes_of(problem, layer, coarse.level).weights):
+        return coarse
+    rule = quadratics(problem, layer, where, lengths=False)
+    found = Tried(_SCATTERED, *common(problem, rule))
+    return found if apart(found.errors[:2], finest[:2]) <= _RESOLVED else coarse
 
 
 def _level_of_correction(
@@ -341,10 +366,14 @@ def _level_of_correction(
 ) -> tuple[QuadratureLevel, float]:
     """The rule for the 1/n correction, and how far off errors are there: strong axes that share a
     design of degree three may leave nothing to learn of a parabola, and a ratio that means
-    nothing."""
+    nothing. The shortest rule that is close; which one that is depends on the weak axes."""
     tried = []
-    for level in (_SHORTEST, _DRAFT, QuadratureLevel.at(0)):
-        rule = rule_of(problem, layer, level, lengths=False)
+    levels = (_SHORTEST, _DRAFT, QuadratureLevel.at(0), _EVEN)
+    rules = [(nodes_of(problem, layer, level), level) for level in levels]
+    for where, level in sorted(rules, key=lambda one: len(one[0].weights)):
+        if tried and len(where.weights) > MOST_NODES:
+            break
+        rule = quadratics(problem, layer, where, lengths=False)
         tried.append((apart(common(problem, rule)[0][:2], finest[:2]), level))
         if tried[-1][0] <= _RESOLVED:
             break
