@@ -27,16 +27,21 @@ from onegrad.theory.errors import Correction
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layer_losses import LossOnLayer, LossRatios, signs_of
 from onegrad.theory.layer_rules import (
+    RESOLVED,
+    SCATTERED,
     Tried,
     apart,
     common,
+    fewer_points,
     last_apart,
+    level_of_correction,
     nodes_of,
     quadratics,
+    quasi_level,
     rule_of,
     rules_tried,
 )
-from onegrad.theory.layer_size import MOST_NODES, size_correction
+from onegrad.theory.layer_size import size_correction
 from onegrad.theory.layers.given import GivenLayer, given_layer
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.matrix_responses import (
@@ -55,7 +60,6 @@ from onegrad.theory.size_bound import AT_MOST, bound_of
 _MOST_DIRECTIONS = 4  # of the layer's own
 _VISIBLE = 0.01  # share of the bulk's variance from which on a direction is one of its own
 _NODES = 2400  # of the usual rule at most, but for axes that need more
-_RESOLVED = 0.05  # differences between rules that do not depend on the responses of nodes
 _FEW_AXES = 3  # for which products of rules resolve the tails of κ
 _DISAGREE = 0.02  # of two ways to the same part of a correction
 _TOO_COARSE = 0.25  # errors so far off at a coarse rule: their ratio there says nothing
@@ -64,11 +68,7 @@ _SIMILAR = 0.02  # corrections below this are as good for other layers of the sa
 _LARGEST_CORRECTION = 0.5  # beyond it is no expansion any more
 _BESIDE = 0.7  # what directions beside the axes leave, in units of their 1/n'
 _SIGN_LEVEL, _DRAFT = QuadratureLevel.at(1), QuadratureLevel.draft()
-_SHORTEST = replace(_DRAFT, most=128)  # the correction costs the cube of the nodes
-_EVEN = replace(_SHORTEST, points=512, quasi=True)  # as short, however many axes are weak
-_SCATTERED = replace(QuadratureLevel.at(0), most=300, quasi=True)  # for responses
-_TWICE = replace(_SCATTERED, most=600)  # where they count
-_SHORTER = 0.7  # of the nodes: a rule that is worth its own look
+_TWICE, _MOVED = replace(SCATTERED, most=600), 0.02  # where they count, and until they settle
 _FINE = QuadratureLevel.at(2)  # rule of losses other than the squared one
 _MOST_SPENT = 0.4  # of the degrees of freedom left: errors were off by a factor of three at 0.52
 _SIGN_NODES = 1024  # of the classification error, for each component
@@ -231,7 +231,7 @@ def _with_other_loss(
         fine = rule_of(problem, layer, _FINE)
         finer = solved.finer(fine, _solved(problem, fine, study.chi))
         by_nodes, ratios = solved.errors.apart(finer.errors), None
-        if by_nodes > _RESOLVED:
+        if by_nodes > RESOLVED:
             solved, study = finer, replace(study, level=_FINE)
         study = replace(study, by_nodes=by_nodes)
         ratios = LossRatios.between(solved.errors, finer.errors)
@@ -283,17 +283,20 @@ def _on_first(
     if theory.draft:
         return study, rule, solved
     rank, shifted = layer.geometry.rank, apart(study.rough[:2], solved.errors[:2])
-    short = not study.level.quasi or study.level == _SCATTERED
-    if rank > _FEW_AXES and short and shifted > _RESOLVED:
-        level = _TWICE
-        rough = common(problem, rule_of(problem, layer, level, lengths=False))[0]
-        rule = rule_of(problem, layer, level)
-        again = _solved(problem, rule, study.chi, not study.corrected)
-        moved = _ratios(_ratios(again.errors, rough), _ratios(solved.errors, study.rough))
-        finer = tuple(f / r for f, r in zip(study.finer, _ratios(rough, study.rough), strict=True))
-        by_nodes = study.by_nodes + _PART * apart(moved[:2], (1.0, 1.0))
-        study = replace(study, level=level, rough=rough, finer=finer, by_nodes=by_nodes)
-        solved = again
+    short = not study.level.quasi or study.level == SCATTERED
+    if rank > _FEW_AXES and short and shifted > RESOLVED:
+        for level in (_TWICE, quasi_level(0)):
+            rough = common(problem, rule_of(problem, layer, level, lengths=False))[0]
+            rule = rule_of(problem, layer, level)
+            again = _solved(problem, rule, study.chi, not study.corrected)
+            moved = _ratios(_ratios(again.errors, rough), _ratios(solved.errors, study.rough))
+            ratios = _ratios(rough, study.rough)
+            finer = tuple(f / r for f, r in zip(study.finer, ratios, strict=True))
+            by_nodes = study.by_nodes + _PART * apart(moved[:2], (1.0, 1.0))
+            study = replace(study, level=level, rough=rough, finer=finer, by_nodes=by_nodes)
+            solved = again
+            if apart(moved[:2], (1.0, 1.0)) <= _MOVED:
+                break
     doubtful = layer.special > rank or study.sized_off > 0
     if study.correction is not None and study.corrected and doubtful:
         counted, correction = _solved(problem, rule, study.chi), study.correction
@@ -334,51 +337,21 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
     tried = rules_tried(problem, layer, Tried(level, first, chi))
     finest, chi, sized, correction, off = tried[-1].errors, tried[-1].chi, _DRAFT, None, 0.0
     if theory.finite_size:
-        sized, off = _level_of_correction(problem, layer, finest)
+        sized, off = level_of_correction(problem, layer, finest)
         correction = _correction(problem, layer, sized)
         if off > _TOO_COARSE and not correction.left_out:
             correction = Correction(left_out=(_too_coarse(off),))
         elif not correction.left_out:
             open_ratio = correction.remainder + off * correction.size
             correction = replace(correction, remainder=open_ratio)
-    coarse = next(one for one in tried if apart(one.errors[:2], finest[:2]) <= _RESOLVED)
+    coarse = next(one for one in tried if apart(one.errors[:2], finest[:2]) <= RESOLVED)
     if layer.geometry.rank > _FEW_AXES:
-        coarse = _scattered(problem, layer, coarse, finest)
+        coarse = fewer_points(problem, layer, coarse, finest)
     by_nodes = last_apart(tried) + _PART * apart(coarse.errors[:2], finest[:2])
-    finer, off = _ratios(finest, coarse.errors), 0.0 if off <= _RESOLVED else off
+    finer, off = _ratios(finest, coarse.errors), 0.0 if off <= RESOLVED else off
     return Study(
         coarse.level, by_nodes, chi, coarse.errors, correction, finer, sized=sized, sized_off=off
     )
-
-
-def _scattered(problem: Problem, layer: GivenLayer, coarse: Tried, finest: MatrixErrors) -> Tried:
-    """Few quasi-random points instead of that rule, if they are fewer, and close to the finest."""
-    where = nodes_of(problem, layer, _SCATTERED)
-    if len(where.weights) > _SHORTER * len(nodes_of(problem, layer, coarse.level).weights):
-        return coarse
-    rule = quadratics(problem, layer, where, lengths=False)
-    found = Tried(_SCATTERED, *common(problem, rule))
-    return found if apart(found.errors[:2], finest[:2]) <= _RESOLVED else coarse
-
-
-def _level_of_correction(
-    problem: Problem, layer: GivenLayer, finest: MatrixErrors
-) -> tuple[QuadratureLevel, float]:
-    """The rule for the 1/n correction, and how far off errors are there: strong axes that share a
-    design of degree three may leave nothing to learn of a parabola, and a ratio that means
-    nothing. The shortest rule that is close; which one that is depends on the weak axes."""
-    tried = []
-    levels = (_SHORTEST, _DRAFT, QuadratureLevel.at(0), _EVEN)
-    rules = [(nodes_of(problem, layer, level), level) for level in levels]
-    for where, level in sorted(rules, key=lambda one: len(one[0].weights)):
-        if tried and len(where.weights) > MOST_NODES:
-            break
-        rule = quadratics(problem, layer, where, lengths=False)
-        tried.append((apart(common(problem, rule)[0][:2], finest[:2]), level))
-        if tried[-1][0] <= _RESOLVED:
-            break
-    off, level = min(tried, key=lambda one: one[0])
-    return level, off
 
 
 def _correction(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Correction:
