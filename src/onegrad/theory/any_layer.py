@@ -27,10 +27,14 @@ from onegrad.theory.errors import Correction
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layer_losses import LossOnLayer, LossRatios, signs_of
 from onegrad.theory.layer_rules import (
+    RESOLVED,
+    SCATTERED,
     Tried,
     apart,
     common,
+    fewer_points,
     last_apart,
+    level_of_correction,
     nodes_of,
     quadratics,
     quasi_level,
@@ -56,7 +60,6 @@ from onegrad.theory.size_bound import AT_MOST, bound_of
 _MOST_DIRECTIONS = 4  # of the layer's own
 _VISIBLE = 0.01  # share of the bulk's variance from which on a direction is one of its own
 _NODES = 2400  # of the usual rule at most, but for axes that need more
-_RESOLVED = 0.05  # differences between rules that do not depend on the responses of nodes
 _FEW_AXES = 3  # for which products of rules resolve the tails of κ
 _DISAGREE = 0.02  # of two ways to the same part of a correction
 _TOO_COARSE = 0.25  # errors so far off at a coarse rule: their ratio there says nothing
@@ -65,7 +68,7 @@ _SIMILAR = 0.02  # corrections below this are as good for other layers of the sa
 _LARGEST_CORRECTION = 0.5  # beyond it is no expansion any more
 _BESIDE = 0.7  # what directions beside the axes leave, in units of their 1/n'
 _SIGN_LEVEL, _DRAFT = QuadratureLevel.at(1), QuadratureLevel.draft()
-_SHORTEST = replace(_DRAFT, most=128)  # the correction costs the cube of the nodes
+_TWICE, _MOVED = replace(SCATTERED, most=600), 0.02  # where they count, and until they settle
 _FINE = QuadratureLevel.at(2)  # rule of losses other than the squared one
 _MOST_SPENT = 0.4  # of the degrees of freedom left: errors were off by a factor of three at 0.52
 _SIGN_NODES = 1024  # of the classification error, for each component
@@ -83,9 +86,9 @@ class Study:
     correction : of order 1/n; where none is made it says why, and remainder how large it would be
     rough : errors of the first layer by this rule, with one χ for all nodes
     finer : errors of a finer rule over these
-    sized : level of the correction
-    counted : instead of a correction that disagrees with it, ν_sν_sᵀ counts in χ_s; what is open
-        is the remainder of the correction
+    sized : level of the correction; sized_off : relative error there, 0 if it is small
+    counted : instead of a correction that disagrees with it, or of a coarse one, ν_sν_sᵀ counts in
+        χ_s; what is open is the remainder of the correction
     settled : the correction is to be taken as it is, else only where it is small
     ratios : of losses other than the squared one; surplus : whether they leave the surplus of
         labels out, which is averaged over on each layer
@@ -100,6 +103,7 @@ class Study:
     counted: bool = False
     settled: bool = False
     sized: QuadratureLevel = _DRAFT
+    sized_off: float = 0.0
     ratios: LossRatios | None = None
     surplus: bool = False
 
@@ -227,7 +231,7 @@ def _with_other_loss(
         fine = rule_of(problem, layer, _FINE)
         finer = solved.finer(fine, _solved(problem, fine, study.chi))
         by_nodes, ratios = solved.errors.apart(finer.errors), None
-        if by_nodes > _RESOLVED:
+        if by_nodes > RESOLVED:
             solved, study = finer, replace(study, level=_FINE)
         study = replace(study, by_nodes=by_nodes)
         ratios = LossRatios.between(solved.errors, finer.errors)
@@ -270,7 +274,8 @@ def _on_first(
     responses of nodes count, so do their tails: then the rule is one of quasi-random points.
 
     The correction has special directions beside the axes as blocks with random coefficients. Where
-    it disagrees with what counting ν_sν_sᵀ in χ_s does, the larger part of it, there is none.
+    it disagrees with what counting ν_sν_sᵀ in χ_s does, the larger part of it, there is none, nor
+    where errors are far off at its coarse rule.
     """
     study = _study(problem, layer, theory)
     rule = rule_of(problem, layer, study.level)
@@ -278,25 +283,35 @@ def _on_first(
     if theory.draft:
         return study, rule, solved
     rank, shifted = layer.geometry.rank, apart(study.rough[:2], solved.errors[:2])
-    if rank > _FEW_AXES and not study.level.quasi and shifted > _RESOLVED:
-        level = quasi_level(0)
-        rough = common(problem, rule_of(problem, layer, level, lengths=False))[0]
-        rule = rule_of(problem, layer, level)
-        again = _solved(problem, rule, study.chi, not study.corrected)
-        moved = _ratios(_ratios(again.errors, rough), _ratios(solved.errors, study.rough))
-        finer = tuple(f / r for f, r in zip(study.finer, _ratios(rough, study.rough), strict=True))
-        by_nodes = study.by_nodes + _PART * apart(moved[:2], (1.0, 1.0))
-        study = replace(study, level=level, rough=rough, finer=finer, by_nodes=by_nodes)
-        solved = again
-    if study.correction is not None and study.corrected and layer.special > rank:
+    short = not study.level.quasi or study.level == SCATTERED
+    if rank > _FEW_AXES and short and shifted > RESOLVED:
+        for level in (_TWICE, quasi_level(0)):
+            rough = common(problem, rule_of(problem, layer, level, lengths=False))[0]
+            rule = rule_of(problem, layer, level)
+            again = _solved(problem, rule, study.chi, not study.corrected)
+            moved = _ratios(_ratios(again.errors, rough), _ratios(solved.errors, study.rough))
+            ratios = _ratios(rough, study.rough)
+            finer = tuple(f / r for f, r in zip(study.finer, ratios, strict=True))
+            by_nodes = study.by_nodes + _PART * apart(moved[:2], (1.0, 1.0))
+            study = replace(study, level=level, rough=rough, finer=finer, by_nodes=by_nodes)
+            solved = again
+            if apart(moved[:2], (1.0, 1.0)) <= _MOVED:
+                break
+    doubtful = layer.special > rank or study.sized_off > 0
+    if study.correction is not None and study.corrected and doubtful:
         counted, correction = _solved(problem, rule, study.chi), study.correction
         means = _ratios(counted.errors, solved.errors)[:2]
         off = apart(means, (correction.test, correction.train))
-        if off > max(_DISAGREE, correction.remainder):
+        if off > max(_DISAGREE, correction.remainder) or study.sized_off:
             reason = f"it leaves out {100 * off:.0f} % that directions beside the axes make"
+            reason = _too_coarse(study.sized_off) if study.sized_off else reason
             left_out = Correction(left_out=(reason,), remainder=off + correction.remainder)
             study, solved = replace(study, correction=left_out, counted=True), counted
     return study, rule, solved
+
+
+def _too_coarse(off: float) -> str:
+    return f"errors are {100 * off:.0f} % off at the resolution that it can have"
 
 
 def _ratios(above: Sequence[float], below: Sequence[float]) -> tuple[float, ...]:
@@ -307,8 +322,8 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
     """How fine the rule for κ has to be, and the 1/n correction.
 
     With one χ for all nodes rules get finer until one more changes little. Responses χ_s are those
-    of the coarsest that is close to the finest, and the ratio of the two with one χ multiplies its
-    errors.
+    of the coarsest that is close to the finest, or of few quasi-random points, and the ratio of
+    the two with one χ multiplies its errors.
     """
     level = QuadratureLevel.at(1)
     rule = rule_of(problem, layer, level, lengths=False)
@@ -320,36 +335,23 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
     if problem.loss.name != "squared":
         return Study(level, math.nan, chi, first)
     tried = rules_tried(problem, layer, Tried(level, first, chi))
-    finest, chi, sized, correction = tried[-1].errors, tried[-1].chi, _DRAFT, None
+    finest, chi, sized, correction, off = tried[-1].errors, tried[-1].chi, _DRAFT, None, 0.0
     if theory.finite_size:
-        sized, off = _level_of_correction(problem, layer, finest)
+        sized, off = level_of_correction(problem, layer, finest)
         correction = _correction(problem, layer, sized)
         if off > _TOO_COARSE and not correction.left_out:
-            reason = f"errors are {100 * off:.0f} % off at the resolution that it can have"
-            correction = Correction(left_out=(reason,))
+            correction = Correction(left_out=(_too_coarse(off),))
         elif not correction.left_out:
             open_ratio = correction.remainder + off * correction.size
             correction = replace(correction, remainder=open_ratio)
-    coarse = next(one for one in tried if apart(one.errors[:2], finest[:2]) <= _RESOLVED)
+    coarse = next(one for one in tried if apart(one.errors[:2], finest[:2]) <= RESOLVED)
+    if layer.geometry.rank > _FEW_AXES:
+        coarse = fewer_points(problem, layer, coarse, finest)
     by_nodes = last_apart(tried) + _PART * apart(coarse.errors[:2], finest[:2])
-    finer = _ratios(finest, coarse.errors)
-    return Study(coarse.level, by_nodes, chi, coarse.errors, correction, finer, sized=sized)
-
-
-def _level_of_correction(
-    problem: Problem, layer: GivenLayer, finest: MatrixErrors
-) -> tuple[QuadratureLevel, float]:
-    """The rule for the 1/n correction, and how far off errors are there: strong axes that share a
-    design of degree three may leave nothing to learn of a parabola, and a ratio that means
-    nothing."""
-    tried = []
-    for level in (_SHORTEST, _DRAFT, QuadratureLevel.at(0)):
-        rule = rule_of(problem, layer, level, lengths=False)
-        tried.append((apart(common(problem, rule)[0][:2], finest[:2]), level))
-        if tried[-1][0] <= _RESOLVED:
-            break
-    off, level = min(tried, key=lambda one: one[0])
-    return level, off
+    finer, off = _ratios(finest, coarse.errors), 0.0 if off <= RESOLVED else off
+    return Study(
+        coarse.level, by_nodes, chi, coarse.errors, correction, finer, sized=sized, sized_off=off
+    )
 
 
 def _correction(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Correction:

@@ -132,7 +132,8 @@ def _run(averages: list[Average], theory: Theory) -> None:
     limit, screened = _SCREEN * theory.accuracy, averages
     averages = [a for a in averages if a.effect > limit or a.law.importance > 1]
     _choose(averages, theory, limit)
-    _rule(averages, 2)
+    for a in _rule(averages, 2):
+        a.effect = max(a.effect, _scatter(a))
     visible = [
         a
         for a in averages
@@ -329,7 +330,7 @@ def _finished(average: Average, theory: Theory) -> tuple[Solution | Failure, Ove
     else:  # signs alone do not show what sizes do
         spread = average.spread / average.base[0] * solution.test_error
         median = mean.test_error
-        error = _SIGNS * average.effect**2 + _DRAFT_ERROR * _off(ratio)
+        error = max(_SIGNS * average.effect**2, average.rule_error) + _DRAFT_ERROR * _off(ratio)
     error += average.left_out + average.law.left_out
     estimate = solution.error_estimate if theory.draft else solution.error_estimate + error
     over = OverDraws(
@@ -370,6 +371,14 @@ def _relative(change: Array, base: Array) -> Array:
 def _largest(values: Array) -> float:
     """Of those of test and training error; an error of training that is 0 has no ratio."""
     return float(np.max(np.where(np.isnan(values[:2]), 0.0, np.abs(values[:2]))))
+
+
+def _scatter(average: Average) -> float:
+    """Standard deviation over the nodes of the rule, relative: signs that differ may do what all of
+    the same sign do not."""
+    nodes, weights = average.nodes
+    change = _relative(average.at(nodes) - average.base, average.base)
+    return _largest(np.sqrt(weights @ change**2))
 
 
 def _off(ratio: Array) -> float:

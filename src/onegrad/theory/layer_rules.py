@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onegrad.problem import Problem
+from onegrad.theory.layer_size import MOST_NODES
 from onegrad.theory.layers.given import GivenLayer, twice
 from onegrad.theory.layers.low_rank import table_of
 from onegrad.theory.layers.matrix_errors import MatrixErrors, common_errors
@@ -21,6 +22,11 @@ _CLOSE, _FINEST = 0.01, 4  # difference between two rules that is little, and th
 _LARGEST_RULE = 6e6  # neurons × nodes of rules beyond the second
 _WORTH = 3.0, 1.4  # low ranks of tables of the squared loss, and where a loss is iterated over
 _CURVED = 10.0  # times more may be left out of quadratic parts
+RESOLVED = 0.05  # differences between rules that do not depend on the responses of nodes
+SCATTERED = replace(QuadratureLevel.at(0), most=300, quasi=True)  # for responses
+_SHORTER = 0.7  # of the nodes: a rule that is worth its own look
+_SHORTEST = replace(QuadratureLevel.draft(), most=128)  # the correction costs the cube of the nodes
+_EVEN = replace(_SHORTEST, points=512, quasi=True)  # as short, however many axes are weak
 _LEFT_OUT = 1e-3  # of tables by their rank, in units of the ridge
 
 
@@ -129,3 +135,33 @@ def quadratics(
         layer.couplings, blocks, nodes.weights[order], labels[order],
         problem.label_noise_variance, layer.squares if lengths else (),
     )  # fmt: skip
+
+
+def fewer_points(problem: Problem, layer: GivenLayer, coarse: Tried, finest: MatrixErrors) -> Tried:
+    """Few quasi-random points instead of that rule, if they are fewer, and close to the finest."""
+    where = nodes_of(problem, layer, SCATTERED)
+    if len(where.weights) > _SHORTER * len(nodes_of(problem, layer, coarse.level).weights):
+        return coarse
+    rule = quadratics(problem, layer, where, lengths=False)
+    found = Tried(SCATTERED, *common(problem, rule))
+    return found if apart(found.errors[:2], finest[:2]) <= RESOLVED else coarse
+
+
+def level_of_correction(
+    problem: Problem, layer: GivenLayer, finest: MatrixErrors
+) -> tuple[QuadratureLevel, float]:
+    """The rule for the 1/n correction, and how far off errors are there: strong axes that share a
+    design of degree three may leave nothing to learn of a parabola, and a ratio that means
+    nothing. The shortest rule that is close; which one that is depends on the weak axes."""
+    tried: list[tuple[float, QuadratureLevel]] = []
+    levels = (_SHORTEST, QuadratureLevel.draft(), QuadratureLevel.at(0), _EVEN)
+    rules = [(nodes_of(problem, layer, level), level) for level in levels]
+    for where, level in sorted(rules, key=lambda one: len(one[0].weights)):
+        if tried and len(where.weights) > MOST_NODES:
+            break
+        rule = quadratics(problem, layer, where, lengths=False)
+        tried.append((apart(common(problem, rule)[0][:2], finest[:2]), level))
+        if tried[-1][0] <= RESOLVED:
+            break
+    off, level = min(tried, key=lambda one: one[0])
+    return level, off

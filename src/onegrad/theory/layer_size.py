@@ -26,7 +26,7 @@ from onegrad.theory.nodes.population import Nodes, label_means
 
 _TYPES = 96  # of neurons, at most
 _ROUNDS = 8  # of k-means
-_MOST_NODES = 800  # with the lengths
+MOST_NODES = 400  # of the rule, each of either length
 _SMALLEST = 10  # bulk directions
 _OPEN, _CHAOS = 0.005, 0.5  # at least, and what features that are not linear leave, over n'
 _SHARE = 0.2  # of the correction: types for neurons, its coarse resolution, and higher orders
@@ -85,8 +85,8 @@ def _owners(points: Array, most: int) -> np.ndarray:
 
 
 def size_correction(problem: Problem, layer: GivenLayer, where: Nodes) -> Correction:
-    """The ratios at those nodes; about 0.2 s at 50 of them, 2 s at 150."""
-    if 2 * len(where.weights) > _MOST_NODES:
+    """The ratios at those nodes; about 0.1 s at 50 of them, 1 s at 250."""
+    if len(where.weights) > MOST_NODES:
         raise AssumptionError(f"{len(where.weights)} nodes are too many for it.")
     if layer.outside < _SMALLEST:
         raise AssumptionError(f"{layer.outside} directions beside the special ones are too few.")

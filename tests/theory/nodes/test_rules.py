@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -96,3 +97,17 @@ def test_many_strong_axes_stay_below_the_limit() -> None:
         z, w = standard_nodes(np.array([3.0] * 3 + [0.2] * 9), level)
         assert len(w) <= level.most
         assert np.allclose(w @ z, 0, atol=1e-12) and np.allclose((z.T * w) @ z, np.eye(12))
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_many_weak_axes_have_nearly_gaussian_fourth_moments(number: int) -> None:
+    level, count = QuadratureLevel.at(number), 9
+    z, w = standard_nodes(np.full(count, 1e-3), level)
+    assert len(w) <= level.most
+    np.testing.assert_allclose((z.T * w) @ z, np.eye(count), atol=1e-9)
+    off = np.abs((w * (z**2).T) @ z**2 - 1 - 2 * np.eye(count)).mean()
+    assert off < 0.35
+    # negative control: a design of degree three, which is taken where there is no room
+    z, w = standard_nodes(np.full(count, 1e-3), replace(level, most=40))
+    assert len(w) == 32
+    assert np.abs((w * (z**2).T) @ z**2 - 1 - 2 * np.eye(count)).mean() > 1.5 * off

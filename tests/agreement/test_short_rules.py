@@ -1,0 +1,115 @@
+"""Where rules were too short to be trusted, or too long to be used: three problems of an audit."""
+
+import numpy as np
+import pytest
+
+from onegrad import readouts
+from onegrad.data.instance import Instance
+from onegrad.errors import Failure
+from onegrad.problem import Problem
+from onegrad.theory import averages, layer_rules
+from onegrad.theory.any_layer import layer_errors
+from onegrad.theory.average import WORST
+from onegrad.theory.averages import averaged
+from onegrad.theory.chance import law_of
+from onegrad.theory.nodes import rules
+from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.options import Theory
+from onegrad.theory.resolution import Task, solve_tasks
+
+# eight weak axes of the neurons; a network has the test error 0.13980 ± 0.00033
+WEAK_AXES = {
+    "data": {"model": "mixture", "dim": 348, "rank": 2, "weights": [0.584, 0.416],
+             "strengths": [1.24, 0.716], "counts": "proportional", "spread": 7.26},
+    "labels": {"model": "single-index", "link": ["erf", "sigmoid"]},
+    "network": {"activation": "relu", "width": 933, "readout": "constant"},
+    "training": {"samples": 715, "ridge": 0.000103, "step_samples": 849, "rate": 233.0},
+}  # fmt: skip
+# six chance quantities, whose signs count together
+SIGNS = {
+    "data": {"model": "mixture", "dim": 249, "rank": 1, "weights": [0.514, 0.15, 0.336],
+             "counts": "proportional", "spread": 10.8},
+    "labels": {"model": "single-index", "link": "hermite(0.0705, 0.88, 0.161, -0.018, -0.028)",
+               "direction": "spikes"},
+    "network": {"convention": "isotropic", "activation": "sin", "width": 348},
+    "training": {"samples": 951, "ridge": 2.25},
+    "scaling": {"exponent": 0.251},
+}  # fmt: skip
+# products of rules have 600 nodes and more at every level
+LONG = {
+    "data": {"model": "mixture", "dim": 383, "rank": 1, "weights": [0.332, 0.297, 0.371],
+             "strengths": [1.02], "mean": 2.59, "directions": "orthogonal", "spread": 51.3},
+    "labels": {"model": "component", "values": [1.06, 0.548, 1.17], "noise": 0.479},
+    "network": {"convention": "isotropic", "activation": "gelu", "width_ratio": 0.542,
+                "rows": "unit"},
+    "training": {"samples": 238, "ridge": 1.2, "step_samples": 411},
+    "scaling": {"exponent": 0.47, "constant": 1.23},
+}  # fmt: skip
+
+
+def test_many_weak_axes_of_neurons_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    law = law_of(Problem.from_spec(WEAK_AXES), "auto", 0)
+    task = law.task(law.typical)
+    found = _test_error(task)
+    weak = rules._even_points
+    monkeypatch.setattr(rules, "_even_points", lambda *given: 512 if weak(*given) else 0)
+    fine = _test_error(task)
+    assert found == pytest.approx(fine, rel=0.004)
+    # negative control: a design of degree three, of 16 types; its turns agree better than that
+    monkeypatch.setattr(rules, "_even_points", lambda *given: 0)
+    coarse = [_test_error(task, QuadratureLevel.at(number)) for number in (2, 3)]
+    assert coarse[1] < (1 - 0.02) * fine
+    assert coarse[1] == pytest.approx(coarse[0], rel=0.015)
+
+
+def _test_error(task: Task, level: QuadratureLevel = QuadratureLevel.at(3)) -> float:
+    (found,) = solve_tasks([task], level, 1e-6)
+    assert not isinstance(found, Failure)
+    return found.test_error
+
+
+def test_signs_that_count_together_are_not_averaged_over_by_a_short_rule() -> None:
+    """Rules of two nodes for each quantity are all that there is room for."""
+    law = law_of(Problem.from_spec(SIGNS), "auto", 0)
+    task = law.task(law.typical)
+    (solution,) = solve_tasks([task], QuadratureLevel.at(1), 1e-6)
+    ((found, _),) = averaged([law], [solution], Theory())
+    assert isinstance(found, Failure) and "known to" in str(found.error)
+    # negative control: with all signs alike they seem to do little
+    level = averages._level(law, Theory())
+    points = [law.typical, *law.screen]
+    base, plus, minus, low = (_test_error(law.task(point), level) for point in points)
+    effect = (0.5 * abs(plus - minus) + abs(0.5 * (plus + minus) - low)) / base
+    assert averages._SIGNS * effect**2 < WORST
+
+
+def test_a_correction_finds_a_rule_that_is_short_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem.from_spec(LONG)
+    layer = readouts._drawn(problem, 0, 0)
+    mean, se = _simulated(problem, layer.weights, layer.instance, 30)
+    found = layer_errors(problem, *readouts._directions(problem, layer))
+    gap = np.abs(found.errors[:2] / mean - 1)
+    assert np.all(gap <= 4 * se / mean + 0.01), (gap, se / mean)
+    assert np.all(gap <= 4 * se / mean + found.by_size) and found.by_size < 0.05
+    # negative control: products of rules alone
+    monkeypatch.setattr(layer_rules, "_EVEN", QuadratureLevel.at(0))
+    without = layer_errors(problem, *readouts._directions(problem, layer))
+    assert without.by_size > 0.2
+    assert without.study is not None and not without.study.corrected
+
+
+def _simulated(
+    problem: Problem, weights: np.ndarray, instance: Instance, sets: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Test and training error of the readout on one first layer: means and standard errors."""
+    rng, found = np.random.default_rng(1), []
+    for _ in range(sets):
+        train, test = instance.sample(problem.samples, rng), instance.sample(4000, rng)
+        features = problem.activation(train.x @ weights.T)
+        gram = features.T @ features / problem.samples
+        gram += problem.effective_ridge * np.eye(problem.width)
+        readout = np.linalg.solve(gram, features.T @ train.y / problem.samples)
+        fresh = test.y - problem.activation(test.x @ weights.T) @ readout
+        found.append((np.mean(fresh**2), np.mean((train.y - features @ readout) ** 2)))
+    values = np.array(found)
+    return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(sets)
