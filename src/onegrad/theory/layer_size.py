@@ -13,22 +13,30 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.errors import AssumptionError
+from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.problem import Problem
 from onegrad.theory.cumulants import Cumulants
 from onegrad.theory.errors import Correction, errors_of
 from onegrad.theory.finite_size import by_cumulants, errors_by_part
 from onegrad.theory.fixed_point import solve_fixed_point
 from onegrad.theory.free_energy import FreeEnergy, Resampling
+from onegrad.theory.layer_rules import apart, common, nodes_of, rule_of
 from onegrad.theory.layers.features import Harmonic, NodeFeatures
 from onegrad.theory.layers.given import GivenLayer, Part, twice
+from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.nodes.population import Nodes, label_means
+from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.size_bound import AT_MOST
 
 _TYPES = 96  # of neurons, at most
 _ROUNDS = 8  # of k-means
 _MOST_NODES = 800  # with the lengths
 _SMALLEST = 10  # bulk directions
 _OPEN, _CHAOS = 0.005, 0.5  # at least, and what features that are not linear leave, over n'
+_CLOSE = 0.05  # errors by a rule that is fine enough for the ratio
+_LARGEST_CORRECTION = 0.5  # beyond it is no expansion any more
+_DRAFT = QuadratureLevel.draft()
+_SHORTEST = replace(_DRAFT, most=128)  # the correction costs the cube of the nodes
 _SHARE = 0.2  # of the correction: types for neurons, its coarse resolution, and higher orders
 
 
@@ -84,6 +92,36 @@ def _owners(points: Array, most: int) -> np.ndarray:
     return np.asarray(owner)
 
 
+def level_of_correction(
+    problem: Problem, layer: GivenLayer, finest: MatrixErrors
+) -> tuple[QuadratureLevel, float]:
+    """The rule for the 1/n correction, and how far off errors are there: strong axes that share a
+    design of degree three may leave nothing to learn of a parabola, and a ratio that means
+    nothing."""
+    tried = []
+    for level in (_SHORTEST, _DRAFT, QuadratureLevel.at(0)):
+        rule = rule_of(problem, layer, level, lengths=False)
+        tried.append((apart(common(problem, rule)[0][:2], finest[:2]), level))
+        if tried[-1][0] <= _CLOSE:
+            break
+    off, level = min(tried, key=lambda one: one[0])
+    return level, off
+
+
+def correction_at(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Correction:
+    """Of order 1/n, or why there is none."""
+    try:
+        where = nodes_of(problem, layer, level)
+        with np.errstate(all="ignore"):  # what is not finite does not converge
+            found = size_correction(problem, layer, where)
+    except (AssumptionError, ConvergenceError) as error:
+        return Correction(left_out=(str(error).split(";")[0].rstrip("."),))
+    if found.size < _LARGEST_CORRECTION:
+        return found
+    reason = f"it would be {100 * found.size:.0f} %"
+    return Correction(remainder=min(found.size, AT_MOST), left_out=(reason,))
+
+
 def size_correction(problem: Problem, layer: GivenLayer, where: Nodes) -> Correction:
     """The ratios at those nodes; about 0.2 s at 50 of them, 2 s at 150."""
     if 2 * len(where.weights) > _MOST_NODES:
@@ -103,7 +141,8 @@ def size_correction(problem: Problem, layer: GivenLayer, where: Nodes) -> Correc
     errors, added, low = errors_by_part(energy, ridge)
     found = Correction(*((errors + added) / low).tolist())
     least = _OPEN + _CHAOS / layer.outside + by_cumulants(found, added / low)
-    return replace(found, remainder=found.size**2 + _SHARE * found.size + least)
+    part = float(np.abs(added / low)[:2].max())
+    return replace(found, remainder=found.size**2 + _SHARE * found.size + least, cumulants=part)
 
 
 def _features(problem: Problem, types: _Types, where: Nodes) -> NodeFeatures:
