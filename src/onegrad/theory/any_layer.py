@@ -76,7 +76,7 @@ _FINE = QuadratureLevel.at(2)  # rule of losses other than the squared one
 _MOST_SPENT = 0.4  # of the degrees of freedom left: errors were off by a factor of three at 0.52
 _SIGN_NODES = 1024  # of the classification error, for each component
 _OTHER_LOSS = 2.0  # what is open in 1/m with losses other than the squared one
-_FEW_CUMULANTS, _LITTLE_SPREAD = 0.02, 0.02  # of features that are as good as Gaussian
+_NEARLY_GAUSSIAN = 0.02  # features whose cumulants, or responses given κ, differ less
 _SOLVED = 3e-4  # tolerance of the responses of nodes: below 0.06 % of the errors
 
 
@@ -205,9 +205,12 @@ def layer_errors(
             study = replace(study, sampled=False)
     if study is None:
         study, rule, solved = _on_first(problem, layer, theory)
-        if _worth_sampling(problem, layer, theory, study, solved):
+        far = _far_from_gaussian(problem, layer, theory, study, solved)
+        if far > _NEARLY_GAUSSIAN:
             with suppress(ConvergenceError):
-                return _by_samples(problem, layer, replace(study, sampled=True))
+                sampled = _by_samples(problem, layer, replace(study, sampled=True))
+                if 2 * sampled.by_draws < far:
+                    return sampled
     else:
         if study.correction and study.correction.size > _SIMILAR and not study.settled:
             mine = correction_at(problem, layer, study.sized)
@@ -232,23 +235,24 @@ def layer_errors(
     )  # fmt: skip
 
 
-def _worth_sampling(
+def _far_from_gaussian(
     problem: Problem, layer: GivenLayer, theory: Theory, study: Study, solved: NodeSolution
-) -> bool:
-    """Whether errors are to be those of samples that are drawn: there is no correction of order
-    1/n, its expansion in cumulants is not small, or the χ of samples with the same κ differ."""
+) -> float:
+    """By how much features are: the part of cumulants in the 1/n correction, or how much the χ of
+    samples with the same κ differ; unknown without a correction; 0 where samples are too dear."""
     correction = study.correction
     if theory.draft or correction is None or not affordable(problem):
-        return False
-    if correction.left_out or correction.cumulants > _FEW_CUMULANTS:
-        return True
+        return 0.0
+    if correction.left_out:
+        return math.inf
     rows = draw_rows(problem, layer, nodes_of(problem, layer, study.level), study.number)
-    return response_spread(rows, solved.inverse, problem.samples) > _LITTLE_SPREAD
+    spread = response_spread(rows, solved.inverse, problem.samples)
+    return max(correction.cumulants, spread)
 
 
 def _by_samples(problem: Problem, layer: GivenLayer, study: Study) -> LayerErrors:
-    """What is open in 1/n is the bound without degrees of freedom of the mean part, which χ has,
-    times the concentration of errors in few samples."""
+    """What is open in 1/n is the bound without degrees of freedom of the mean part, which χ has, or
+    what a correction has beside cumulants, times the concentration of errors in few samples."""
     where, same = sampled_nodes(problem, layer, study.level)
     found = sampled_errors(problem, draw_rows(problem, layer, where, study.number), study.chi)
     finer = study.finer if same else (1.0, 1.0, 1.0)
@@ -258,7 +262,10 @@ def _by_samples(problem: Problem, layer: GivenLayer, study: Study) -> LayerError
     if problem.labels_binary:
         seen = _solved(problem, rule_of(problem, layer, study.level), study.chi)
         signs = signs_of(problem, _looked(problem, layer), seen)
-    by_size = found.concentration * bound_of(0.0, size, found.unfitted)
+    by_size = bound_of(0.0, size, found.unfitted)
+    if study.correction is not None and study.corrected:
+        by_size = min(by_size, study.correction.others)
+    by_size *= found.concentration
     return LayerErrors(
         errors, study.by_nodes, min(AT_MOST, by_size), layer.special, len(where.weights),
         *errors[:2], *signs, study, found.by_draws, found.rows,

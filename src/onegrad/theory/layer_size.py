@@ -140,9 +140,12 @@ def size_correction(problem: Problem, layer: GivenLayer, where: Nodes) -> Correc
     energy = FreeEnergy.of(features, samples, which, _cumulants(types, where))
     errors, added, low = errors_by_part(energy, ridge)
     found = Correction(*((errors + added) / low).tolist())
-    least = _OPEN + _CHAOS / layer.outside + by_cumulants(found, added / low)
+    open_always = _OPEN + _CHAOS / layer.outside
+    least = open_always + by_cumulants(found, added / low)
+    others = Correction(*(errors / low).tolist()).size + open_always
     part = float(np.abs(added / low)[:2].max())
-    return replace(found, remainder=found.size**2 + _SHARE * found.size + least, cumulants=part)
+    remainder = found.size**2 + _SHARE * found.size + least
+    return replace(found, remainder=remainder, cumulants=part, others=others)
 
 
 def _features(problem: Problem, types: _Types, where: Nodes) -> NodeFeatures:
