@@ -50,7 +50,13 @@ def scatter_of(found: Sequence[LayerErrors], rough: Sequence[MatrixErrors] = ())
 
 def settled(found: Sequence[LayerErrors], rough: Sequence[MatrixErrors], accuracy: float) -> bool:
     """Whether more layers would tell nothing: their mean is known to half of the accuracy, or to
-    the accuracy where rules and sizes leave far more open."""
+    the accuracy where rules and sizes leave far more open; or more rough ones are drawn, and their
+    own mean is known better than the ratio of errors to them."""
+    if len(rough) > len(found):
+        c = _rough_numbers(rough)
+        ratio = _ratio_errors(_numbers(found), c)
+        if np.all((_relative_error(c) <= _LITTLE * ratio)[:2]):
+            return True
     beside = min(accuracy, _BESIDE * _open(found))
     return scatter_of(found, rough) <= max(_LITTLE * accuracy, beside)
 

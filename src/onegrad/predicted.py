@@ -30,6 +30,7 @@ from onegrad.theory.size_bound import finite_size_bound
 LAYERS = "matrix theory of the first layer"  # the name of a method
 _FINITE_SIZE = "What is left at finite size is of order 1/n."
 _TWO_SIDED = 0.975  # quantile of Student's law for a mean over few layers
+_TWO_ERRORS = 2.0  # standard errors of what is drawn for one layer
 _UNSETTLED = " A finer resolution would take long: the accuracy asked for was not reached."
 
 
@@ -284,13 +285,15 @@ def of_layers(
     draws, scatter = max(len(found), len(rough)), scatter_of(found, rough)
     size = float(np.mean([one.by_size for one in found]))
     by_nodes = max(one.by_nodes for one in found)
+    if draws == 1:
+        by_nodes = math.hypot(by_nodes, _TWO_ERRORS * found[0].by_draws)
     layers = "One first layer" if draws == 1 else f"Mean over {draws} first layers"
     rules = "one coarse rule" if theory.draft else "two rules compared"
     return Prediction(
         float(mean[0]), float(mean[1]), float(mean[2]), LAYERS,
         (
             f"{layers}, {source}; weights are taken as they are. {_at_size_of(found)}",
-            f"Features Gaussian given their projections on {found[0].directions} directions, "
+            f"{_features_of(found)} projections on {found[0].directions} directions, "
             f"{found[0].nodes} nodes, {rules}.",
         ),
         "draft" if theory.draft else "ok",
@@ -322,8 +325,17 @@ def of_outputs(outputs: Sequence[Prediction], wrong: float) -> Prediction:
     )  # fmt: skip
 
 
+def _features_of(found: Sequence[LayerErrors]) -> str:
+    rows = max(one.rows for one in found)
+    if rows:
+        return f"Features of up to {rows} samples of each layer, drawn given their"
+    return "Features Gaussian given their"
+
+
 def _at_size_of(found: Sequence[LayerErrors]) -> str:
     """The mean correction of first layers, or why there is none."""
+    if any(one.rows for one in found):
+        return _FINITE_SIZE
     given = [one.study.correction for one in found if one.study is not None]
     made = [one for one in given if one is not None and not one.left_out]
     if not made:

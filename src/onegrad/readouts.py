@@ -41,6 +41,7 @@ DRAWS = 4  # first layers of method = "layer"
 _MOST_DRAWS = 64  # where the mean is wanted to an accuracy, and layers are small
 _OPERATIONS = 1.5e11  # of all layers that are known roughly: about 5 s
 _IN_FULL = 12  # times as dear is one that is solved for every node
+_PRODUCTS = 30  # of rows × k² that samples drawn for a layer take
 _AN_ENTRY = 3000  # operations that a feature at a node is worth
 _EXTREME = 1e4  # length of a neuron's weights, and one over the shortest
 _LAYERS_DIFFER = 1.2  # factor between what one layer leaves open and another
@@ -139,8 +140,8 @@ def predict_layers(
     wrong: list[ClassError] = []
     all_in_full, told = _all_in_full(problem, theory), False
     for repetition in range(most or _MOST_DRAWS):
-        nodes = found[0].nodes if found else 0
-        full = worthwhile_draws(problem, theory, _IN_FULL, nodes)
+        nodes, rows = (found[0].nodes, found[0].rows) if found else (0, 0)
+        full = worthwhile_draws(problem, theory, _IN_FULL, nodes, rows)
         last = most or (full if all_in_full else worthwhile_draws(problem, theory, 1, nodes))
         known = repetition >= DRAWS and settled(found, rough, theory.accuracy)
         if known or repetition >= last:
@@ -204,24 +205,28 @@ def _all_in_full(problem: Problem, theory: Theory) -> bool:
 def _known(found: Sequence[LayerErrors]) -> Study | None:
     """What the layers so far tell the next one: the first one the first few, and these in turn all
     others, which take their corrections as they are."""
-    if len(found) < DRAWS:
-        return found[0].study if found else None
-    study = found[len(found) % DRAWS].study
-    return None if study is None else replace(study, settled=True)
+    study = found[len(found) % DRAWS if len(found) >= DRAWS else 0].study if found else None
+    if study is None:
+        return None
+    return replace(study, settled=study.settled or len(found) >= DRAWS, number=len(found))
 
 
-def worthwhile_draws(problem: Problem, theory: Theory, dear: int, nodes: int = 0) -> int:
+def worthwhile_draws(
+    problem: Problem, theory: Theory, dear: int, nodes: int = 0, rows: int = 0
+) -> int:
     """How many first layers may be drawn where errors differ much from one to the next: as many as
     take seconds, and a draft must not wait.
 
     dear : what one of them costs, in units of a layer that is known roughly
     nodes : of the rule for κ, with the lengths of samples
+    rows : samples that are drawn for one of them
     """
     if theory.draft:
         return DRAWS // 2
     n, k, step, rule = problem.dim, problem.width, problem.step_samples, nodes / 2
     operations = 4.0 * n * k * step + k * k * (6 * n + 4 * rule + 12 * k) + _AN_ENTRY * k * rule
-    return int(np.clip(_OPERATIONS / (dear * operations), DRAWS, _MOST_DRAWS))
+    total = dear * operations + _PRODUCTS * rows * k * k
+    return int(np.clip(_OPERATIONS / total, DRAWS, _MOST_DRAWS))
 
 
 def _errors(

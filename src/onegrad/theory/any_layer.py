@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,7 +42,14 @@ from onegrad.theory.layer_rules import (
     rule_of,
     rules_tried,
 )
-from onegrad.theory.layer_size import size_correction
+from onegrad.theory.layer_samples import (
+    affordable,
+    draw_rows,
+    response_spread,
+    sampled_errors,
+    sampled_nodes,
+)
+from onegrad.theory.layer_size import correction_at
 from onegrad.theory.layers.given import GivenLayer, given_layer
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.matrix_responses import (
@@ -65,7 +73,6 @@ _DISAGREE = 0.02  # of two ways to the same part of a correction
 _TOO_COARSE = 0.25  # errors so far off at a coarse rule: their ratio there says nothing
 _PART = 0.1  # of such a difference that may
 _SIMILAR = 0.02  # corrections below this are as good for other layers of the same problem
-_LARGEST_CORRECTION = 0.5  # beyond it is no expansion any more
 _BESIDE = 0.7  # what directions beside the axes leave, in units of their 1/n'
 _SIGN_LEVEL, _DRAFT = QuadratureLevel.at(1), QuadratureLevel.draft()
 _TWICE, _MOVED = replace(SCATTERED, most=600), 0.02  # where they count, and until they settle
@@ -73,6 +80,7 @@ _FINE = QuadratureLevel.at(2)  # rule of losses other than the squared one
 _MOST_SPENT = 0.4  # of the degrees of freedom left: errors were off by a factor of three at 0.52
 _SIGN_NODES = 1024  # of the classification error, for each component
 _OTHER_LOSS = 2.0  # what is open in 1/m with losses other than the squared one
+_NEARLY_GAUSSIAN = 0.02  # features whose cumulants, or responses given κ, differ less
 _SOLVED = 3e-4  # tolerance of the responses of nodes: below 0.06 % of the errors
 
 
@@ -90,6 +98,8 @@ class Study:
     counted : instead of a correction that disagrees with it, or of a coarse one, ν_sν_sᵀ counts in
         χ_s; what is open is the remainder of the correction
     settled : the correction is to be taken as it is, else only where it is small
+    sampled : errors are those of samples drawn at the nodes (layer_samples.py); number : of the
+        layer, whose draws are its own
     ratios : of losses other than the squared one; surplus : whether they leave the surplus of
         labels out, which is averaged over on each layer
     """
@@ -104,6 +114,8 @@ class Study:
     settled: bool = False
     sized: QuadratureLevel = _DRAFT
     sized_off: float = 0.0
+    sampled: bool = False
+    number: int = 0
     ratios: LossRatios | None = None
     surplus: bool = False
 
@@ -122,6 +134,7 @@ class LayerErrors:
     test_loss, train_loss : of the readout's own loss
     misclassification, calibration : of labels ±1, and of the logistic loss; else NaN
     study : for other layers of the same problem
+    by_draws : relative standard error by the samples that were drawn, of `rows` of them
     outputs : of several outputs, whose sum this is, those of each
     """
 
@@ -135,6 +148,8 @@ class LayerErrors:
     misclassification: float = math.nan
     calibration: float = math.nan
     study: Study | None = None
+    by_draws: float = 0.0
+    rows: int = 0
     outputs: tuple[LayerErrors, ...] = ()
 
 
@@ -188,11 +203,22 @@ def layer_errors(
     layer = given_layer(problem.activation, geometry, weights, own)
     if problem.loss.name != "squared":
         return _with_other_loss(problem, layer, theory, study)
+    if study is not None and study.sampled:
+        try:
+            return _by_samples(problem, layer, study)
+        except ConvergenceError:  # of this layer alone
+            study = replace(study, sampled=False)
     if study is None:
         study, rule, solved = _on_first(problem, layer, theory)
+        far = _far_from_gaussian(problem, layer, theory, study, solved)
+        if far > _NEARLY_GAUSSIAN:
+            with suppress(ConvergenceError):
+                sampled = _by_samples(problem, layer, replace(study, sampled=True))
+                if 2 * sampled.by_draws < far:
+                    return sampled
     else:
         if study.correction and study.correction.size > _SIMILAR and not study.settled:
-            mine = _correction(problem, layer, study.sized)
+            mine = correction_at(problem, layer, study.sized)
             study = study if mine.left_out else replace(study, correction=mine)
         rule = rule_of(problem, layer, study.level)
         solved = _solved(problem, rule, study.chi, not study.corrected)
@@ -211,6 +237,43 @@ def layer_errors(
     return LayerErrors(
         solved.errors, study.by_nodes, by_size, layer.special, len(rule), *solved.errors[:2],
         *signs, study,
+    )  # fmt: skip
+
+
+def _far_from_gaussian(
+    problem: Problem, layer: GivenLayer, theory: Theory, study: Study, solved: NodeSolution
+) -> float:
+    """By how much features are: the part of cumulants in the 1/n correction, or how much the χ of
+    samples with the same κ differ; unknown without a correction; 0 where samples are too dear."""
+    correction = study.correction
+    if theory.draft or correction is None or not affordable(problem):
+        return 0.0
+    if correction.left_out:
+        return math.inf
+    rows = draw_rows(problem, layer, nodes_of(problem, layer, study.level), study.number)
+    spread = response_spread(rows, solved.inverse, problem.samples)
+    return max(correction.cumulants, spread)
+
+
+def _by_samples(problem: Problem, layer: GivenLayer, study: Study) -> LayerErrors:
+    """What is open in 1/n is the bound without degrees of freedom of the mean part, which χ has, or
+    what a correction has beside cumulants, times the concentration of errors in few samples."""
+    where, same = sampled_nodes(problem, layer, study.level)
+    found = sampled_errors(problem, draw_rows(problem, layer, where, study.number), study.chi)
+    finer = study.finer if same else (1.0, 1.0, 1.0)
+    errors = MatrixErrors(*(e * f for e, f in zip(found.errors, finer, strict=True)))
+    size = min(found.left, problem.dim, problem.width)
+    signs = math.nan, math.nan
+    if problem.labels_binary:
+        seen = _solved(problem, rule_of(problem, layer, study.level), study.chi)
+        signs = signs_of(problem, _looked(problem, layer), seen)
+    by_size = bound_of(0.0, size, found.unfitted)
+    if study.correction is not None and study.corrected:
+        by_size = min(by_size, study.correction.others)
+    by_size *= found.concentration
+    return LayerErrors(
+        errors, study.by_nodes, min(AT_MOST, by_size), layer.special, len(where.weights),
+        *errors[:2], *signs, study, found.by_draws, found.rows,
     )  # fmt: skip
 
 
@@ -338,7 +401,7 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
     finest, chi, sized, correction, off = tried[-1].errors, tried[-1].chi, _DRAFT, None, 0.0
     if theory.finite_size:
         sized, off = level_of_correction(problem, layer, finest)
-        correction = _correction(problem, layer, sized)
+        correction = correction_at(problem, layer, sized)
         if off > _TOO_COARSE and not correction.left_out:
             correction = Correction(left_out=(_too_coarse(off),))
         elif not correction.left_out:
@@ -352,20 +415,6 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
     return Study(
         coarse.level, by_nodes, chi, coarse.errors, correction, finer, sized=sized, sized_off=off
     )
-
-
-def _correction(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Correction:
-    """Of order 1/n, or why there is none."""
-    try:
-        where = nodes_of(problem, layer, level)
-        with np.errstate(all="ignore"):  # what is not finite does not converge
-            found = size_correction(problem, layer, where)
-    except (AssumptionError, ConvergenceError) as error:
-        return Correction(left_out=(str(error).split(";")[0].rstrip("."),))
-    if found.size < _LARGEST_CORRECTION:
-        return found
-    reason = f"it would be {100 * found.size:.0f} %"
-    return Correction(remainder=min(found.size, AT_MOST), left_out=(reason,))
 
 
 def _times(solved: NodeSolution, ratios: Sequence[float]) -> NodeSolution:

@@ -120,6 +120,8 @@ class Correction:
     test, train, objective : the ratios
     remainder : relative, what the correction leaves of test and training error
     left_out : what it does not contain here, in sentences
+    cumulants : the part of it that features beyond their Gaussian equivalent make
+    others : the size of all other parts, and what is open at least
     """
 
     test: float = 1.0
@@ -127,6 +129,8 @@ class Correction:
     objective: float = 1.0
     remainder: float = 0.0
     left_out: tuple[str, ...] = ()
+    cumulants: float = 0.0
+    others: float = 0.0
 
     @property
     def size(self) -> float:

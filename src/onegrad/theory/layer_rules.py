@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from onegrad.problem import Problem
-from onegrad.theory.layer_size import MOST_NODES
 from onegrad.theory.layers.given import GivenLayer, twice
 from onegrad.theory.layers.low_rank import table_of
 from onegrad.theory.layers.matrix_errors import MatrixErrors, common_errors
@@ -26,6 +25,7 @@ RESOLVED = 0.05  # differences between rules that do not depend on the responses
 SCATTERED = replace(QuadratureLevel.at(0), most=300, quasi=True)  # for responses
 _SHORTER = 0.7  # of the nodes: a rule that is worth its own look
 _SHORTEST = replace(QuadratureLevel.draft(), most=128)  # the correction costs the cube of the nodes
+MOST_NODES = 400  # of the correction's rule, each of either length
 _EVEN = replace(_SHORTEST, points=512, quasi=True)  # as short, however many axes are weak
 _LEFT_OUT = 1e-3  # of tables by their rank, in units of the ridge
 

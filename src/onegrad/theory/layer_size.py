@@ -13,22 +13,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.errors import AssumptionError
+from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.problem import Problem
 from onegrad.theory.cumulants import Cumulants
 from onegrad.theory.errors import Correction, errors_of
 from onegrad.theory.finite_size import by_cumulants, errors_by_part
 from onegrad.theory.fixed_point import solve_fixed_point
 from onegrad.theory.free_energy import FreeEnergy, Resampling
+from onegrad.theory.layer_rules import MOST_NODES, nodes_of
 from onegrad.theory.layers.features import Harmonic, NodeFeatures
 from onegrad.theory.layers.given import GivenLayer, Part, twice
 from onegrad.theory.nodes.population import Nodes, label_means
+from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.size_bound import AT_MOST
 
 _TYPES = 96  # of neurons, at most
 _ROUNDS = 8  # of k-means
-MOST_NODES = 400  # of the rule, each of either length
 _SMALLEST = 10  # bulk directions
 _OPEN, _CHAOS = 0.005, 0.5  # at least, and what features that are not linear leave, over n'
+_LARGEST_CORRECTION = 0.5  # beyond it is no expansion any more
 _SHARE = 0.2  # of the correction: types for neurons, its coarse resolution, and higher orders
 
 
@@ -84,6 +87,20 @@ def _owners(points: Array, most: int) -> np.ndarray:
     return np.asarray(owner)
 
 
+def correction_at(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Correction:
+    """Of order 1/n, or why there is none."""
+    try:
+        where = nodes_of(problem, layer, level)
+        with np.errstate(all="ignore"):  # what is not finite does not converge
+            found = size_correction(problem, layer, where)
+    except (AssumptionError, ConvergenceError) as error:
+        return Correction(left_out=(str(error).split(";")[0].rstrip("."),))
+    if found.size < _LARGEST_CORRECTION:
+        return found
+    reason = f"it would be {100 * found.size:.0f} %"
+    return Correction(remainder=min(found.size, AT_MOST), left_out=(reason,))
+
+
 def size_correction(problem: Problem, layer: GivenLayer, where: Nodes) -> Correction:
     """The ratios at those nodes; about 0.1 s at 50 of them, 1 s at 250."""
     if len(where.weights) > MOST_NODES:
@@ -102,8 +119,12 @@ def size_correction(problem: Problem, layer: GivenLayer, where: Nodes) -> Correc
     energy = FreeEnergy.of(features, samples, which, _cumulants(types, where))
     errors, added, low = errors_by_part(energy, ridge)
     found = Correction(*((errors + added) / low).tolist())
-    least = _OPEN + _CHAOS / layer.outside + by_cumulants(found, added / low)
-    return replace(found, remainder=found.size**2 + _SHARE * found.size + least)
+    open_always = _OPEN + _CHAOS / layer.outside
+    least = open_always + by_cumulants(found, added / low)
+    others = Correction(*(errors / low).tolist()).size + open_always
+    part = float(np.abs(added / low)[:2].max())
+    remainder = found.size**2 + _SHARE * found.size + least
+    return replace(found, remainder=remainder, cumulants=part, others=others)
 
 
 def _features(problem: Problem, types: _Types, where: Nodes) -> NodeFeatures:
