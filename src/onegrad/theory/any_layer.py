@@ -256,8 +256,9 @@ def _far_from_gaussian(
 
 
 def _by_samples(problem: Problem, layer: GivenLayer, study: Study) -> LayerErrors:
-    """What is open in 1/n is the bound without degrees of freedom of the mean part, which χ has, or
-    what a correction has beside cumulants, times the concentration of errors in few samples."""
+    """What is open in 1/n is the bound without degrees of freedom of the mean part, which χ has,
+    times the concentration of errors in few samples; its term of training errors is no larger than
+    what a correction has beside cumulants."""
     where, same = sampled_nodes(problem, layer, study.level)
     found = sampled_errors(problem, draw_rows(problem, layer, where, study.number), study.chi)
     finer = study.finer if same else (1.0, 1.0, 1.0)
@@ -269,7 +270,7 @@ def _by_samples(problem: Problem, layer: GivenLayer, study: Study) -> LayerError
         signs = signs_of(problem, _looked(problem, layer), seen)
     by_size = bound_of(0.0, size, found.unfitted)
     if study.correction is not None and study.corrected:
-        by_size = min(by_size, study.correction.others)
+        by_size = min(by_size, bound_of(0.0, size, math.inf) + study.correction.others)
     by_size *= found.concentration
     return LayerErrors(
         errors, study.by_nodes, min(AT_MOST, by_size), layer.special, len(where.weights),
