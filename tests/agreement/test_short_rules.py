@@ -7,7 +7,7 @@ from onegrad import readouts
 from onegrad.data.instance import Instance
 from onegrad.errors import Failure
 from onegrad.problem import Problem
-from onegrad.theory import averages, layer_rules
+from onegrad.theory import any_layer, averages, layer_rules
 from onegrad.theory.any_layer import layer_errors
 from onegrad.theory.average import WORST
 from onegrad.theory.averages import averaged
@@ -91,7 +91,8 @@ def test_a_correction_finds_a_rule_that_is_short_enough(monkeypatch: pytest.Monk
     gap = np.abs(found.errors[:2] / mean - 1)
     assert np.all(gap <= 4 * se / mean + 0.01), (gap, se / mean)
     assert np.all(gap <= 4 * se / mean + found.by_size) and found.by_size < 0.05
-    # negative control: products of rules alone
+    # negative control: products of rules alone, and no samples drawn instead
+    monkeypatch.setattr(any_layer, "affordable", lambda _: False)
     monkeypatch.setattr(layer_rules, "_EVEN", QuadratureLevel.at(0))
     without = layer_errors(problem, *readouts._directions(problem, layer))
     assert without.by_size > 0.2
