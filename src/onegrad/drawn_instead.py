@@ -63,7 +63,8 @@ class DrawnLayers:
 
     @property
     def patience(self) -> float:
-        """Types × nodes of the theory without a draw, beyond which layers are asked instead."""
+        """Types × nodes of the theory without a draw, of all points of a law together, beyond which
+        layers are asked instead."""
         return _PATIENCE if self.may_help else math.inf
 
     @property

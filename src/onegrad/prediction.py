@@ -336,7 +336,7 @@ def _conditional(
     for i, problem in enumerate(problems):
         try:
             tasks[i] = [looks[i][:2]] if i in looks else _tasks(problem, theory, seed)
-            most = layers[i].patience if layers else math.inf
+            most = layers[i].patience / len(tasks[i]) if layers else math.inf
             tasks[i] = [(law, replace(task, most=most)) for law, task in tasks[i]]
         except OnegradError as error:
             answers[i] = Failure(error)
