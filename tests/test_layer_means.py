@@ -7,7 +7,7 @@ import numpy as np
 from onegrad import readouts
 from onegrad.layer_means import over_layers, scatter_of, tells
 from onegrad.problem import Problem
-from onegrad.theory.any_layer import LayerErrors
+from onegrad.theory.layer_study import LayerErrors
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.options import Theory
 

@@ -15,7 +15,7 @@ from onegrad.network.trial import Trial
 from onegrad.predicted import of_layers, scatter_of
 from onegrad.randomness import Streams
 from onegrad.theory import any_layer, layer_rules
-from onegrad.theory.any_layer import LayerErrors
+from onegrad.theory.layer_study import LayerErrors
 from onegrad.theory.layers.low_rank import DenseTable, LowRankTable, table_of
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.recursion import recursion_holds, trained_types

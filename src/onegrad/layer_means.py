@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.theory.any_layer import LayerErrors
+from onegrad.theory.layer_study import LayerErrors
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 
 _SMALL_LOSS = 0.1  # of the test loss: below, a training loss is compared with that

@@ -16,10 +16,10 @@ from onegrad.errors import AssumptionError, Failure
 from onegrad.layer_means import over_layers, scatter_of
 from onegrad.real_data import RealPrediction
 from onegrad.shown import html_table, plots
-from onegrad.theory.any_layer import LayerErrors
 from onegrad.theory.averages import OverDraws
 from onegrad.theory.errors import Correction
 from onegrad.theory.isotropic.closed_form import IsotropicPrediction
+from onegrad.theory.layer_study import LayerErrors
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.learned import LearnedFunction, learned_function
 from onegrad.theory.learned_map import LearnedMap, learned_map

@@ -22,8 +22,6 @@ from onegrad.problem import Problem, as_problem
 from onegrad.randomness import Streams
 from onegrad.real_data import RealPrediction, rows_as_nodes
 from onegrad.theory.any_layer import (
-    LayerErrors,
-    Study,
     layer_errors,
     needed_bytes,
     own_directions,
@@ -31,6 +29,7 @@ from onegrad.theory.any_layer import (
 )
 from onegrad.theory.classes import ClassError, argmax_error, class_problems, rough_classes
 from onegrad.theory.geometry import Geometry, drawn_geometry
+from onegrad.theory.layer_study import LayerErrors, Study
 from onegrad.theory.layers.matrix import DrawnLayer
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.types import NeuronTypes, drawn_types
