@@ -37,7 +37,8 @@ class Sparsity(NamedTuple):
 # from 1e-6 on by 0.4 %.
 FINE, DRAFT = Sparsity(11, 2.5e-3), Sparsity(9, 1.25e-2)
 # Of curves of 20 ridges, of logistic and Huber losses, by 0.25 % in errors and losses with nine of
-# them, by 0.15 % with eleven, and by 1 % in misclassification. Along rates, where rules change between points, by 3 %.
+# them, by 0.15 % with eleven, and by 1 % in misclassification. Along rates, where rules change
+# between points, by 3 %.
 RATIOS = Sparsity(11, 1.5e-2, relative=True)
 
 Look = Callable[[Sequence[int]], Mapping[int, Array | None]]
