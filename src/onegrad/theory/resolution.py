@@ -18,7 +18,7 @@ from onegrad.problem import Problem
 from onegrad.theory.errors import Correction, NodeErrors, errors_of
 from onegrad.theory.fixed_point import FixedPoint, solve_fixed_point
 from onegrad.theory.geometry import Geometry, variance_of_labels
-from onegrad.theory.layers.features import NodeFeatures, features_at
+from onegrad.theory.layers.features import NodeFeatures, features_at, table_count
 from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.layers.step import StepChance
 from onegrad.theory.layers.types import NeuronTypes
@@ -223,7 +223,8 @@ def _resolve(task: Task, level: QuadratureLevel) -> _Resolved:
     if not task.flat:
         level = _for_kinks(problem, level)
     where = data_nodes(problem, geometry, neurons.spread, level)
-    if (entries := len(neurons.bulk) * len(where.weights)) > task.most:
+    tables = table_count(geometry, level)
+    if (entries := tables * len(neurons.bulk) * len(where.weights)) > task.most:
         raise AssumptionError(
             f"{len(neurons.bulk)} types of neurons at {len(where.weights)} nodes are what its "
             f"rules need here: tables of {entries:.1g} numbers would take seconds."

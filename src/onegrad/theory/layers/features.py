@@ -247,6 +247,11 @@ def features_at(
     )  # fmt: skip
 
 
+def table_count(geometry: Geometry, level: QuadratureLevel) -> int:
+    """How many tables of types × nodes features have: one for each harmonic of groups."""
+    return len(degrees(len(geometry.groups), level.harmonics)) if geometry.groups else 1
+
+
 def averaged_tables(
     geometry: Geometry, activation: Activation, neurons: NeuronTypes, where: Nodes
 ) -> tuple[Array, Array, Array, tuple[Harmonic, ...]]:
