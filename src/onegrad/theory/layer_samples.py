@@ -185,7 +185,11 @@ def _responses(
         scaled = phi * np.sqrt(omega * v)[:, None]
         system = scaled.T @ scaled
         system.flat[:: k + 1] += ridge
-        z = solve_triangular(np.linalg.cholesky(system), phi.T, lower=True, check_finite=False)
+        try:
+            root_of = np.linalg.cholesky(system)
+        except np.linalg.LinAlgError:
+            raise ConvergenceError("features of rows that were drawn are degenerate") from None
+        z = solve_triangular(root_of, phi.T, lower=True, check_finite=False)
         t = np.maximum(np.einsum("is,is->s", z, z), 1e-300)
         tau = t / (1 - omega * v * t)
         change = np.log(tau) - x
