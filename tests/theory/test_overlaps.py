@@ -201,3 +201,23 @@ def test_means_of_several_components_overlap_by_chance() -> None:
     along = geometry.means @ geometry.directions["teacher"] / 2.0
     assert np.abs(along) == pytest.approx([1 / 20] * 2, rel=0.05)
     assert geometry.means[0] == pytest.approx(-geometry.means[1])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"rank": 3, "strengths": [0.52, 1.3, 1.92], "alignment": -0.7},
+        {"rank": 3, "strengths": [1.9, 0.4, 0.3]},
+    ],
+)
+def test_label_power_is_that_of_draws_where_spikes_are_unequal(data: dict[str, Any]) -> None:
+    """E |ξ|² = E 1/‖Σ̄‖, given an overlap of zero between leading spikes that are aligned; the
+    typical matrix of overlaps alone has another ‖Σ̄‖."""
+    problem = mixture(220, strength=0.3, weighting=0.4, **data)
+    typical = geometry_of(problem)
+    drawn = [geometry_of(problem, "drawn", seed) for seed in range(300)]
+    power = np.array([float(one.teacher @ one.teacher) for one in drawn])
+    allowed = 4 * power.std(ddof=1) / 300**0.5 + 0.001 * power.mean()
+    assert abs(typical.teacher @ typical.teacher - power.mean()) <= allowed
+    largest = float(np.linalg.eigvalsh(typical.mean_covariance)[-1])
+    assert abs(1 / largest - power.mean()) > allowed

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal
@@ -23,13 +23,25 @@ from onegrad.problem import Problem
 from onegrad.randomness import Streams
 from onegrad.theory.closed import Closure, closed_geometry, typical_closed
 from onegrad.theory.geometry import (
-    RANK_TOLERANCE,
     Geometry,
     assemble,
     drawn_geometry,
     reduced,
+    stretched,
     teacher_names,
 )
+from onegrad.theory.gram import (
+    aligned,
+    appended,
+    chance_overlaps,
+    drawn_frames,
+    largest_of_mean,
+    sign_patterns,
+    simplex,
+    unit_vectors,
+)
+
+_DRAWS, _FEW_SPIKES = 512, 16  # of frames; a quarter of them where many spikes are averaged over
 
 
 def geometry_of(
@@ -209,14 +221,14 @@ class Arrangement:
 
         Between spikes of two components E|N(0,1)| = √(2/π), because ‖Σ̄‖ depends on the size; or
         where there are several a matrix with the singular values of a typical one
-        (`_chance_overlaps`). Between leading spikes that are aligned or make up the teacher 0:
+        (`chance_overlaps`). Between leading spikes that are aligned or make up the teacher 0:
         there the sign counts. Patterns of means and teacher over several spikes of a component
         are orthogonal: all of one sign they would add up.
         """
         if not self.chance:
             return np.zeros(sum(math.prod(shape) for shape in self.blocks.values()))
         found = [
-            _chance_overlaps(
+            chance_overlaps(
                 (len(self.strengths[c]), len(self.strengths[d])), pair=c * (c - 1) // 2 + d
             ).ravel()
             for c, d in self.pairs
@@ -224,7 +236,7 @@ class Arrangement:
         if self.leading:
             for pair in found:
                 pair[0] = 0.0
-        patterns = [_patterns(len(t), self.corners + 1) for t in self.strengths if t]
+        patterns = [sign_patterns(len(t), self.corners + 1) for t in self.strengths if t]
         rows = np.concatenate(patterns, axis=1) if patterns else np.ones((self.corners + 1, 0))
         found.append(rows[1:].ravel())
         if self.indices and self.drawn_teacher:
@@ -261,9 +273,80 @@ class Arrangement:
             raw = tilted(raw, spikes, np.array(self.cosines))
         return in_order(raw).T
 
+    @cached_property
+    def owners(self) -> list[slice]:
+        """Places of each component's spikes."""
+        starts = itertools.accumulate([0, *(len(t) for t in self.strengths)])
+        return [slice(a, b) for a, b in itertools.pairwise(starts)]
+
+    @cached_property
+    def free(self) -> np.ndarray:
+        """(spikes, spikes): overlaps for which nothing but a typical value stands, all of those
+        between several spikes of two components, but for the leading ones where they are special
+        (chance.py has variables for the others)."""
+        found = np.zeros((self.spikes, self.spikes), bool)
+        for c, d in self.pairs:
+            if self.blocks[f"pair {c}.{d}"] != (1, 1):
+                found[self.owners[c], self.owners[d]] = True
+                found[self.owners[c].start, self.owners[d].start] = not self.leading
+        return found | found.T
+
+    def raw_gram(self, parts: Mapping[str, Array]) -> Array:
+        """(spikes, spikes) Gram matrix of the spikes with these g, before any is aligned."""
+        gram = np.eye(self.spikes)
+        for c, d in self.pairs:
+            block = parts[f"pair {c}.{d}"]
+            block = block / np.sqrt(self.dim - 1 + block**2)
+            gram[self.owners[c], self.owners[d]] = block
+            gram[self.owners[d], self.owners[c]] = block.T
+        return gram
+
+    def mixed(self, gram: Array) -> Array:
+        """The same once the leading spikes are aligned."""
+        if not self.alignment:
+            return gram
+        leading = [own.start for own in self.owners if own.stop > own.start]
+        return aligned(gram, np.array(leading), self.alignment)
+
     def geometry(self, g: Array | None = None) -> Geometry:
         """The mixture with these overlaps, typical ones by default."""
         return _arranged(self, tuple((self.typical if g is None else g).tolist()))
+
+
+def _teacher_length(setting: Arrangement, raw: Array) -> float:
+    """√(E 1/‖Σ̄‖) over the free overlaps of spikes, in units of 1/√‖Σ̄‖ where they are typical.
+
+    Label power is proportional to 1/‖Σ̄‖, about which the overlap of the strongest spikes decides:
+    at typical overlaps of several spikes of unequal strength it is up to 5 % off. Overlaps that
+    are not typical stand for themselves.
+    """
+    if setting.teacher is None or not (setting.chance and setting.free.any()):
+        return 1.0
+    typical_raw = setting.raw_gram(setting.split(setting.typical))
+    if not np.array_equal(raw[setting.free], typical_raw[setting.free]):
+        return 1.0
+    given = np.where(setting.free, 0.0, raw)
+    typical = float(largest_of_mean(setting.mixed(raw), _shares(setting)))
+    return math.sqrt(typical * _mean_inverse(setting, tuple(given.ravel().tolist())))
+
+
+@lru_cache(maxsize=64)
+def _mean_inverse(setting: Arrangement, given: tuple[float, ...]) -> float:
+    """E 1/‖Σ̄‖ over the free overlaps of spikes, with the `given` others."""
+    sizes = tuple(len(t) for t in setting.strengths)
+    draws = _DRAWS if setting.spikes <= _FEW_SPIKES else _DRAWS // 4
+    fixed = np.reshape(given, (setting.spikes, setting.spikes))
+    frames = np.where(setting.free, drawn_frames(setting.dim, sizes, draws), fixed)
+    if setting.alignment:
+        frames = np.stack([setting.mixed(frame) for frame in frames])
+    return float((1.0 / largest_of_mean(frames, _shares(setting))).mean())
+
+
+def _shares(setting: Arrangement) -> Array:
+    """(spikes,) ρ_cθ_{c,i}."""
+    return np.concatenate(
+        [rho * np.array(t) for rho, t in zip(setting.weights, setting.strengths, strict=True)]
+    )
 
 
 @lru_cache(maxsize=256)
@@ -272,28 +355,21 @@ def _arranged(setting: Arrangement, g: tuple[float, ...]) -> Geometry:
     dim, rho = setting.dim, np.array(setting.weights)
     theta = [np.array(t, float) for t in setting.strengths]
     parts = setting.split(np.array(g))
-    starts = np.cumsum([0, *(t.size for t in theta)])
-    own = [slice(a, b) for a, b in itertools.pairwise(starts)]
-    gram = np.eye(setting.spikes)
-    for c, d in setting.pairs:
-        block = parts[f"pair {c}.{d}"]
-        block = block / np.sqrt(dim - 1 + block**2)
-        gram[own[c], own[d]], gram[own[d], own[c]] = block, block.T
-    if setting.alignment:
-        gram = _aligned(gram, starts[:-1][[t.size > 0 for t in theta]], setting.alignment)
+    raw = setting.raw_gram(parts)
+    gram = setting.mixed(raw)
     # Each further random vector has the coordinates g/√(n − p + |g|²) in an orthonormal basis of
     # the p earlier ones; the symmetric root of their Gram matrix is one that treats them alike.
     corners = setting.corners
-    gram = _appended(gram, parts["means"], dim)
+    gram = appended(gram, parts["means"], dim)
     if corners > 1:
         gram[-corners:, -corners:] = np.eye(corners)
     if setting.drawn_teacher:
-        gram = _appended(gram, parts["teacher"], dim)
+        gram = appended(gram, parts["teacher"], dim)
         if setting.indices:
             gram[-setting.indices :, -setting.indices :] = np.eye(setting.indices)
         if setting.tied is not None:  # what is drawn is orthogonal to it
             gram[-1, setting.tied] = gram[setting.tied, -1] = 0.0
-    unit = _unit_vectors(gram, dim)
+    unit = unit_vectors(gram, dim)
     owners = [(c, i) for c, t in enumerate(theta) for i in range(t.size)]
     named = {f"spike {c + 1}.{i + 1}": unit[p] for p, (c, i) in enumerate(owners)}
     if setting.indices:
@@ -309,10 +385,11 @@ def _arranged(setting: Arrangement, g: tuple[float, ...]) -> Geometry:
     if setting.places:
         mu = np.array(setting.places) @ unit[len(owners) : len(owners) + corners]
     elif corners:
-        mu = _simplex(rho.size) @ unit[len(owners) : len(owners) + corners]
+        mu = simplex(rho.size) @ unit[len(owners) : len(owners) + corners]
         mu *= setting.mean / np.linalg.norm(mu, axis=1, keepdims=True)
-    gammas = [unit[mine].T for mine in own]
-    return reduced(assemble(dim, rho, mu, gammas, theta, named, None))
+    gammas = [unit[own].T for own in setting.owners]
+    found = reduced(assemble(dim, rho, mu, gammas, theta, named, None))
+    return stretched(found, _teacher_length(setting, raw))
 
 
 def typical_geometry(
@@ -330,88 +407,3 @@ def typical_geometry(
     The mean over draws is another thing where overlaps count: chance.py averages over them.
     """
     return Arrangement(dim, weights, strengths, alignment, mean, teacher, chance).geometry()
-
-
-def _aligned(gram: Array, leading: np.ndarray, alignment: float) -> Array:
-    """The Gram matrix of the spikes once the leading ones, raw with this Gram matrix, are mixed.
-
-    As `Mixture.population` draws them: leading spikes are mixed by the symmetric root of the
-    matrix with `alignment` off its diagonal, and the others made orthogonal to their own leading
-    one, which leaves them √(1 − cos²) of an overlap with another component's.
-    """
-    count = len(leading)
-    mixing = np.full((count, count), alignment)
-    np.fill_diagonal(mixing, 1.0)
-    values, vectors = np.linalg.eigh(mixing)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    mixed = root @ gram[np.ix_(leading, leading)] @ root
-    scale = np.sqrt(np.maximum(mixed.diagonal(), 1e-300))
-    result = gram.copy()
-    result[leading] *= math.sqrt(1 - alignment**2)
-    result[:, leading] *= math.sqrt(1 - alignment**2)
-    result[np.ix_(leading, leading)] = mixed / np.outer(scale, scale)
-    np.fill_diagonal(result, 1.0)
-    return result
-
-
-def _appended(gram: Array, g: Array, dim: int) -> Array:
-    """The Gram matrix with further unit vectors, rows of g for each of them."""
-    lengths = np.sqrt(max(1, dim - len(gram)) + (g**2).sum(axis=1, keepdims=True))
-    coordinates = g / lengths
-    values, vectors = np.linalg.eigh(gram)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    across = coordinates @ root
-    return np.block([[gram, across.T], [across, np.eye(len(coordinates))]])
-
-
-def _unit_vectors(gram: Array, dim: int) -> Array:
-    """Rows with this Gram matrix, in as many coordinates as are needed."""
-    values, vectors = np.linalg.eigh(gram)
-    _check_room(not len(gram) or values[0] >= -RANK_TOLERANCE, len(gram), dim)
-    kept = values > RANK_TOLERANCE
-    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
-
-
-def _check_room(enough: bool, count: int, dim: int) -> None:
-    if not enough:
-        raise AssumptionError(
-            f"no {count} directions in dimension {dim} have these typical overlaps. Use "
-            'directions = "orthogonal", a larger dim, or the overlaps of an actual draw.'
-        )
-
-
-def _simplex(components: int) -> Array:
-    """Corners of a regular simplex (components × dimensions of its span), any length."""
-    if components < 3:
-        return np.array([[1.0], [-1.0]][:components])
-    values, vectors = np.linalg.eigh(np.eye(components) - 1.0 / components)
-    return np.asarray(vectors[:, values > 0.5])
-
-
-def _patterns(size: int, count: int) -> Array:
-    """`count` rows over `size` spikes, of mean square 1 and orthogonal as far as there is room."""
-    if size == 1:
-        return np.ones((count, 1))
-    raw = np.random.default_rng([20250118, size]).standard_normal((size, max(size, count)))
-    raw[:, 0] = 1.0
-    basis = np.linalg.qr(raw)[0] * math.sqrt(size)
-    return np.asarray((basis * np.sign(basis[0])).T[np.arange(count) % size])
-
-
-def _chance_overlaps(shape: tuple[int, int], pair: int) -> Array:
-    """√n·γ_i·γ'_j of two random sets of orthonormal directions: typical, nothing left to chance.
-
-    One of each: the mean √(2/π) of |N(0,1)|. Else the singular vectors of one fixed draw (another
-    one for each pair of components) with typical singular values, which decide about ‖Σ̄‖:
-    quantiles of the quarter-circle law, within 2 % of their means from 2 × 2 on; q·Q² + p − q
-    for the squares of p × q, p > q.
-    """
-    if shape == (1, 1):
-        return np.full(shape, math.sqrt(2 / math.pi))
-    few, many = min(shape), max(shape)
-    drawn = np.random.default_rng([20250117, pair]).standard_normal(shape)
-    left, _, right = np.linalg.svd(drawn, full_matrices=False)
-    half = np.linspace(0.0, math.pi / 2, 2001)  # Q = 2 sin(half), probability (2h + sin 2h)/π
-    law = (2 * half + np.sin(2 * half)) / math.pi
-    quantiles = 2 * np.sin(np.interp(1 - (np.arange(few) + 0.5) / few, law, half))
-    return np.asarray((left * np.sqrt(few * quantiles**2 + many - few)) @ right)
