@@ -19,8 +19,9 @@ from onegrad.theory.resolution import Solution, Task
 
 _UNCERTAIN = 0.03  # error estimate from which on first layers are drawn, too
 _DRAWN_WIDTH = 1000  # neurons up to which that takes seconds
-_MUCH = 0.2  # error estimate of layers above which types are finished however long they take
+_MUCH = 0.2  # error estimate of layers above which types are finished, up to some long patience
 _PATIENCE = 1.5e6  # types × nodes: about a second
+LONG_PATIENCE = 3 * _PATIENCE
 _UNKNOWN = " and has no correction for finite sizes here"
 
 

@@ -14,7 +14,13 @@ import numpy as np
 
 from onegrad.along_curves import Look, Looks, with_points_between
 from onegrad.cross_check import cross_checked, version_at, why_not_isotropic
-from onegrad.drawn_instead import DrawnLayers, drawn_if_better, drawn_instead, without_drawn
+from onegrad.drawn_instead import (
+    LONG_PATIENCE,
+    DrawnLayers,
+    drawn_if_better,
+    drawn_instead,
+    without_drawn,
+)
 from onegrad.drawn_layers import drawn_neurons
 from onegrad.errors import AssumptionError, ConvergenceError, Failure, OnegradError
 from onegrad.models import MODELS
@@ -173,8 +179,8 @@ def _answers(
     left = [problems[i] for i in rest]
     together = _conditional(left, theory, seed, layers) if alone else _curve(left, theory, seed)
     for i, answer, drawn in zip(rest, together, layers, strict=True):
-        if alone and isinstance(answer, Failure) and drawn.impatient:  # however long it takes
-            (answer,) = _conditional([problems[i]], theory, seed)
+        if alone and isinstance(answer, Failure) and drawn.impatient:
+            (answer,) = _conditional([problems[i]], theory, seed, most=LONG_PATIENCE)
         if theory.method == "auto" and isinstance(answer, Failure):
             answer = drawn_instead(drawn, answer)
         elif theory.method == "auto" and problems[i].training.steps == 1:
@@ -325,19 +331,21 @@ def _conditional(
     seed: int,
     layers: Sequence[DrawnLayers] = (),
     looks: Mapping[int, Look] = MappingProxyType({}),
+    most: float = math.inf,
 ) -> list[Prediction | Failure]:
     """The conditional theory of all problems together.
 
     layers : of each problem; the answer where they know more than the theory at a typical point
     looks : of some problems, their tasks at the coarsest resolution
+    most : types × nodes of a problem, without layers
     """
     answers: dict[int, Prediction | Failure] = {}
     tasks: dict[int, list[tuple[Law, Task]]] = {}
     for i, problem in enumerate(problems):
         try:
             tasks[i] = [looks[i][:2]] if i in looks else _tasks(problem, theory, seed)
-            most = layers[i].patience / len(tasks[i]) if layers else math.inf
-            tasks[i] = [(law, replace(task, most=most)) for law, task in tasks[i]]
+            room = (layers[i].patience if layers else most) / len(tasks[i])
+            tasks[i] = [(law, replace(task, most=room)) for law, task in tasks[i]]
         except OnegradError as error:
             answers[i] = Failure(error)
     try:

@@ -227,7 +227,8 @@ def _resolve(task: Task, level: QuadratureLevel) -> _Resolved:
     if (entries := tables * len(neurons.bulk) * len(where.weights)) > task.most:
         raise AssumptionError(
             f"{len(neurons.bulk)} types of neurons at {len(where.weights)} nodes are what its "
-            f"rules need here: tables of {entries:.1g} numbers would take seconds."
+            f"rules need here: tables of {entries:.1g} numbers would take long. "
+            'method = "conditional" waits for them.'
         )
     return _Resolved(task, level, neurons, where, features_at(problem, geometry, neurons, where))
 
