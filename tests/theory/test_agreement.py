@@ -12,8 +12,9 @@ from onegrad.errors import AssumptionError
 from onegrad.prediction import predict
 from onegrad.problem import Problem
 from onegrad.simulation import simulate
+from onegrad.theory.arrangement import typical_geometry
 from onegrad.theory.conditional import predict_mixture
-from onegrad.theory.overlaps import geometry_of, typical_geometry
+from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.resolution import Solution, Task
 
 from .settings import (

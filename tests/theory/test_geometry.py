@@ -10,8 +10,9 @@ import pytest
 from onegrad.data.arrays import Arrays
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
+from onegrad.theory.arrangement import typical_geometry
 from onegrad.theory.conditional import predict_mixture
-from onegrad.theory.overlaps import geometry_of, typical_geometry
+from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.resolution import Task
 
 from .settings import conditional, mixture, orthogonal, plain_instance

@@ -11,11 +11,12 @@ import pytest
 from onegrad.prediction import predict, predict_curve
 from onegrad.problem import Problem
 from onegrad.simulation import simulate
+from onegrad.theory.arrangement import Arrangement
 from onegrad.theory.averages import averaged
 from onegrad.theory.chance import Law, law_of
 from onegrad.theory.conditional import predict_mixtures
 from onegrad.theory.options import Theory
-from onegrad.theory.overlaps import Arrangement, geometry_of
+from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.resolution import Solution, Task
 
 from .settings import mixture

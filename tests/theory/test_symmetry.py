@@ -12,12 +12,12 @@ import pytest
 from onegrad.data.population import Population
 from onegrad.problem import Problem
 from onegrad.simulation import simulate
+from onegrad.theory.arrangement import typical_geometry
 from onegrad.theory.geometry import Geometry, drawn_geometry
 from onegrad.theory.layers import features as features_module
 from onegrad.theory.learned import learned_function
 from onegrad.theory.nodes import population as population_module
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.overlaps import typical_geometry
 from onegrad.theory.resolution import Solution, Task, solve_tasks
 from onegrad.theory.symmetry import angles, exact_radius, grouped, harmonic, multiplicity, radius
 

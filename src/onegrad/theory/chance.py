@@ -1,7 +1,7 @@
 """What differs between draws of one problem, as a few standard variables, and rules for their law.
 
-Chance overlaps of the directions, g/√n (overlaps.py), and along strong directions the chance parts
-of the first step: c = VᵀW₀ᵀa of the initial output, and the sampling noise ζ (docs/theory.md,
+Chance overlaps of the directions, g/√n (arrangement.py), and along strong directions the chance
+parts of the first step: c = VᵀW₀ᵀa of the initial output, and the sampling noise ζ (docs/theory.md,
 sections 4 and 9). A point of the law makes a Task; averages.py takes means over them.
 """
 
@@ -20,10 +20,11 @@ from onegrad.compute.backend import Array
 from onegrad.gaussian.piecewise import piecewise_gauss
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
+from onegrad.theory.arrangement import Arrangement
 from onegrad.theory.geometry import Geometry, stretched
 from onegrad.theory.losses.label_surplus import surplus_deviation
 from onegrad.theory.nodes.designs import tensor, two_level
-from onegrad.theory.overlaps import Arrangement, arrangement_of, drawn_length, geometry_of
+from onegrad.theory.overlaps import arrangement_of, drawn_length, geometry_of
 from onegrad.theory.resolution import Task
 from onegrad.theory.step_chance import shares_that_count, step_chance, strong_directions
 
