@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from onegrad import readouts
-from onegrad.layer_means import over_layers, scatter_of, tells
+from onegrad.layer_means import LabelPower, over_layers, scatter_of, tells
 from onegrad.problem import Problem
 from onegrad.theory.layer_study import LayerErrors
 from onegrad.theory.layers.matrix_errors import MatrixErrors
@@ -66,6 +66,8 @@ def test_few_layers_in_full_say_what_all_would(monkeypatch):
     monkeypatch.setattr(
         readouts, "layer_errors", lambda *x: solved.append(original(*x)) or solved[-1]
     )
+    monkeypatch.setattr(readouts, "settled", lambda *_: False)
+    monkeypatch.setattr(LabelPower, "differs", False)
     theory = Theory("layer")
     quick = readouts.predict_layers(problem, theory, 3, 12)
     few = len(solved)
@@ -79,3 +81,52 @@ def test_few_layers_in_full_say_what_all_would(monkeypatch):
     alone = np.mean([one.errors[0] for one in solved[:few]]) / slow.test_error - 1
     assert abs(alone) > 2 * abs(quick.test_error / slow.test_error - 1)
     assert 0.5 < scatter_of(solved) / (quick.test_error_se / quick.test_error) < 2
+
+
+_SPIKED = {
+    "data": {"model": "mixture", "dim": 60, "spread": 40.0},
+    "labels": {"link": "relu"},
+    "network": {"width": 20},
+    "training": {"samples": 30, "rate": 0.0},
+}
+
+
+class _Known(LabelPower):
+    """Var y of a known mean, 1, beside those that were drawn."""
+
+    @property
+    def expected(self) -> tuple[float, float]:
+        return 1.0, 0.0
+
+
+def test_label_power_is_a_control_variate_as_good_as_it_says() -> None:
+    """Errors that follow the label power: unbiased, with the standard error that they have, and
+    smaller than without. Where they do not follow it nothing changes."""
+    problem = Problem.from_spec(_SPIKED)
+    off, said, plain = [], [], []
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        v = 1 + 0.3 * rng.standard_normal((10, 1))
+        errors = (0.2 + 0.8 * v) * (1 + 0.03 * rng.standard_normal((10, 3)))
+        layers = [_full(row) for row in errors]
+        mean, se = over_layers(layers, power=_Known(problem, 0, v.ravel().tolist()))
+        off.append(mean[0] - 1)
+        said.append(se[0])
+        plain.append(over_layers(layers)[0][0] - 1)
+        other = _Known(problem, 0, rng.standard_normal(10).tolist())
+        if seed < 20:
+            assert scatter_of(layers, power=other) > 0.6 * scatter_of(layers)
+    root = np.sqrt(np.mean(np.square(off)))
+    assert abs(np.mean(off)) < 4 * root / 20
+    assert 0.85 < np.sqrt(np.mean(np.square(said))) / root < 1.15
+    assert np.sqrt(np.mean(np.square(plain))) > 4 * root
+    few = _Known(problem, 0, v.ravel().tolist()[:5])  # of five layers nothing is taken off
+    assert np.array_equal(over_layers(layers[:5], power=few)[0], over_layers(layers[:5])[0])
+
+
+def test_the_mean_label_power_is_that_of_populations() -> None:
+    problem = Problem.from_spec(_SPIKED)
+    expected, error = LabelPower(problem, 3).expected
+    others = [problem.instance(seed).label_variance for seed in range(300)]
+    allowed = 4 * np.hypot(error, np.std(others) / 300**0.5)
+    assert abs(expected - np.mean(others)) < allowed

@@ -19,6 +19,7 @@ from onegrad.theory.resolution import Solution, Task
 
 _UNCERTAIN = 0.03  # error estimate from which on first layers are drawn, too
 _DRAWN_WIDTH = 1000  # neurons up to which that takes seconds
+_WIDE = 2000  # up to which it takes less time than types with very long rules
 _MUCH = 0.2  # error estimate of layers above which types are finished, up to some long patience
 _PATIENCE = 1.5e6  # types × nodes: about a second
 LONG_PATIENCE = 3 * _PATIENCE
@@ -66,7 +67,9 @@ class DrawnLayers:
     def patience(self) -> float:
         """Types × nodes of the theory without a draw, of all points of a law together, beyond which
         layers are asked instead."""
-        return _PATIENCE if self.may_help else math.inf
+        if self.may_help:
+            return _PATIENCE
+        return LONG_PATIENCE if self._may_help_up_to(_WIDE) else math.inf
 
     @property
     def impatient(self) -> bool:
@@ -78,10 +81,13 @@ class DrawnLayers:
     @property
     def may_help(self) -> bool:
         """Whether layers may take the place of an answer, within seconds."""
+        return self._may_help_up_to(_DRAWN_WIDTH)
+
+    def _may_help_up_to(self, width: int) -> bool:
         theory, problem = self.theory, self.problem
         drawn = theory.method == "auto" and theory.overlaps == "auto" and theory.finite_size
         drawn = drawn and theory.accuracy >= ACCURATE
-        return drawn and problem.width <= _DRAWN_WIDTH and problem.loss.name == "squared"
+        return drawn and problem.width <= width and problem.loss.name == "squared"
 
 
 def drawn_instead(layers: DrawnLayers, refused: Failure) -> Prediction | Failure:

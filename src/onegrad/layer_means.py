@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from onegrad.compute.backend import Array
+from onegrad.problem import Problem
+from onegrad.randomness import Streams
 from onegrad.theory.layer_study import LayerErrors
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 
@@ -15,10 +18,50 @@ _SMALL_LOSS = 0.1  # of the test loss: below, a training loss is compared with t
 _OTHER_LAYERS = 0.2  # of what rough errors of a layer are off by: how much that may scatter
 _LITTLE = 0.5  # of another error, or of the accuracy, that which may be left open
 _BESIDE = 0.1  # of what rules and sizes leave open: scatter, and ratios, beside it
+_FEWEST_CONTROLLED = 6  # layers from which on their errors are compared with label power
+_WORTH_IT = 0.7  # of the standard error without: from there on control variates are used
+_POPULATIONS = 512  # drawn for the mean of label power
+_APART = 10**6  # their number, beside that of repetitions
+
+
+@dataclass
+class LabelPower:
+    """Var y of the populations that first layers were drawn for, one after the other: a control
+    variate, because its mean over populations is known from many that no layer is drawn for.
+
+    drawn : (layers,) Var y of each
+    """
+
+    problem: Problem
+    seed: int
+    drawn: list[float] = field(default_factory=list)
+    _known: tuple[float, float] | None = None
+
+    @property
+    def differs(self) -> bool:
+        return float(np.ptp(self.drawn)) > 1e-9 * abs(float(np.mean(self.drawn)))
+
+    @property
+    def mean(self) -> float:
+        """Of many populations where these were drawn, else of those of the layers."""
+        return float(np.mean(self.drawn)) if self._known is None else self._known[0]
+
+    @property
+    def expected(self) -> tuple[float, float]:
+        """E Var y and its standard error."""
+        if self._known is None:
+            many = [
+                self.problem.instance(Streams(self.seed, _APART + j)).label_variance
+                for j in range(_POPULATIONS)
+            ]
+            self._known = float(np.mean(many)), float(np.std(many) / math.sqrt(_POPULATIONS))
+        return self._known
 
 
 def over_layers(
-    found: Sequence[LayerErrors], rough: Sequence[MatrixErrors] = ()
+    found: Sequence[LayerErrors],
+    rough: Sequence[MatrixErrors] = (),
+    power: LabelPower | None = None,
 ) -> tuple[Array, Array]:
     """Means of the three errors and of test and training loss, and their standard errors, 0 for a
     single layer.
@@ -27,38 +70,77 @@ def over_layers(
 
         E f ≈ (Σ f/Σ c over those known both ways) · mean of all c
 
-    with the relative variances of the mean of c and of the ratio (`_ratio_errors`).
+    with the relative variances of the mean of c and of the ratio (`_ratio_errors`). Where label
+    `power` tells much of what differs between layers, the mean is `_controlled`.
     """
     values = _numbers(found)
-    mean, spread = values.mean(axis=0), _relative_error(values)
-    if len(rough) > len(found):
-        c = _rough_numbers(rough)
-        spread = np.hypot(_relative_error(c), _ratio_errors(values, c))
-        mean = mean * c.mean(axis=0) / c[: len(found)].mean(axis=0)
+    every = _rough_numbers(rough) if len(rough) > len(found) else values
+    factor, spread = _controlled(every, power)
+    mean = values.mean(axis=0) * factor
+    if every is not values:
+        spread = np.hypot(spread, _ratio_errors(values, every))
+        mean = mean * every.mean(axis=0) / every[: len(found)].mean(axis=0)
     return mean, np.abs(mean) * spread
 
 
-def scatter_of(found: Sequence[LayerErrors], rough: Sequence[MatrixErrors] = ()) -> float:
+def _controlled(c: Array, power: LabelPower | None) -> tuple[Array, Array]:
+    """Factors for the means of the columns of c by regression on label power v, and the relative
+    standard errors of what is then their mean,
+
+        c̄ − β(v̄ − E v),   β = cov(c, v)/var v,
+
+    with the variance s²(1/L + (v̄ − E v)²/Σ(v − v̄)²) + β² Var(E v) of L layers, s² what is left
+    of c per degree of freedom. 1 and the plain ones where that is not worth it.
+    """
+    plain, count = _relative_error(c), len(c)
+    if power is None or count < _FEWEST_CONTROLLED or not power.differs:
+        return np.ones(c.shape[1]), plain
+    v, mean = np.array(power.drawn[:count]), c.mean(axis=0)
+    aside = v - v.mean()
+    square = float(aside @ aside)
+    slope = aside @ (c - mean) / square
+    left = ((c - mean - np.outer(aside, slope)) ** 2).sum(axis=0) / (count - 2)
+    if np.all(np.sqrt(left / count) > _WORTH_IT * plain * np.abs(mean)):
+        return np.ones(c.shape[1]), plain
+    expected, error = power.expected
+    off = float(v.mean()) - expected
+    controlled = mean - slope * off
+    spread = np.sqrt(left * (1 / count + off**2 / square) + (slope * error) ** 2)
+    used = (controlled > 0) & (spread < _WORTH_IT * plain * controlled)
+    factor = np.where(used, controlled / np.where(mean == 0, 1.0, mean), 1.0)
+    return factor, np.where(used, spread / np.where(used, controlled, 1.0), plain)
+
+
+def scatter_of(
+    found: Sequence[LayerErrors],
+    rough: Sequence[MatrixErrors] = (),
+    power: LabelPower | None = None,
+) -> float:
     """Standard error of the mean over first layers, relative, the largest of test and train and of
     the readout's own loss there; a training loss of next to nothing in units of the test loss."""
-    mean, se = over_layers(found, rough)
+    mean, se = over_layers(found, rough, power)
     least = np.full(len(mean), 1e-300)
     least[4] = _SMALL_LOSS * mean[3]
     kept = [0, 1, 3, 4]
     return float(np.max(se[kept] / np.maximum(mean, least)[kept]))
 
 
-def settled(found: Sequence[LayerErrors], rough: Sequence[MatrixErrors], accuracy: float) -> bool:
+def settled(
+    found: Sequence[LayerErrors],
+    rough: Sequence[MatrixErrors],
+    accuracy: float,
+    power: LabelPower | None = None,
+) -> bool:
     """Whether more layers would tell nothing: their mean is known to half of the accuracy, or to
     the accuracy where rules and sizes leave far more open; or more rough ones are drawn, and their
     own mean is known better than the ratio of errors to them."""
     if len(rough) > len(found):
         c = _rough_numbers(rough)
         ratio = _ratio_errors(_numbers(found), c)
-        if np.all((_relative_error(c) <= _LITTLE * ratio)[:2]):
+        if np.all((_controlled(c, power)[1] <= _LITTLE * ratio)[:2]):
             return True
     beside = min(accuracy, _BESIDE * _open(found))
-    return scatter_of(found, rough) <= max(_LITTLE * accuracy, beside)
+    return scatter_of(found, rough, power) <= max(_LITTLE * accuracy, beside)
 
 
 def _open(found: Sequence[LayerErrors]) -> float:

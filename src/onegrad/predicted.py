@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, Failure
-from onegrad.layer_means import over_layers, scatter_of
+from onegrad.layer_means import LabelPower, over_layers, scatter_of
 from onegrad.real_data import RealPrediction
 from onegrad.shown import html_table, plots
 from onegrad.theory.averages import OverDraws
@@ -275,14 +275,16 @@ def of_layers(
     theory: Theory,
     source: str,
     rough: Sequence[MatrixErrors] = (),
+    power: LabelPower | None = None,
 ) -> Prediction:
     """The mean over first layers, with what rule, size and draws leave open.
 
     source : where the layers come from
     rough : errors of these layers and of more, found in another way (`over_layers`)
+    power : of the labels that the layers were drawn for, a control variate
     """
-    mean, se = over_layers(found, rough)
-    draws, scatter = max(len(found), len(rough)), scatter_of(found, rough)
+    mean, se = over_layers(found, rough, power)
+    draws, scatter = max(len(found), len(rough)), scatter_of(found, rough, power)
     size = float(np.mean([one.by_size for one in found]))
     by_nodes = max(one.by_nodes for one in found)
     if draws == 1:

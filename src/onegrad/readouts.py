@@ -14,7 +14,7 @@ from onegrad.compute.backend import Array, host
 from onegrad.compute.linalg import outlying_directions
 from onegrad.data.instance import Instance
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError
-from onegrad.layer_means import settled, tells
+from onegrad.layer_means import LabelPower, settled, tells
 from onegrad.network.trial import Draw, Reuse, Trial
 from onegrad.predicted import LAYERS, Prediction, of_layers, of_real_data
 from onegrad.presets import Spec
@@ -135,14 +135,14 @@ def predict_layers(
         )
     found: list[LayerErrors] = []
     rough: list[MatrixErrors] = []
-    power: list[float] = []
+    power = LabelPower(problem, seed)
     wrong: list[ClassError] = []
     all_in_full, told = _all_in_full(problem, theory), False
     for repetition in range(most or _MOST_DRAWS):
         nodes, rows = (found[0].nodes, found[0].rows) if found else (0, 0)
         full = worthwhile_draws(problem, theory, _IN_FULL, nodes, rows)
         last = most or (full if all_in_full else worthwhile_draws(problem, theory, 1, nodes))
-        known = repetition >= DRAWS and settled(found, rough, theory.accuracy)
+        known = repetition >= DRAWS and settled(found, rough, theory.accuracy, power)
         if known or repetition >= last:
             break
         layer = _drawn(problem, seed, repetition)
@@ -158,11 +158,11 @@ def predict_layers(
         study = found[0].study
         if study is not None and not all_in_full:
             rough.append(rough_errors(problem, *_directions(problem, layer), study))
-        power.append(layer.instance.label_variance)
+        power.drawn.append(layer.instance.label_variance)
         if problem.outputs > 1 and not theory.draft:
             wrong.append(_wrong_class(problem, layer, found[-1].errors.test_error))
-    mean = of_layers(found, theory, f"drawn and trained with seed {seed}", rough)
-    mean = replace(mean, label_variance=float(np.mean(power)))
+    mean = of_layers(found, theory, f"drawn and trained with seed {seed}", rough, power)
+    mean = replace(mean, label_variance=power.mean)
     return _with_class(problem, mean, wrong, seed) if wrong else mean
 
 
