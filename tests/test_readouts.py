@@ -166,8 +166,8 @@ def test_drawn_layers_have_standard_errors():
     # the readout of each draw is that of `predict_readout`, but for what is studied on the first
     draws = int(found.assumptions[0].split()[2])
     assert readouts.DRAWS <= draws <= readouts.worthwhile_draws(p, Theory(), 1)
-    few, errors = readouts.predict_layers(p, Theory("layer"), 0, 6), []
-    for repetition in range(6):
+    few, errors = readouts.predict_layers(p, Theory("layer"), 0, 5), []
+    for repetition in range(5):
         trial = Trial(p, Streams(0, repetition))
         given = {"instance": trial.instance, "start": trial.weights}
         errors.append(og.predict_readout(trial.updated_weights, p, **given).test_error)

@@ -290,6 +290,8 @@ def of_layers(
     if draws == 1:
         by_nodes = math.hypot(by_nodes, _TWO_ERRORS * found[0].by_draws)
     layers = "One first layer" if draws == 1 else f"Mean over {draws} first layers"
+    if not np.array_equal(mean, over_layers(found, rough)[0]):
+        layers += " with their label power as a control variate"
     rules = "one coarse rule" if theory.draft else "two rules compared"
     return Prediction(
         float(mean[0]), float(mean[1]), float(mean[2]), LAYERS,
