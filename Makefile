@@ -7,6 +7,8 @@ READY := $(VENV)/.ready
 # hundreds of processes import the package: none of them shall compile it again
 export PYTHONDONTWRITEBYTECODE =
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
+# arrays come and go: the GNU library keeps their pages (up to 1 GB) instead of fetching zeros anew
+KEEP_MEMORY := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=1073741824
 
 .PHONY: demo explore test most-tests page-tests quick lowest lint docs system clean
 
@@ -17,12 +19,13 @@ explore: $(INSTALLED)  ## the page: sliders, theory curves, simulated points
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[explore]"
 	$(BIN)/onegrad explore
 
-test: $(READY) lint system  ## every test; those of the page beside the others, three alone
-	$(MAKE) --no-print-directory --jobs=2 --keep-going most-tests page-tests
+test: $(READY) system  ## style, types, every test; those of the page beside the others, three alone
+	$(MAKE) --no-print-directory --jobs=3 --keep-going lint most-tests page-tests
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/page tests/chaos -m alone
 
 most-tests:
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal -m "not alone" --ignore=tests/page
+	$(KEEP_MEMORY) OPENBLAS_NUM_THREADS=1 \
+		$(BIN)/pytest -n auto --dist worksteal -m "not alone" --ignore=tests/page
 
 page-tests:
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/page -m "not alone" > $(VENV)/page.log 2>&1 \

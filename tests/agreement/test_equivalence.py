@@ -53,8 +53,8 @@ def test_one_degree_too_low_is_visibly_wrong():
     """α = 0, β = 0.66 asks for degree 2: only its square tells the components apart."""
     problem = setting(1000, "relu", 1.0, 0.66, 0.0, model="component")
     assert problem.degree == 2
-    right = simulate(problem, ("network", "hermite"), seeds=6).estimates["hermite"]
-    wrong = simulate(problem, ("network", "hermite"), seeds=6, degree=1).estimates["hermite"]
+    found = simulate(problem, ("network", "hermite", "hermite:1"), seeds=6).estimates
+    right, wrong = found["hermite"], found["hermite:1"]
     assert abs(right.test_difference.mean) < 0.04
     assert wrong.test_difference.mean > 0.2 + 4 * wrong.test_difference.standard_error
 

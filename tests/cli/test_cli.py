@@ -5,11 +5,11 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.chaos.processes import stored, wait_until
 from tests.cli.started import onegrad
 
 SPEC = """
@@ -156,10 +156,7 @@ def test_interrupt_keeps_the_rows_and_says_how_to_go_on(spec, tmp_path):
     command = [sys.executable, "-m", "onegrad", "run", str(spec), "--out", str(tmp_path / "out")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     store = tmp_path / "out" / "results.sqlite"
-    for _ in range(600):
-        time.sleep(0.1)
-        if store.exists() and store.stat().st_size > 20_000:
-            break
+    wait_until(lambda: stored(tmp_path / "out") > 0)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
