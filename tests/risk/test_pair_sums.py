@@ -120,8 +120,8 @@ def test_models_that_share_correlations_have_the_sums_that_each_has_alone(names,
 
     together, alone = list(sums()), list(sums())
     assert all(each.shares(together[0]) for each in together)
-    pairs.add_block(together, 0, gram[:30])
-    pairs.add_block(together, 30, gram[30:, 30:])
+    pairs.add_block([together], 0, gram[:30])
+    pairs.add_block([together], 30, gram[30:, 30:])
     for one in alone:
         one.add(0, gram[:30])
         one.add(30, gram[30:, 30:])
