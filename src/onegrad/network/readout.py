@@ -21,7 +21,7 @@ from onegrad.network.refine import (
     transposed_times,
 )
 
-COPIED = 3 << 24  # bytes of features in double precision that are made to refine readouts
+COPIED = 1 << 24  # bytes of features in double precision that are made to refine readouts
 _LAST_STEP = 1e-2  # of a solution: a step whose image is as exact in single precision, 1e-9
 _SOUND = 0.1  # largest bound of what rounding changes for which conjugate gradients are tried
 
