@@ -15,6 +15,7 @@ from onegrad.network.refine import (
     ROUNDED,
     Multiply,
     conjugate_solution,
+    gram_times,
     refined,
     rounded_solution,
     times,
@@ -122,9 +123,16 @@ class RidgeSolver:
         shift = m * ridge
 
         def multiply(v: Array) -> Array:
-            image = self._back(v) if dual else self._times(v)
+            once = self.single and self._double is None and isinstance(features, np.ndarray)
+            product: Array | None = None
+            if once:
+                image, product = gram_times(features, v, dual)
+            else:
+                image = self._back(v) if dual else self._times(v)
             if self.single:  # a copy: refinement goes on in place
                 self._seen = namespace(v).asarray(v, copy=True), image
+            if product is not None:
+                return product
             return self._times(image) if dual else self._back(image)
 
         if last and self._gram is None:
