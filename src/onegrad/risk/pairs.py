@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -130,18 +130,17 @@ class PairSum:
         self._row_sums[rows] += own * (size @ ends)
         self._row_sums[rows.start :] += ends * (own @ size)
 
-    def _choose(self, x: Any, rest: Any) -> None:
-        """The order, from the first rows; or the closed form."""
+    def _choose(self, x: Any, largest: Callable[[int], float]) -> None:
+        """The order, from the largest row sums of |ρ|^r in the first rows; or the closed form."""
         squares = self.readout**2
-        sums = [math.inf, math.inf]  # of |ρ|^r over a row
-        xp, kernels = namespace(x), _kernels(x, rest)
+        sums = [math.inf, math.inf]
         for most in ORDERS:
             expansion = self.series.upto(most)
             kept = np.cumsum(expansion.coefficients**2 @ squares)
             left = np.maximum(float(squares @ expansion.energy) - kept, 0.0)  # beyond order r
             goal = _TOLERANCE * (self.known + float(left[1]))
             while len(sums) <= most:
-                sums.append(1.5 * float(xp.max(xp.sum(abs(next(kernels)[1]), axis=1))))
+                sums.append(1.5 * largest(len(sums)))
                 if sums[-1] * left[len(sums) - 2] <= goal:
                     break
             if sums[-1] * left[len(sums) - 2] <= goal:
@@ -238,9 +237,23 @@ def _begin(sums: Sequence[PairSum], start: int, piece: Any) -> None:
     for each in sums:
         each._place(piece)
     x, rest = sums[0]._arguments(slice(start, start + piece.shape[0]), piece)
+    largest = _largest_row_sum(x, rest)
     for each in sums:
-        each._choose(x, rest)
+        each._choose(x, largest)
         each._begin(x)
+
+
+def _largest_row_sum(x: Any, rest: Any) -> Callable[[int], float]:
+    """r ↦ max_i Σ_j|ρ_ij|^r, r ≥ 2, each computed when it is first asked for."""
+    xp, kernels = namespace(x), _kernels(x, rest)
+    known: list[float] = []
+
+    def largest(r: int) -> float:
+        while len(known) < r - 1:
+            known.append(float(xp.max(xp.sum(abs(next(kernels)[1]), axis=1))))
+        return known[r - 2]
+
+    return largest
 
 
 _Takers = dict[int, tuple[list[PairSum], list[PairSum]]]
