@@ -33,7 +33,7 @@ _SPARE = 0.5  # of what the last residual may be, for its rounding
 _RESTARTS = 5
 _FEWEST_ITERATIONS = 24
 _READ_ONCE = 1 << 24  # bytes of features from which both products of an iteration share a reading
-_BLOCK = 1 << 19, 1 << 17  # numbers that are read at once, of single precision and to be doubled
+_BLOCK = 1 << 20, 1 << 18  # numbers that are read at once, of single precision and to be doubled
 _OUTSTANDING = 100.0  # times the shift: a mean of the features that costs iterations
 _MET = 10.0  # times the shift: what conjugate gradients meet instead of it
 
