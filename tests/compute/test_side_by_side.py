@@ -1,6 +1,7 @@
 """Work on threads of our own: the same numbers as on one, none of the library's beside it."""
 
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -115,4 +116,4 @@ def test_shares_are_summed_in_an_order_of_their_own(threads):
         assert sum_of_shares(range(10), work) == 45.0
         assert sum_of_shares([7.0], work) == 7.0
     ends = [10 * i // threads for i in range(threads + 1)]
-    assert sorted(shares[:-1]) == [list(range(a, b)) for a, b in zip(ends, ends[1:], strict=False)]
+    assert sorted(shares[:-1]) == [list(range(a, b)) for a, b in pairwise(ends)]
