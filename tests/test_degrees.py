@@ -1,7 +1,9 @@
 """The words of the degree rule, at its boundaries and off them; one rule for every command."""
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
+from onegrad import degrees
 from onegrad.cli.theory_text import degree_text
 from onegrad.degrees import degree
 from onegrad.errors import AssumptionError, SpecError
@@ -131,3 +133,17 @@ def test_large_problems_are_measured_in_single_precision(rate, accuracy, monkeyp
     monkeypatch.setattr("onegrad.degrees.worth_rounding", lambda problem: False)
     double = [term.norm_ratio for term in degree(problem).terms]
     assert found == pytest.approx(double, rel=accuracy)
+
+
+def test_small_problems_take_one_thread(monkeypatch):
+    """The others would wait actively for work, and be paid for it."""
+    seen, measured = set(), degrees.operator_norm
+
+    def norm(matrix):
+        seen.update(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas")
+        return measured(matrix)
+
+    monkeypatch.setattr(degrees, "operator_norm", norm)
+    with threadpool_limits(2, user_api="blas"):
+        report()
+    assert seen == {1}

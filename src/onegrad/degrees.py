@@ -11,6 +11,7 @@ import numpy as np
 
 from onegrad.compute.backend import Array, get_backend
 from onegrad.compute.linalg import operator_norm
+from onegrad.compute.threads import blas_threads, threads_for
 from onegrad.degree_rule import MOST_DEGREE, degree_rule, needed_degree
 from onegrad.gaussian.exponents import LinkExponents, link_exponents
 from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
@@ -128,7 +129,8 @@ def degree(problem: Problem | Spec, seed: int = 0, beyond: int = 3) -> DegreeRep
         from onegrad.memory import check_memory  # a small problem fits, and is not kept waiting
 
         check_memory(problem)
-    terms = _terms(problem, Streams(seed, 0), beyond)
+    with blas_threads(threads_for(problem.operations)):
+        terms = _terms(problem, Streams(seed, 0), beyond)
     symbol = "β (scaling.strength)"
     if scaling.exponent is not None:
         symbol = "α (scaling.exponent)"

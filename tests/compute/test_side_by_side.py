@@ -1,6 +1,7 @@
 """Work on threads of our own: the same numbers as on one, none of the library's beside it."""
 
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,7 +9,13 @@ from threadpoolctl import threadpool_info
 
 from onegrad.bench.measure import points
 from onegrad.compute.array_pool import Pool
-from onegrad.compute.side_by_side import for_each, for_pieces, several_threads, side_by_side
+from onegrad.compute.side_by_side import (
+    for_each,
+    for_pieces,
+    several_threads,
+    side_by_side,
+    sum_of_shares,
+)
 from onegrad.compute.threads import blas_threads
 from onegrad.network.trial import Draw
 from onegrad.randomness import Streams
@@ -95,3 +102,18 @@ def test_noise_that_was_drawn_ahead_is_the_same_and_used_once():
     assert (before, after, none) == (["hermite"], [], [])
     np.testing.assert_array_equal(first, second)
     np.testing.assert_array_equal(first, third)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_shares_are_summed_in_an_order_of_their_own(threads):
+    shares = []
+
+    def work(share):
+        shares.append(list(share))
+        return float(sum(share))
+
+    with blas_threads(threads):
+        assert sum_of_shares(range(10), work) == 45.0
+        assert sum_of_shares([7.0], work) == 7.0
+    ends = [10 * i // threads for i in range(threads + 1)]
+    assert sorted(shares[:-1]) == [list(range(a, b)) for a, b in pairwise(ends)]

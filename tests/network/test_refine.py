@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from onegrad.compute.threads import blas_threads
 from onegrad.network import readout, refine
 from onegrad.network.readout import RidgeSolver
 
@@ -114,3 +115,35 @@ def test_the_mean_of_features_costs_no_iterations(m, k):
     assert mean is not None
     with_mean, without = iterations(features, mean), iterations(features, None)  # the control
     assert with_mean <= iterations(centred, None) + 2 < without
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("m", "k"), [(300, 210), (210, 300)])
+def test_features_that_are_read_once_have_the_products_of_two_readings(m, k, threads, monkeypatch):
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((m, k)).astype(np.float32)
+    dual, vector = k > m, rng.standard_normal(min(m, k))
+    rows = (features.T if dual else features).astype(float)
+    monkeypatch.setattr(refine, "_READ_ONCE", 0)
+    monkeypatch.setattr(refine, "_BLOCK", (1 << 12, 1 << 11))  # many blocks, the last one smaller
+    with blas_threads(threads):
+        image, product = refine.gram_times(features, vector, dual)
+        single = refine._gram_product(features, dual)(vector.astype(np.float32))
+    np.testing.assert_allclose(image, rows @ vector, rtol=1e-13)
+    np.testing.assert_allclose(product, rows.T @ (rows @ vector), rtol=1e-12)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, product, atol=1e-5 * np.abs(product).max())
+
+
+@pytest.mark.parametrize(("m", "k"), [(600, 520), (520, 600)])
+def test_readouts_do_not_depend_on_how_features_are_read(m, k, monkeypatch):
+    features, y = large_features(m, k)
+    features = features.astype(np.float32)
+    usual = fit(features, y, 1e-3 * k)
+    monkeypatch.setattr(refine, "_READ_ONCE", 0)
+    monkeypatch.setattr(readout, "COPIED", 0)
+    once = fit(features, y, 1e-3 * k)
+    assert once.train_error == pytest.approx(usual.train_error, rel=1e-7)
+    np.testing.assert_allclose(
+        once.coefficients, usual.coefficients, atol=2e-7 * np.linalg.norm(usual.coefficients)
+    )

@@ -120,8 +120,8 @@ def test_models_that_share_correlations_have_the_sums_that_each_has_alone(names,
 
     together, alone = list(sums()), list(sums())
     assert all(each.shares(together[0]) for each in together)
-    pairs.add_block(together, 0, gram[:30])
-    pairs.add_block(together, 30, gram[30:, 30:])
+    pairs.add_block([together], 0, gram[:30])
+    pairs.add_block([together], 30, gram[30:, 30:])
     for one in alone:
         one.add(0, gram[:30])
         one.add(30, gram[30:, 30:])
@@ -130,6 +130,30 @@ def test_models_that_share_correlations_have_the_sums_that_each_has_alone(names,
     # other correlations are not shared
     other = PairSum(alone[0].series, alone[0].readout, 2 * variance, structure, None, 0.0)
     assert not other.shares(together[0])
+
+
+def test_a_polynomial_that_ends_needs_no_row_sums(monkeypatch):
+    """Its rest is rounding, whatever the correlations: the same sum as with them, and its error."""
+    rng = np.random.default_rng(0)
+    weights, structure = rng.standard_normal((50, 40)) / 7, rng.standard_normal((50, 1)) / 2
+    gram, readout = weights @ weights.T, rng.standard_normal(50)
+    variance = np.diag(gram) + structure[:, 0] ** 2
+    found = []
+    for negligible, known in ((pairs._NEGLIGIBLE, 1.0), (-1.0, 1.0)):
+        monkeypatch.setattr(pairs, "_NEGLIGIBLE", negligible)
+        series = Series(get_activation("hermite(0, 1, 0.5)"), np.zeros(50), np.sqrt(variance))
+        total = PairSum(series, readout, variance, structure, None, known)
+        total.add(0, gram)
+        assert (total._row_sums is None) == (negligible > 0)
+        found.append(total.result())
+    assert found[0].value == found[1].value and found[0].order == found[1].order
+    assert found[0].error == pytest.approx(found[1].error, abs=1e-11)
+    # a series that goes on has them
+    monkeypatch.undo()
+    endless = Series(get_activation("tanh"), np.zeros(50), np.sqrt(variance))
+    total = PairSum(endless, readout, variance, structure, None, 1.0)
+    total.add(0, gram)
+    assert total._row_sums is not None
 
 
 @pytest.mark.parametrize("name", ["relu", "erf", "sin", "identity"])

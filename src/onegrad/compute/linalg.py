@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import eigh, eigvalsh_tridiagonal
+from scipy.linalg import eigh
 
 from onegrad.compute.backend import Array, namespace
 
@@ -46,22 +46,22 @@ def operator_norm(matrix: np.ndarray, iterations: int = 24, accuracy: float = 1e
     vector = matrix.T @ matrix.sum(axis=1)
     length = float(np.linalg.norm(vector))
     basis = np.zeros((min(iterations, matrix.shape[1]), matrix.shape[1]), matrix.dtype)
-    diagonal: list[float] = []
-    beside: list[float] = []
+    projected = np.zeros((len(basis), len(basis)))  # AᵀA on the basis: tridiagonal
     top = 0.0
     for i in range(len(basis)):
         if length <= 1e-12 * top:
             break
         basis[i] = vector / length
-        beside.append(length)
         vector = matrix.T @ (matrix @ basis[i])
-        diagonal.append(float(vector @ basis[i]))
+        projected[i, i] = vector @ basis[i]
+        if i:
+            projected[i, i - 1] = length
         for _ in range(2):  # against rounding, which would bring found directions back
             vector -= (basis[: i + 1] @ vector) @ basis[: i + 1]
         length = float(np.linalg.norm(vector))
         if not math.isfinite(length):
             return math.inf
-        before, top = top, float(eigvalsh_tridiagonal(diagonal, beside[1:])[-1])
+        before, top = top, float(np.linalg.eigvalsh(projected[: i + 1, : i + 1])[-1])
         if top - before <= 2 * accuracy * top:
             break
     return math.sqrt(max(top, 0.0))

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,6 +71,17 @@ def for_each(items: Sequence[Any], work: Callable[[Any], None]) -> None:
             work(item)
 
     side_by_side(*[share] * max(1, min(_THREADS.get().number, len(items))))
+
+
+def sum_of_shares(items: Sequence[Any], work: Callable[[Sequence[Any]], Any]) -> Any:
+    """Σ `work(share)` over shares of the items, neighbours together, one for each thread: the order
+    of the sum follows from the number of threads alone, not from who is faster."""
+    number = max(1, min(_THREADS.get().number, len(items)))
+    ends = [len(items) * i // number for i in range(number + 1)]
+    total, *others = side_by_side(*(partial(work, items[a:b]) for a, b in pairwise(ends)))
+    for other in others:
+        total += other
+    return total
 
 
 def for_pieces(x: Any, work: Callable[[Any], None], threads: bool = True) -> None:

@@ -12,7 +12,7 @@ from onegrad.compute.backend import Array, like
 from onegrad.randomness import gaussian_rows
 from onegrad.shown import brief
 
-_CACHED = 1 << 16  # numbers drawn at once, so that means and spikes are added in the cache
+_CACHED = 1 << 17  # numbers drawn at once, so that means and spikes are added in the cache
 
 
 @dataclass(frozen=True)

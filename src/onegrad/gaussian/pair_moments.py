@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,8 +46,12 @@ class Expansion:
 
     def tail(self, order: int) -> Array:
         """Σ_{r > order} coefficients[r]², from the energy."""
-        kept = np.sum(self.coefficients[: order + 1] ** 2, axis=0)
-        return np.maximum(self.energy - kept, 0.0)
+        return np.maximum(self.energy - self._kept[min(order, self.order)], 0.0)
+
+    @cached_property
+    def _kept(self) -> Array:
+        """Σ_{r' ≤ r} coefficients[r']², row by row."""
+        return np.cumsum(self.coefficients**2, axis=0)
 
 
 def expand(activation: Activation, shift: ArrayLike, scale: ArrayLike, order: int) -> Expansion:

@@ -15,13 +15,14 @@ from onegrad.network.refine import (
     ROUNDED,
     Multiply,
     conjugate_solution,
+    gram_times,
     refined,
     rounded_solution,
     times,
     transposed_times,
 )
 
-COPIED = 3 << 24  # bytes of features in double precision that are made to refine readouts
+COPIED = 1 << 24  # bytes of features in double precision that are made to refine readouts
 _LAST_STEP = 1e-2  # of a solution: a step whose image is as exact in single precision, 1e-9
 _SOUND = 0.1  # largest bound of what rounding changes for which conjugate gradients are tried
 
@@ -122,9 +123,16 @@ class RidgeSolver:
         shift = m * ridge
 
         def multiply(v: Array) -> Array:
-            image = self._back(v) if dual else self._times(v)
+            once = self.single and self._double is None and isinstance(features, np.ndarray)
+            product: Array | None = None
+            if once:
+                image, product = gram_times(features, v, dual)
+            else:
+                image = self._back(v) if dual else self._times(v)
             if self.single:  # a copy: refinement goes on in place
                 self._seen = namespace(v).asarray(v, copy=True), image
+            if product is not None:
+                return product
             return self._times(image) if dual else self._back(image)
 
         if last and self._gram is None:

@@ -188,5 +188,4 @@ def _add_pairs(
     for weights, groups in by_weights.values():
         if groups:
             for start, block in trial.grams.blocks(weights, dtype or precision(weights)):
-                for group in groups:
-                    add_block(group, start, block, trial.draw.pool)
+                add_block(groups, start, block, trial.draw.pool)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +24,7 @@ from onegrad.risk.series import ORDERS, Closed, Series, Sum
 _TOLERANCE = 1e-5  # of the part of the risk that is known before the pairs
 _CLOSED_FROM = 12  # orders; fewer are faster than the inverse sines of the closed forms
 _PLAIN = 8, 10.0  # orders, and variances or their inverses, up to which powers of K will do
+_NEGLIGIBLE = 1e-2  # of the tolerance: a rest that needs no bound of its own
 _CACHED = 1 << 16  # correlations worked on at once; they should stay in the cache
 
 
@@ -57,8 +58,8 @@ class PairSum:
         self._geometry = variance, structure
         # these move to the device of the blocks with the first of them
         self._scale: Any = np.divide(1.0, np.sqrt(variance), out=np.zeros(k), where=variance > 0)
-        self._structure: Any = _padded(structure)
-        self._along: Any = None if along is None else _padded(along)
+        self._structure: Any = _rows(structure)
+        self._along: Any = None if along is None else _rows(along)
         self._outer: Any = None  # a_i·ĉ_ri, or the amplitudes of the closed form
         self._scaled: Any = None  # the same for powers of K where these are not scaled
         self._products: Any = None  # Σ_{j>i} kernel_ij·outer_rj
@@ -66,7 +67,8 @@ class PairSum:
         self._plain = False  # whether K is not scaled
         self._closed: Closed | None = None
         self._active = np.zeros(0, bool)  # orders that are not zero by symmetry
-        self._row_sums: Any = None  # of |ρ|^{R+1}
+        self._row_sums: Any = None  # of |ρ|^{R+1}; None where the rest is too small to need them
+        self._rest = 0.0  # Σ_i a_i²Σ_{r>R}ĉ_ri²
 
     @property
     def needed(self) -> bool:
@@ -75,7 +77,7 @@ class PairSum:
 
     def add(self, start: int, gram: Any) -> None:
         """Rows start… of the upper triangle: gram = (ŴŴᵀ)[start:stop, start:]."""
-        add_block([self], start, gram)
+        add_block([[self]], start, gram)
 
     def shares(self, other: PairSum) -> bool:
         """Whether both have the same correlations: models on the same weights, in one component."""
@@ -101,16 +103,14 @@ class PairSum:
         if `plain`; where there is κ, the part of ρ that it makes, and the rest. In `room` if given.
         """
         columns = slice(rows.start, None)
-        left, right = self._structure[rows, :], self._structure[columns, :].T
-        x = left @ right if room is None else np.matmul(left, right, out=room)
+        x = _inner(self._structure, rows, columns, room)
         x += gram
         if self._plain:
             return x, None
         x = self._normalised(x, rows, columns)
         if self._along is None:
             return x, None
-        near = self._along[rows, :] @ self._along[columns, :].T
-        near = self._normalised(near, rows, columns)
+        near = self._normalised(_inner(self._along, rows, columns), rows, columns)
         x -= near
         return near, x
 
@@ -130,18 +130,17 @@ class PairSum:
         self._row_sums[rows] += own * (size @ ends)
         self._row_sums[rows.start :] += ends * (own @ size)
 
-    def _choose(self, x: Any, rest: Any) -> None:
-        """The order, from the first rows; or the closed form."""
+    def _choose(self, x: Any, largest: Callable[[int], float]) -> None:
+        """The order, from the largest row sums of |ρ|^r in the first rows; or the closed form."""
         squares = self.readout**2
-        sums = [math.inf, math.inf]  # of |ρ|^r over a row
-        xp, kernels = namespace(x), _kernels(x, rest)
+        sums = [math.inf, math.inf]
         for most in ORDERS:
             expansion = self.series.upto(most)
             kept = np.cumsum(expansion.coefficients**2 @ squares)
             left = np.maximum(float(squares @ expansion.energy) - kept, 0.0)  # beyond order r
             goal = _TOLERANCE * (self.known + float(left[1]))
             while len(sums) <= most:
-                sums.append(1.5 * float(xp.max(xp.sum(abs(next(kernels)[1]), axis=1))))
+                sums.append(1.5 * largest(len(sums)))
                 if sums[-1] * left[len(sums) - 2] <= goal:
                     break
             if sums[-1] * left[len(sums) - 2] <= goal:
@@ -155,6 +154,7 @@ class PairSum:
         else:
             self._outer = self.readout * expansion.coefficients[: order + 1]
             self._active = np.abs(self._outer).max(axis=1) > 1e-10 * np.abs(self._outer).max()
+            self._rest = float(squares @ expansion.tail(order))
 
     def _begin(self, x: Any) -> None:
         """The vectors on the device of x, with the scales of ρ in them where powers of K do."""
@@ -168,7 +168,9 @@ class PairSum:
             scaled = scaled * scale ** np.arange(self.order + 1)[:, None]
         self._scaled, self._ends = like(scaled, x), like(ends, x)
         self._products = namespace(x).zeros_like(self._scaled)
-        self._row_sums = namespace(x).zeros_like(self._ends)
+        # no row of |ρ|^{R+1} has a sum of more than k
+        if len(self.readout) * self._rest > _NEGLIGIBLE * _TOLERANCE * self.known:
+            self._row_sums = namespace(x).zeros_like(self._ends)
 
     def result(self) -> Sum:
         """The sum over all rows that were added."""
@@ -182,29 +184,34 @@ class PairSum:
         if self._closed is not None:
             return Sum(value, rounding, 0)
         order = self.order
-        tail = self.series.upto(order).tail(order)
-        bound = float(host(self._row_sums).max() * (self.readout**2 @ tail))
+        largest = len(self.readout) if self._row_sums is None else host(self._row_sums).max()
+        bound = float(largest) * self._rest
         # terms that decay like r^{−3} or faster add up to less than order/2 times the last
         last = order / 2 * float(np.abs(terms[-3:]).max()) if order > 6 else math.inf
         return Sum(value, min(bound, last) + rounding, order)
 
 
-def add_block(sums: Sequence[PairSum], start: int, gram: Any, pool: Pool | None = None) -> None:
-    """Rows start… of the upper triangle for sums that share their correlations (`shares`): powers
-    of these are taken once for all; gram = (ŴŴᵀ)[start:stop, start:]."""
+def add_block(
+    groups: Sequence[Sequence[PairSum]], start: int, gram: Any, pool: Pool | None = None
+) -> None:
+    """Rows start… of the upper triangle, gram = (ŴŴᵀ)[start:stop, start:], for groups of sums that
+    share their correlations (`shares`): powers of these are taken once for all of a group."""
     step = min(gram.shape[0], max(16, rows_at_once(gram, _CACHED)))
     rooms = _Rooms(pool or Pool(), step * gram.shape[1], gram)
-    _begin([each for each in sums if each._outer is None], start, gram[:step, :])
-    series = [each for each in sums if each._closed is None]
-    alike = [[each for each in series if each._plain is plain] for plain in (True, False)]
-    plans = [(some, _takers(some)) for some in alike if some]
+    plans: list[tuple[list[PairSum], _Takers]] = []
+    for sums in groups:
+        _begin([each for each in sums if each._outer is None], start, gram[:step, :])
+        series = [each for each in sums if each._closed is None]
+        alike = [[each for each in series if each._plain is plain] for plain in (True, False)]
+        plans += [(some, _takers(some)) for some in alike if some]
+    closed = [each for sums in groups for each in sums if each._closed is not None]
     for i in range(0, gram.shape[0], step):
         piece = gram[i : min(i + step, gram.shape[0]), i:]
         rows = slice(start + i, start + i + piece.shape[0])
-        for each in sums:
-            if each._closed is not None:
-                x, rest = each._arguments(rows, piece)
-                each._take(0, rows, _upper(each._closed(x, rest)))
+        for each in closed:
+            assert each._closed is not None
+            x, rest = each._arguments(rows, piece)
+            each._take(0, rows, _upper(each._closed(x, rest)))
         for some, takers in plans:
             _add_powers(some, takers, rows, piece, rooms)
 
@@ -230,9 +237,23 @@ def _begin(sums: Sequence[PairSum], start: int, piece: Any) -> None:
     for each in sums:
         each._place(piece)
     x, rest = sums[0]._arguments(slice(start, start + piece.shape[0]), piece)
+    largest = _largest_row_sum(x, rest)
     for each in sums:
-        each._choose(x, rest)
+        each._choose(x, largest)
         each._begin(x)
+
+
+def _largest_row_sum(x: Any, rest: Any) -> Callable[[int], float]:
+    """r ↦ max_i Σ_j|ρ_ij|^r, r ≥ 2, each computed when it is first asked for."""
+    xp, kernels = namespace(x), _kernels(x, rest)
+    known: list[float] = []
+
+    def largest(r: int) -> float:
+        while len(known) < r - 1:
+            known.append(float(xp.max(xp.sum(abs(next(kernels)[1]), axis=1))))
+        return known[r - 2]
+
+    return largest
 
 
 _Takers = dict[int, tuple[list[PairSum], list[PairSum]]]
@@ -245,13 +266,16 @@ def _takers(sums: Sequence[PairSum]) -> _Takers:
         for r in range(2, each.order + 1):
             if each._active[r]:
                 takers.setdefault(r, ([], []))[0].append(each)
-        takers.setdefault(each.order + 1, ([], []))[1].append(each)
+        if each._row_sums is not None:
+            takers.setdefault(each.order + 1, ([], []))[1].append(each)
     return takers
 
 
 def _add_powers(
     sums: Sequence[PairSum], takers: _Takers, rows: slice, piece: Any, rooms: _Rooms
 ) -> None:
+    if not takers:
+        return
     x, rest = sums[0]._arguments(rows, piece, rooms.like(0, piece))
     if rest is None:
         kernels = _powers(_upper(x), takers, [rooms.like(i, x) for i in (1, 2, 3)])
@@ -263,11 +287,11 @@ def _add_powers(
         for each in terms:
             each._take(r, rows, kernel)
         if ends:
-            size = kernel if rest is None and r % 2 == 0 else abs(kernel)
+            size = kernel if rest is None and r % 2 == 0 else _size(kernel)
             for each in ends:
                 each._end(rows, size)
-            if r == last:
-                break
+        if r == last:
+            break
 
 
 @lru_cache(maxsize=1)
@@ -287,10 +311,22 @@ def _upper(block: Any) -> Any:
     return block
 
 
-def _padded(columns: Array) -> Array:
-    """With two columns at least: products over a single one leave BLAS and are slow."""
+def _rows(columns: Array) -> Array:
+    """The columns as rows, two of them at least: products over a single one leave BLAS and are
+    slow, as are those whose right side has to be transposed."""
     missing = max(0, 2 - columns.shape[1])
-    return np.pad(columns, ((0, 0), (0, missing)))
+    return np.ascontiguousarray(np.pad(columns, ((0, 0), (0, missing))).T)
+
+
+def _inner(vectors: Any, rows: slice, columns: slice, room: Any = None) -> Any:
+    """Inner products of these columns of `vectors` with those, in `room` if given."""
+    left, right = vectors[:, rows].T, vectors[:, columns]
+    return left @ right if room is None else np.matmul(left, right, out=room)
+
+
+def _size(kernel: Any) -> Any:
+    """|kernel|, in its place where NumPy can: it is the last to be made of it."""
+    return np.abs(kernel, out=kernel) if isinstance(kernel, np.ndarray) else abs(kernel)
 
 
 def _powers(x: Any, wanted: Collection[int], rooms: Sequence[Any]) -> Iterator[tuple[int, Any]]:
