@@ -167,7 +167,7 @@ class _Outputs:
         groups = strata(self.problem, self.nodes)
 
         def square(result: NodeErrors) -> Array:
-            fluctuation = result.mean_fluctuation(there, groups, self.given)
+            fluctuation = result.mean_fluctuation(there.mean, groups, self.given)
             return result.response.variance_at(there) + fluctuation
 
         squares = [square(one) for one in self.of_classes]

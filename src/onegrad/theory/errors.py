@@ -68,7 +68,7 @@ class NodeErrors:
         return one_of(self, index, response=self.response.take(index))
 
     def mean_fluctuation(
-        self, features: NodeFeatures, strata: np.ndarray | None, given: bool = False
+        self, means: Array, strata: np.ndarray | None, given: bool = False
     ) -> Array:
         """What the mean part of the readout adds to Var f from one training set and one first layer
         to the next, at nodes of other features of the same neurons: it is not in q.
@@ -82,6 +82,7 @@ class NodeErrors:
         and that of a sum over k neurons, a_i the readout of one. Losses other than the squared one
         are averaged over training sets of other labels: without most of what the sum of labels ±1
         explains, (1/m) Cov(Rρ, y)²/Var y with both within strata.
+        means : (T, any) ν(κ) of the nodes; Σ_κ v(κ)ν(κ) in a column has the variance of Σ v(κ)f(κ)
         strata : (S,) to which each node of the point belongs; None leaves (36) out
         given : the first layer is the same in all training sets, without (38)
         O(T²(T + S)), of one problem
@@ -89,8 +90,8 @@ class NodeErrors:
         response, point = self.response, self.response.point
         assert self.slopes is not None
         own = point.features
-        solved = MeanPart(point, response.blocks, point.weights).solve(features.mean)
-        found = np.zeros(features.mean.shape[-1])
+        solved = MeanPart(point, response.blocks, point.weights).solve(means)
+        found = np.zeros(means.shape[-1])
         if strata is not None:
             at, through = own.mean_of_types(solved)  # R = at·through
             found = diagonal(through.T, (at.T * response.load) @ at)

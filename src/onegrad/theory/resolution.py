@@ -403,13 +403,24 @@ def errors_at(solution: Solution, where: Nodes, finite: bool = False) -> tuple[A
     Weights of the nodes play no part. finite : with the fluctuation of the mean part, eqs. (36)
     and (38)
     """
-    task, result = solution.task, solution.by_node
-    features = features_at(task.problem, task.geometry, solution.neurons, where)
+    task = solution.task
+    return _outputs(
+        solution, features_at(task.problem, task.geometry, solution.neurons, where), finite
+    )
+
+
+def _outputs(solution: Solution, features: NodeFeatures, finite: bool) -> tuple[Array, Array]:
+    result = solution.by_node
     variance = result.response.variance_at(features)
     if finite:
-        groups = strata(task.problem, solution.where)
-        variance = variance + result.mean_fluctuation(features, groups, task.neurons is not None)
+        variance = variance + _fluctuation(solution, features.mean)
     return result.readout @ features.mean, variance
+
+
+def _fluctuation(solution: Solution, means: Array) -> Array:
+    """`NodeErrors.mean_fluctuation` of this problem's draws."""
+    groups = strata(solution.task.problem, solution.where)
+    return solution.by_node.mean_fluctuation(means, groups, solution.task.neurons is not None)
 
 
 def with_signs(solution: Solution, finite_size: bool = False) -> Solution:
@@ -444,7 +455,13 @@ def _with_signs(solution: Solution, level: QuadratureLevel, finite: bool = False
     for c in range(problem.components):
         mine = where.component == c
         labels[mine] = label_means(problem, geometry, c, where.kappa[mine])
-    mean, variance = errors_at(solution, where, finite)
-    found = (where.weights, labels, mean, variance)
-    calibration = calibration_error(*found) if problem.loss.name == "logistic" else None
+    features = features_at(problem, geometry, solution.neurons, where)
+    found = (where.weights, labels, *_outputs(solution, features, finite))
+
+    def chance(along: Array) -> Array:
+        return _fluctuation(solution, features.mean @ along)
+
+    calibration = None
+    if problem.loss.name == "logistic":
+        calibration = calibration_error(*found, chance if finite else None)
     return replace(solution, misclassification=misclassified(*found), calibration=calibration)
