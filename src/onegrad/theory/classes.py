@@ -146,9 +146,13 @@ class _Outputs:
             features = features.of_lower_rank(dropped(features, ridge))
         point = solve_fixed_point(features, float(problem.samples), problem.effective_ridge)
 
+        found: list[NodeErrors] = []
+
         def result(values: Array) -> NodeErrors:
             labelled = replace(features, labels=values[nodes.component]).with_factors(features)
-            return errors_of(replace(point, features=labelled))
+            like = found[0].response if found else None
+            found.append(errors_of(replace(point, features=labelled), like))
+            return found[-1]
 
         pairs = itertools.combinations(range(problem.outputs), 2)
         return cls(
@@ -164,11 +168,12 @@ class _Outputs:
         points = self.level.points or _DRAFT_NODES
         where = quasi_nodes(geometry, points, types.vectors.shape[1], self.level)
         there = features_at(one, geometry, types, where)
-        groups = strata(self.problem, self.nodes)
+        groups, first = strata(self.problem, self.nodes), self.of_classes[0]
+        tables, solved = first.response.tables_at(there), first.solved_means(there.mean)
 
         def square(result: NodeErrors) -> Array:
-            fluctuation = result.mean_fluctuation(there.mean, groups, self.given)
-            return result.response.variance_at(there) + fluctuation
+            fluctuation = result.mean_fluctuation(solved, groups, self.given)
+            return result.response.variance_at(there, tables) + fluctuation
 
         squares = [square(one) for one in self.of_classes]
         classes = len(squares)

@@ -419,8 +419,9 @@ def _outputs(solution: Solution, features: NodeFeatures, finite: bool) -> tuple[
 
 def _fluctuation(solution: Solution, means: Array) -> Array:
     """`NodeErrors.mean_fluctuation` of this problem's draws."""
-    groups = strata(solution.task.problem, solution.where)
-    return solution.by_node.mean_fluctuation(means, groups, solution.task.neurons is not None)
+    result, task = solution.by_node, solution.task
+    groups, given = strata(task.problem, solution.where), task.neurons is not None
+    return result.mean_fluctuation(result.solved_means(means), groups, given)
 
 
 def with_signs(solution: Solution, finite_size: bool = False) -> Solution:
