@@ -40,8 +40,8 @@ FINE, DRAFT = Sparsity(11, 2.5e-3), Sparsity(9, 1.25e-2)
 # them, by 0.15 % with eleven, and by 1 % in misclassification. Along rates, where rules change
 # between points, by 3 %.
 RATIOS = Sparsity(11, 1.5e-2, relative=True)
-# Drafts whose first layers are drawn, one for each point: a polynomial through them. From one to the
-# next they differ by chance, by 4 % at n = 60 and 1 % at n = 200.
+# Drafts whose first layers are drawn, one for each point: a polynomial through them. They differ by
+# chance from one to the next, by 4 % at n = 60 and 1 % at n = 200.
 DRAWN = Sparsity(9, 6e-2)
 _DRAWN_DEGREE = 4
 
