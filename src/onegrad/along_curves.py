@@ -238,7 +238,7 @@ def _between(neighbours: Sequence[Prediction], row: Array, open_by: float) -> Pr
     )
 
 
-def _named(near: Prediction, row: Array) -> dict[str, float]:
+def _named(near: Prediction, row: Array) -> dict[str, Any]:
     """The numbers that `near` has, of a row without units."""
     numbers = dict(zip(_POSITIVE, np.exp(row[:-2]).tolist(), strict=True))
     numbers["calibration"] = max(0.0, float(row[-2]))

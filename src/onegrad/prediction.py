@@ -287,7 +287,7 @@ def _classes(problem: Problem, theory: Theory, seed: int) -> Prediction:
     geometry = geometry_of(problem, theory.overlaps, seed)
     if theory.draft:
         return of_outputs(outputs, rough_classes(problem, geometry)[1])
-    wrong = argmax_error(problem, geometry, sum(one.test_error for one in outputs)).wrong
+    wrong = argmax_error(problem, geometry, sum(one.test_error for one in outputs))
     return of_outputs(outputs, wrong)
 
 

@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 
 import onegrad as og
+from onegrad import readouts
 from onegrad.models import MODELS
 from onegrad.models.base import exact_risk
 from onegrad.network.trial import Trial
 from onegrad.randomness import Streams
 from onegrad.risk.classes import class_risk
-from onegrad.theory import classes
+from onegrad.theory import layer_classes
+from onegrad.theory.nodes.rules import QuadratureLevel
 
 N = 200
 FINITE = 0.015  # of squared errors at this size
-FINITE_CLASS = 0.05  # of the class: that is the law at large sizes
+FINITE_CLASS = 0.03  # of the class
 
 
 def problem(rate: float) -> og.Problem:
@@ -68,16 +70,42 @@ def test_a_draft_is_near_and_few_layers_have_their_standard_error():
 def test_outputs_taken_as_independent_fail(monkeypatch):
     """Q with its diagonal alone: further off than the full one."""
     full = prediction(RATES[1]).misclassification
-    laws = classes.output_laws
+    wrong_class = layer_classes.wrong_class
 
-    def diagonal(*arguments):
-        mean, covariance, where = laws(*arguments)
-        return mean, covariance * np.eye(3), where
+    def diagonal(mean, covariance, owner, weights):
+        return wrong_class(mean, covariance * np.eye(3), owner, weights)
 
-    monkeypatch.setattr(classes, "output_laws", diagonal)
+    monkeypatch.setattr(layer_classes, "wrong_class", diagonal)
     wrong, found = og.predict(problem(RATES[1])).misclassification, simulation(RATES[1])
     assert abs(wrong / full - 1) > 0.05
     assert abs(wrong - found.misclassification.mean) > abs(full - found.misclassification.mean)
+
+
+def test_many_axes_on_one_layer_and_products_of_rules_fail(monkeypatch):
+    """Six directions of the data and three of the layer, against readouts fitted on it."""
+    many = og.Problem(
+        data={"model": "mixture", "dim": N, "weights": [0.4, 0.35, 0.25], "spread": 6.0,
+              "mean": 1.0, "directions": "orthogonal"},
+        labels={"model": "component"},
+        network={"activation": "sigmoid", "width": 190, "convention": "isotropic"},
+        training={"samples": 300, "ridge": 0.14, "rate": 320.0},
+    )  # fmt: skip
+    layer, rng = readouts._drawn(many, 0, 0), np.random.default_rng(0)
+
+    def sample(count):
+        batch = layer.instance.sample(count, rng)
+        return many.activation(batch.x @ layer.weights.T), batch.y
+
+    (features, y), wrong = sample(10_000), []
+    for _ in range(24):
+        phi, labels = sample(300)
+        gram = phi.T @ phi / 300 + many.effective_ridge * np.eye(190)
+        output = features @ np.linalg.solve(gram, phi.T @ labels / 300)
+        wrong.append(np.mean(output.argmax(axis=1) != y.argmax(axis=1)))
+    allowed = 4 * np.std(wrong) / np.sqrt(24) + 0.015 * np.mean(wrong)
+    assert abs(readouts._wrong_class(many, layer) - np.mean(wrong)) < allowed
+    monkeypatch.setattr(layer_classes, "_LEVEL", QuadratureLevel.at(0))
+    assert readouts._wrong_class(many, layer) - np.mean(wrong) > allowed
 
 
 @pytest.mark.parametrize("model", ["network", "hermite:3", "conditional-gaussian", "linear"])
