@@ -404,24 +404,26 @@ def errors_at(solution: Solution, where: Nodes, finite: bool = False) -> tuple[A
     and (38)
     """
     task = solution.task
-    return _outputs(
-        solution, features_at(task.problem, task.geometry, solution.neurons, where), finite
-    )
+    features = features_at(task.problem, task.geometry, solution.neurons, where)
+    solved = solution.by_node.solved_means(features.mean) if finite else None
+    return _outputs(solution, features, solved)
 
 
-def _outputs(solution: Solution, features: NodeFeatures, finite: bool) -> tuple[Array, Array]:
+def _outputs(
+    solution: Solution, features: NodeFeatures, solved: Array | None
+) -> tuple[Array, Array]:
     result = solution.by_node
     variance = result.response.variance_at(features)
-    if finite:
-        variance = variance + _fluctuation(solution, features.mean)
+    if solved is not None:
+        variance = variance + _fluctuation(solution, solved)
     return result.readout @ features.mean, variance
 
 
-def _fluctuation(solution: Solution, means: Array) -> Array:
+def _fluctuation(solution: Solution, solved: Array) -> Array:
     """`NodeErrors.mean_fluctuation` of this problem's draws."""
-    result, task = solution.by_node, solution.task
+    task = solution.task
     groups, given = strata(task.problem, solution.where), task.neurons is not None
-    return result.mean_fluctuation(result.solved_means(means), groups, given)
+    return solution.by_node.mean_fluctuation(solved, groups, given)
 
 
 def with_signs(solution: Solution, finite_size: bool = False) -> Solution:
@@ -457,10 +459,12 @@ def _with_signs(solution: Solution, level: QuadratureLevel, finite: bool = False
         mine = where.component == c
         labels[mine] = label_means(problem, geometry, c, where.kappa[mine])
     features = features_at(problem, geometry, solution.neurons, where)
-    found = (where.weights, labels, *_outputs(solution, features, finite))
+    solved = solution.by_node.solved_means(features.mean) if finite else None
+    found = (where.weights, labels, *_outputs(solution, features, solved))
 
     def chance(along: Array) -> Array:
-        return _fluctuation(solution, features.mean @ along)
+        assert solved is not None
+        return _fluctuation(solution, solved @ along)
 
     calibration = None
     if problem.loss.name == "logistic":
