@@ -18,7 +18,18 @@ from onegrad.problem import Problem
 from onegrad.theory.chance import Law
 from onegrad.theory.conditional import first_look
 from onegrad.theory.curves import curves, interpolated
-from onegrad.theory.few_points import DRAFT, FEWEST, FINE, RATIOS, Sparsity, left_out, misfit
+from onegrad.theory.few_points import (
+    DRAFT,
+    DRAWN,
+    FEWEST,
+    FINE,
+    RATIOS,
+    Sparsity,
+    fitted,
+    left_out,
+    misfit,
+    nodes_of,
+)
 from onegrad.theory.options import Theory
 from onegrad.theory.resolution import Solution, Task, with_signs
 
@@ -33,6 +44,11 @@ _SMOOTH = ("logistic", "huber")  # losses whose coarsest resolution is not far f
 _NOTE = (
     "Interpolated between points of the same curve that were computed, to "
     "{:.1g} %; what follows is said of the nearest of them."
+)
+
+_SMOOTHED = (
+    "A draft: one first layer was drawn at each of a few points of the curve, and a polynomial "
+    "laid through them; what follows is said of the nearest of them."
 )
 
 Answer = Prediction | Failure
@@ -163,6 +179,29 @@ def with_points_between(
     return [answers[i] for i in range(len(problems))]
 
 
+def drawn_drafts(
+    problems: Mapping[int, Problem], compute: Callable[[Problem], Answer | None]
+) -> dict[int, Prediction]:
+    """Drafts with first layers that are drawn, of smooth curves: one layer for each of a few
+    points, which differ by chance, and a polynomial through them for all points of the curve."""
+    answers: dict[int, Prediction] = {}
+    for curve, places in curves(problems, FEWEST):
+        nodes = next(nodes_of(places, DRAWN.nodes))
+        found = [compute(problems[curve[j]]) for j in nodes]
+        known = [one for one in found if isinstance(one, Prediction)]
+        if len(known) < len(nodes):
+            continue
+        rows = fitted(places[nodes], [_numbers(one) for one in known], places)
+        if rows is None:
+            answers |= zip((curve[j] for j in nodes), known, strict=True)
+            continue
+        for j, i in enumerate(curve):
+            near = known[int(np.abs(places[nodes] - places[j]).argmin())]
+            said = (_SMOOTHED, *near.assumptions)
+            answers[i] = replace(near, **_named(near, _UNITS * rows[j]), assumptions=said)
+    return answers
+
+
 def _numbers(answer: Answer) -> Array | None:
     """What is interpolated, in its units; None of a failure."""
     if isinstance(answer, Failure):
@@ -188,16 +227,20 @@ def _minus(row: Array | None, reference: Array) -> Array | None:
 def _between(neighbours: Sequence[Prediction], row: Array, open_by: float) -> Prediction:
     """A prediction with these numbers; the first of the neighbours is the nearest."""
     near = neighbours[0]
-    numbers = dict(zip(_POSITIVE, np.exp(row[:-2]).tolist(), strict=True))
-    numbers["calibration"] = max(0.0, float(row[-2]))
-    numbers["spread_over_draws"] = max(0.0, float(row[-1])) * numbers["test_error"]
-    numbers = {name: x for name, x in numbers.items() if getattr(near, name) is not None}
     statuses = [one.status for one in neighbours if one.status != "ok"]
     return replace(
         near,
-        **numbers,
+        **_named(near, row),
         status=statuses[0] if statuses else "ok",
         error_estimate=max(one.error_estimate for one in neighbours) + open_by,
         assumptions=(_NOTE.format(100 * open_by), *near.assumptions),
         solution=None,
     )
+
+
+def _named(near: Prediction, row: Array) -> dict[str, Any]:
+    """The numbers that `near` has, of a row without units."""
+    numbers = dict(zip(_POSITIVE, np.exp(row[:-2]).tolist(), strict=True))
+    numbers["calibration"] = max(0.0, float(row[-2]))
+    numbers["spread_over_draws"] = max(0.0, float(row[-1])) * numbers["test_error"]
+    return {name: x for name, x in numbers.items() if getattr(near, name) is not None}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.along_curves import Look, Looks, with_points_between
+from onegrad.along_curves import Look, Looks, drawn_drafts, with_points_between
 from onegrad.cross_check import cross_checked, version_at, why_not_isotropic
 from onegrad.drawn_instead import (
     LONG_PATIENCE,
@@ -173,7 +173,9 @@ def _answers(
 
     alone : points need not lie on a smooth curve, so that each may have the theory that knows most
     """
-    answers = [_alone(problem, theory, seed) for problem in problems]
+    classes = {i: p for i, p in enumerate(problems) if p.outputs > 1 and p.trained and theory.draft}
+    drafts = drawn_drafts(classes, lambda one: _alone(one, theory, seed))
+    answers = [drafts.get(i) or _alone(one, theory, seed) for i, one in enumerate(problems)]
     rest = [i for i, answer in enumerate(answers) if answer is None]
     layers = [DrawnLayers(problems[i], theory, seed) for i in rest]
     left = [problems[i] for i in rest]
@@ -291,7 +293,7 @@ def _classes(problem: Problem, theory: Theory, seed: int) -> Prediction:
     geometry = geometry_of(problem, theory.overlaps, seed)
     if theory.draft:
         return of_outputs(outputs, rough_classes(problem, geometry)[1])
-    wrong = argmax_error(problem, geometry, sum(one.test_error for one in outputs)).wrong
+    wrong = argmax_error(problem, geometry, sum(one.test_error for one in outputs))
     return of_outputs(outputs, wrong)
 
 

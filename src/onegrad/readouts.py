@@ -27,9 +27,11 @@ from onegrad.theory.any_layer import (
     own_directions,
     rough_errors,
 )
-from onegrad.theory.classes import ClassError, argmax_error, class_problems, rough_classes
+from onegrad.theory.classes import class_problems, rough_classes
 from onegrad.theory.geometry import Geometry, drawn_geometry
+from onegrad.theory.layer_classes import wrong_class_on
 from onegrad.theory.layer_study import LayerErrors, Study
+from onegrad.theory.layers.given import given_layer
 from onegrad.theory.layers.matrix import DrawnLayer
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.types import NeuronTypes, drawn_types
@@ -136,7 +138,7 @@ def predict_layers(
     found: list[LayerErrors] = []
     rough: list[MatrixErrors] = []
     power = LabelPower(problem, seed)
-    wrong: list[ClassError] = []
+    wrong: list[float] = []
     all_in_full, told = _all_in_full(problem, theory), False
     for repetition in range(most or _MOST_DRAWS):
         nodes, rows = (found[0].nodes, found[0].rows) if found else (0, 0)
@@ -160,7 +162,7 @@ def predict_layers(
             rough.append(rough_errors(problem, *_directions(problem, layer), study))
         power.drawn.append(layer.instance.label_variance)
         if problem.outputs > 1 and not theory.draft:
-            wrong.append(_wrong_class(problem, layer, found[-1].errors.test_error))
+            wrong.append(_wrong_class(problem, layer))
     mean = of_layers(found, theory, f"drawn and trained with seed {seed}", rough, power)
     mean = replace(mean, label_variance=power.mean)
     return _with_class(problem, mean, wrong, seed) if wrong else mean
@@ -175,18 +177,17 @@ def _drawn(problem: Problem, seed: int, repetition: int) -> _Layer:
 
 
 def _with_class(
-    problem: Problem, mean: Prediction, wrong: Sequence[ClassError], seed: int
+    problem: Problem, mean: Prediction, wrong: Sequence[float], seed: int
 ) -> Prediction:
     """With the error of the largest output, over more layers than the other errors where it differs
     much from one to the next: the class is decided by differences of outputs that are small."""
-    scale = mean.test_error / float(np.mean([one.test_error for one in wrong]))
-    found = [one.wrong for one in wrong]
+    found = list(wrong)
     while True:
         error = float(np.std(found, ddof=1) / math.sqrt(len(found))) if len(found) > 1 else 0.0
         if error <= _CLASS_KNOWN * np.mean(found) or len(found) >= _CLASS_DRAWS:
             break
         layer = _drawn(problem, seed, len(found))
-        found.append(_wrong_class(problem, layer, scale, relative=True).wrong)
+        found.append(_wrong_class(problem, layer))
     note = f"The error of the class is a mean over {len(found)} first layers."
     more = (note,) if len(found) > len(wrong) else ()
     return replace(
@@ -252,12 +253,9 @@ def _errors(
     return layer_errors(problem, geometry, weights, own, theory, _known(found))
 
 
-def _wrong_class(
-    problem: Problem, layer: _Layer, test_error: float, relative: bool = False
-) -> ClassError:
-    """Of the largest output, with every neuron as a type of its own."""
-    geometry, neurons = _neurons(problem, layer)
-    return argmax_error(problem, geometry, test_error, neurons, relative)
+def _wrong_class(problem: Problem, layer: _Layer) -> float:
+    """Of the largest output."""
+    return wrong_class_on(problem, given_layer(problem.activation, *_directions(problem, layer)))
 
 
 def _draft_of_classes(problem: Problem, layer: _Layer) -> LayerErrors:

@@ -1,21 +1,24 @@
 """Three classes, one output for each: theory against simulation, with and without a step."""
 
+import math
 from functools import cache
 
 import numpy as np
 import pytest
 
 import onegrad as og
+from onegrad import readouts
 from onegrad.models import MODELS
 from onegrad.models.base import exact_risk
 from onegrad.network.trial import Trial
 from onegrad.randomness import Streams
 from onegrad.risk.classes import class_risk
-from onegrad.theory import classes
+from onegrad.theory import layer_classes
+from onegrad.theory.nodes.rules import QuadratureLevel
 
 N = 200
 FINITE = 0.015  # of squared errors at this size
-FINITE_CLASS = 0.05  # of the class: that is the law at large sizes
+FINITE_CLASS = 0.03  # of the class
 
 
 def problem(rate: float) -> og.Problem:
@@ -40,15 +43,15 @@ def simulation(rate: float):
 def prediction_and_control(rate: float):
     """What is predicted, and the misclassification of the same layers with the diagonal of Q alone:
     outputs taken as independent."""
-    of_class, independent = classes.wrong_class, []
+    of_class, independent = layer_classes.wrong_class, []
 
-    def both(prediction, covariance, *where):
-        independent.append(of_class(prediction, covariance * np.eye(3), *where))
-        return of_class(prediction, covariance, *where)
+    def both(mean, covariance, *where):
+        independent.append(of_class(mean, covariance * np.eye(3), *where))
+        return of_class(mean, covariance, *where)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(classes, "wrong_class", both)
-        return og.predict(problem(rate)), np.mean(independent)
+        patch.setattr(layer_classes, "wrong_class", both)
+        return og.predict(problem(rate)), float(np.mean(independent or [math.nan]))
 
 
 def prediction(rate: float):
@@ -85,6 +88,33 @@ def test_outputs_taken_as_independent_fail():
     full, found = theory.misclassification, simulation(RATES[1])
     assert abs(wrong / full - 1) > 0.05
     assert abs(wrong - found.misclassification.mean) > abs(full - found.misclassification.mean)
+
+
+def test_many_axes_on_one_layer_and_products_of_rules_fail(monkeypatch):
+    """Six directions of the data and three of the layer, against readouts fitted on it."""
+    many = og.Problem(
+        data={"model": "mixture", "dim": N, "weights": [0.4, 0.35, 0.25], "spread": 6.0,
+              "mean": 1.0, "directions": "orthogonal"},
+        labels={"model": "component"},
+        network={"activation": "sigmoid", "width": 190, "convention": "isotropic"},
+        training={"samples": 300, "ridge": 0.14, "rate": 320.0},
+    )  # fmt: skip
+    layer, rng = readouts._drawn(many, 0, 0), np.random.default_rng(0)
+
+    def sample(count):
+        batch = layer.instance.sample(count, rng)
+        return many.activation(batch.x @ layer.weights.T), batch.y
+
+    (features, y), wrong = sample(10_000), []
+    for _ in range(24):
+        phi, labels = sample(300)
+        gram = phi.T @ phi / 300 + many.effective_ridge * np.eye(190)
+        output = features @ np.linalg.solve(gram, phi.T @ labels / 300)
+        wrong.append(np.mean(output.argmax(axis=1) != y.argmax(axis=1)))
+    allowed = 4 * np.std(wrong) / np.sqrt(24) + 0.015 * np.mean(wrong)
+    assert abs(readouts._wrong_class(many, layer) - np.mean(wrong)) < allowed
+    monkeypatch.setattr(layer_classes, "_LEVEL", QuadratureLevel.at(0))
+    assert readouts._wrong_class(many, layer) - np.mean(wrong) > allowed
 
 
 @pytest.mark.parametrize("model", ["network", "hermite:3", "conditional-gaussian", "linear"])

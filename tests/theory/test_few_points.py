@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from onegrad import along_curves
 from onegrad.along_curves import Looks, with_points_between
 from onegrad.errors import AssumptionError, Failure
 from onegrad.predicted import Prediction
-from onegrad.prediction import predict_curve
+from onegrad.prediction import predict, predict_curve
 from onegrad.problem import Problem
 from onegrad.theory import few_points
 from onegrad.theory.curves import along, interpolated
@@ -250,3 +251,31 @@ def test_what_hardly_varies_is_looked_at_four_times(bump: float, most: int) -> N
 def test_short_curves_are_computed() -> None:
     found = predict_curve(problems_of("width")[: FEWEST - 1], accuracy=0.03)
     assert computed(found) == FEWEST - 1
+
+
+def _classes(ridge: float) -> list[Problem]:
+    data = {"model": "mixture", "dim": 60, "mean": 2.0, "weights": [0.4, 0.3, 0.3], "rank": 0}
+    return [
+        Problem.from_spec({
+            "data": {**data, "spread": 1.0}, "labels": {"model": "component"},
+            "network": {"width": width}, "training": {"samples": 120, "ridge": ridge, "rate": 30.0},
+        })
+        for width in np.geomspace(12, 360, COUNT).round().astype(int).tolist()
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("ridge", "smooth"), [(1e-3, True), (1e-8, False)])
+def test_drafts_with_drawn_layers_lie_on_a_smooth_curve(ridge: float, smooth: bool) -> None:
+    """A peak at k = m is no such curve: all points are computed."""
+    problems = _classes(ridge)
+    found = predict_curve(problems, accuracy=0.03)
+    each = [predict(one, accuracy=0.03) for one in problems]
+    fit, own = (np.log([one.test_error for one in some]) for some in (found, each))
+    assert (found[3].assumptions[0] == along_curves._SMOOTHED) == smooth
+    if smooth:
+        assert np.abs(fit - own).max() < 0.08
+        bend = [np.abs(np.diff(x, 2)).max() for x in (fit, own)]
+        assert bend[0] < 0.3 * bend[1]
+        assert all(one.status == "draft" and np.isnan(one.error_estimate) for one in found)
+    else:
+        assert fit == pytest.approx(own, rel=1e-9)

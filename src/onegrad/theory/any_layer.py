@@ -220,7 +220,7 @@ def _with_other_loss(
     rule = rule_of(problem, layer, study.level)
     begin = _solved(problem, rule, study.chi)
     by_size = min(AT_MOST, _by_size(problem, begin.degrees) + _BESIDE * layer.beside)
-    deviation = surplus_deviation(problem, layer.geometry) if theory.finite_size else 0.0
+    deviation = surplus_deviation(problem, layer.geometry) if theory.finite_size else None
     rules = rule, _looked(problem, layer) if problem.labels_binary else None
     solved = LossOnLayer.at(problem, rules, begin, deviation)
     if first and not theory.draft:

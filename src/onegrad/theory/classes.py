@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -32,7 +31,9 @@ from onegrad.theory.nodes.population import Nodes, data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import Task, level_for, strata
 
-_LEVEL = 1  # of the nodes; of the many types of a drawn layer one less
+_LEVEL = 1  # of the nodes
+_FEW_AXES = 6  # for which a draft's products of rules are long enough
+_SCATTERED = 192  # quasi-random points of a draft with more
 _POINTS = 256  # of N(f_s, Q_s)
 _DRAFT_NODES = 256  # where it is looked at, of a draft
 _SCALED = (0.8, 1.25)  # what finite size may change of Q
@@ -58,44 +59,25 @@ def class_problems(problem: Problem) -> list[Problem]:
     return [with_values(problem, row) for row in np.eye(problem.outputs).tolist()]
 
 
-class ClassError(NamedTuple):
-    """wrong : P(argmax_c f_c(x) ≠ class of x); test_error : of the same law, before it is scaled"""
-
-    wrong: float
-    test_error: float
-
-
-def argmax_error(
-    problem: Problem,
-    geometry: Geometry,
-    test_error: float,
-    neurons: NeuronTypes | None = None,
-    relative: bool = False,
-) -> ClassError:
-    """P(argmax_c f_c(x) ≠ class of x), from N(f_s, Q_s) at nodes of its own.
+def argmax_error(problem: Problem, geometry: Geometry, test_error: float) -> float:
+    """P(argmax_c f_c(x) ≠ class of x) before any step, from N(f_s, Q_s) at nodes of its own; on a
+    given first layer see layer_classes.py.
 
     test_error : what a finer theory says about it; Q is scaled by one number to have it
-    neurons : those of a first layer that was drawn; by default those before any step
-    relative : the test error is in units of that of the law itself
     """
-    prediction, covariance, where = output_laws(problem, geometry, neurons)
+    prediction, covariance, where = output_laws(problem, geometry)
     missed = np.eye(problem.outputs)[where.component] - prediction
     fixed = problem.outputs * problem.label_noise_variance
     fixed += float(where.weights @ np.sum(missed**2, axis=1))
     spread = float(where.weights @ np.trace(covariance, axis1=1, axis2=2))
-    own = fixed + spread
-    wanted = test_error * own if relative else test_error
     if spread > 0:
-        covariance = covariance * float(np.clip((wanted - fixed) / spread, *_SCALED))
-    return ClassError(wrong_class(prediction, covariance, where.component, where.weights), own)
+        covariance = covariance * float(np.clip((test_error - fixed) / spread, *_SCALED))
+    return wrong_class(prediction, covariance, where.component, where.weights)
 
 
-def output_laws(
-    problem: Problem, geometry: Geometry, neurons: NeuronTypes | None = None
-) -> tuple[Array, Array, Nodes]:
+def output_laws(problem: Problem, geometry: Geometry) -> tuple[Array, Array, Nodes]:
     """f (S, K), Q (S, K, K) and the nodes, quasi-random ones of each component."""
-    level = QuadratureLevel.at(_LEVEL if neurons is None else 0)
-    return _Outputs.solved(problem, geometry, level, neurons).laws()
+    return _Outputs.solved(problem, geometry, QuadratureLevel.at(_LEVEL)).laws()
 
 
 def rough_classes(
@@ -103,7 +85,10 @@ def rough_classes(
 ) -> tuple[MatrixErrors, float, int]:
     """Errors summed over outputs, P(argmax_c f_c(x) ≠ class of x) and the nodes of one coarse rule:
     a draft, all of it from one fixed point."""
-    outputs = _Outputs.solved(problem, geometry, QuadratureLevel.draft(), neurons)
+    level = QuadratureLevel.draft()
+    if neurons is not None and neurons.vectors.shape[1] > _FEW_AXES:
+        level = replace(level, quasi=True, most=_SCATTERED)
+    outputs = _Outputs.solved(problem, geometry, level, neurons)
     parts = [(o.test_error, o.train_error, o.train_objective) for o in outputs.of_classes]
     prediction, covariance, where = outputs.laws()
     wrong = wrong_class(prediction, covariance, where.component, where.weights)
@@ -146,9 +131,13 @@ class _Outputs:
             features = features.of_lower_rank(dropped(features, ridge))
         point = solve_fixed_point(features, float(problem.samples), problem.effective_ridge)
 
+        found: list[NodeErrors] = []
+
         def result(values: Array) -> NodeErrors:
             labelled = replace(features, labels=values[nodes.component]).with_factors(features)
-            return errors_of(replace(point, features=labelled))
+            like = found[0].response if found else None
+            found.append(errors_of(replace(point, features=labelled), like))
+            return found[-1]
 
         pairs = itertools.combinations(range(problem.outputs), 2)
         return cls(
@@ -164,11 +153,12 @@ class _Outputs:
         points = self.level.points or _DRAFT_NODES
         where = quasi_nodes(geometry, points, types.vectors.shape[1], self.level)
         there = features_at(one, geometry, types, where)
-        groups = strata(self.problem, self.nodes)
+        groups, first = strata(self.problem, self.nodes), self.of_classes[0]
+        tables, solved = first.response.tables_at(there), first.solved_means(there.mean)
 
         def square(result: NodeErrors) -> Array:
-            fluctuation = result.mean_fluctuation(there, groups, self.given)
-            return result.response.variance_at(there) + fluctuation
+            fluctuation = result.mean_fluctuation(solved, groups, self.given)
+            return result.response.variance_at(there, tables) + fluctuation
 
         squares = [square(one) for one in self.of_classes]
         classes = len(squares)

@@ -67,8 +67,13 @@ class NodeErrors:
         """One problem of a stack."""
         return one_of(self, index, response=self.response.take(index))
 
+    def solved_means(self, means: Array) -> Array:
+        """(T, any) S⁻¹ν(κ) of the columns of ν, S of (12); it knows no labels."""
+        response, point = self.response, self.response.point
+        return MeanPart(point, response.blocks, point.weights).solve(means)
+
     def mean_fluctuation(
-        self, features: NodeFeatures, strata: np.ndarray | None, given: bool = False
+        self, solved: Array, strata: np.ndarray | None, given: bool = False
     ) -> Array:
         """What the mean part of the readout adds to Var f from one training set and one first layer
         to the next, at nodes of other features of the same neurons: it is not in q.
@@ -82,6 +87,8 @@ class NodeErrors:
         and that of a sum over k neurons, a_i the readout of one. Losses other than the squared one
         are averaged over training sets of other labels: without most of what the sum of labels ±1
         explains, (1/m) Cov(Rρ, y)²/Var y with both within strata.
+        solved : (T, any) S⁻¹ν(κ) of the nodes (`solved_means`); with Σ_κ v(κ)ν(κ) in a column it is
+            the variance of Σ v(κ)f(κ)
         strata : (S,) to which each node of the point belongs; None leaves (36) out
         given : the first layer is the same in all training sets, without (38)
         O(T²(T + S)), of one problem
@@ -89,8 +96,7 @@ class NodeErrors:
         response, point = self.response, self.response.point
         assert self.slopes is not None
         own = point.features
-        solved = MeanPart(point, response.blocks, point.weights).solve(features.mean)
-        found = np.zeros(features.mean.shape[-1])
+        found = np.zeros(solved.shape[-1])
         if strata is not None:
             at, through = own.mean_of_types(solved)  # R = at·through
             found = diagonal(through.T, (at.T * response.load) @ at)
@@ -212,13 +218,22 @@ class Response:
         amplification = np.where(alone > 0, total / np.maximum(alone, 1e-300), 1.0)
         return replace(loaded, amplification=amplification), variance
 
-    def variance_at(self, features: NodeFeatures) -> Array:
-        """q at the nodes of other features of the same neurons (or of the same features)."""
+    def tables_at(self, features: NodeFeatures) -> tuple[Array, list[Array]]:
+        """F, and V of each block, at the nodes of other features of the same neurons (or of the
+        same features): they know no labels."""
         if features is self.point.features:
-            table, factors = self.own, self.factors
-        else:
-            factors = self._factors_at(features)
-            table = response_table(self.blocks, features.extra, factors)
+            return self.own, self.factors
+        factors = self._factors_at(features)
+        return response_table(self.blocks, features.extra, factors), factors
+
+    def variance_at(
+        self, features: NodeFeatures, tables: tuple[Array, list[Array]] | None = None
+    ) -> Array:
+        """q at the nodes of other features of the same neurons (or of the same features).
+
+        tables : `tables_at` these, where they are known
+        """
+        table, factors = tables or self.tables_at(features)
         samples = self.point.samples[..., None]
         variance = self._source(table, factors) + self._carried(table, factors, self.load) / samples
         size = 1.0 + np.abs(variance).max(axis=-1, keepdims=True)
@@ -251,8 +266,10 @@ def _factor_at(u: Array, table: Array, counts: Array) -> Array:
     return np.asarray(table.T @ (counts[:, None] * u / size))
 
 
-def errors_of(point: FixedPoint) -> NodeErrors:
+def errors_of(point: FixedPoint, like: Response | None = None) -> NodeErrors:
     """Training and test error at a fixed point.
+
+    like : of other labels at the same fixed point, for what knows none
 
         N = Σ_i c_i m_i ν_i ν_iᵀ,  f = N (W⁻¹ + N)⁻¹ ȳ,  r = ȳ − f                           (12)
         L = Σ_s w_s noise_s + ȳᵀ W r                     the minimum of the objective      (13)
@@ -263,14 +280,14 @@ def errors_of(point: FixedPoint) -> NodeErrors:
     term with a tilt only (24).
     """
     f, w = point.features, point.weights
-    blocks = woodbury_factors(f, point.gain, w)
+    blocks = woodbury_factors(f, point.gain, w) if like is None else like.blocks
     readout = mean_readout(point, blocks, w, f.labels)
     prediction = product(f.mean.mT, readout)
     rest = f.labels - prediction
     objective = (w * (f.noise + f.labels * rest)).sum(axis=-1)
     share = point.roots**2
     before = f.noise + rest**2
-    response, variance = response_of(point, blocks, readout).solved(
+    response, variance = response_of(point, blocks, readout, like).solved(
         share * before, f.weights / share
     )
     total = before + variance
@@ -289,16 +306,22 @@ def mean_readout(
     return MeanPart(point, blocks, weights).readout(labels)
 
 
-def response_of(point: FixedPoint, blocks: Sequence[WoodburyFactors], readout: Array) -> Response:
-    """Z, p and F at the fixed point; nothing loaded yet."""
+def response_of(
+    point: FixedPoint, blocks: Sequence[WoodburyFactors], readout: Array,
+    like: Response | None = None,
+) -> Response:  # fmt: skip
+    """Z, p and F at the fixed point; nothing loaded yet. like : of other labels there"""
     f, m = point.features, point.gain
-    kernel = Cholesky(response_kernel(f, blocks, m), "the response of the fixed point")
+    if like is None:
+        kernel = Cholesky(response_kernel(f, blocks, m), "the response of the fixed point")
+        own = response_table(blocks, f.extra, [block.v for block in blocks])
+    else:
+        kernel, own = like.kernel, like.own
     pushed, tilted = (readout / (f.counts * m)) ** 2, []
     for block, lift in zip(blocks, f.lifts, strict=False):
         tilted.append(product(block.u.mT, lift * readout))
         swayed = product(block.u @ block.gh, tilted[-1])
         pushed -= swayed**2 / block.coordinates[..., None]
-    own = response_table(blocks, f.extra, [block.v for block in blocks])
     none, one = np.zeros_like(f.weights), np.ones(f.weights.shape[:-1])
     return Response(point, blocks, kernel, pushed, tuple(tilted), own, none, one)
 

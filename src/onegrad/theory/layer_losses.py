@@ -19,7 +19,7 @@ from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.matrix_responses import NodeSolution, Quadratics
-from onegrad.theory.losses.calibration import calibration_error, misclassified
+from onegrad.theory.losses.calibration import Chance, calibration_error, misclassified
 from onegrad.theory.losses.label_surplus import with_surplus
 from onegrad.theory.losses.matrix_loss import LossSolution, on_fresh_samples, solve_matrix_loss
 
@@ -95,19 +95,20 @@ def _ratio(after: Array, before: Array) -> Array:
 class LossOnLayer:
     """A rule on one layer, with the nodes of signs if labels are ±1, and the readout there.
 
-    deviation : of the surplus of labels (`surplus_deviation`), 0 where it does not count
+    deviation : of the surplus of labels (`surplus_deviation`), 0 where it does not count; None
+        where nothing of one training set does, in the limit
     """
 
     problem: Problem
     rule: Quadratics
     looked: Quadratics | None
     found: LossSolution
-    deviation: float
+    deviation: float | None
 
     @classmethod
     def at(
         cls, problem: Problem, rules: tuple[Quadratics, Quadratics | None], begin: NodeSolution,
-        deviation: float,
+        deviation: float | None,
     ) -> LossOnLayer:  # fmt: skip
         """From the solution of the squared loss."""
         return cls(problem, *rules, _solved(problem, rules[0], begin), deviation)
@@ -130,6 +131,7 @@ class LossOnLayer:
     def over_surplus(self) -> LossErrors:
         """The mean over training sets with more labels of one sign or of the other."""
         parts, rule, problem = [], self.rule, self.problem
+        assert self.deviation is not None
         for z, probability in zip(*gauss_hermite(3), strict=True):
             one = self.found
             if abs(z) > _CENTRE:
@@ -142,22 +144,59 @@ class LossOnLayer:
         return self._mean(parts)
 
     def _mean(self, parts: Sequence[tuple[float, LossSolution]]) -> LossErrors:
-        rows = [(*x.nodes.errors, x.test_loss, x.train_loss, *self._signs(x)) for _, x in parts]
+        signs = self._signs([one.nodes for _, one in parts])
+        rows = [
+            (*one.nodes.errors, one.test_loss, one.train_loss, *own)
+            for (_, one), own in zip(parts, signs, strict=True)
+        ]
         *errors, test_loss, train_loss, wrong, calibration = np.array([p for p, _ in parts]) @ rows
         return LossErrors(MatrixErrors(*errors), test_loss, train_loss, wrong, calibration)
 
-    def _signs(self, found: LossSolution) -> tuple[float, float]:
-        """Misclassification and calibration."""
+    def _signs(self, parts: Sequence[NodeSolution]) -> list[tuple[float, float]]:
+        """Misclassification and calibration of each."""
         if self.looked is None:
-            return math.nan, math.nan
-        return signs_of(self.problem, self.looked, found.nodes)
+            return [(math.nan, math.nan)] * len(parts)
+        if self.deviation is None or self.problem.loss.name != "logistic":
+            return [signs_of(self.problem, self.looked, one) for one in parts]
+        shift = np.zeros(len(self.looked))  # of outputs, where the surplus is larger by one
+        if len(parts) > 1:
+            z = gauss_hermite(len(parts))[0]
+            low, high = (self.looked.mean(parts[i].readout) for i in (0, -1))
+            shift = (high - low) / (z[-1] - z[0])
+        chances = (_TrainingSets(self.looked, one, self.problem.samples, shift) for one in parts)
+        return [
+            signs_of(self.problem, self.looked, one, chance)
+            for one, chance in zip(parts, chances, strict=True)
+        ]
 
 
-def signs_of(problem: Problem, rule: Quadratics, found: NodeSolution) -> tuple[float, float]:
-    """Misclassification, and calibration of the logistic loss."""
+@dataclass(frozen=True)
+class _TrainingSets:
+    """Var Σ_s u_s f_s from one training set to the next, cᵀMLMc/m with c = Σ_s u_sν_s, but for what
+    the surplus of labels explains, (Σ_s u_s ∂f_s/∂z)².
+
+    shift : (S,) ∂f_s/∂z
+    """
+
+    rule: Quadratics
+    found: NodeSolution
+    samples: int
+    shift: Array
+
+    def __call__(self, along: Array) -> Array:
+        moved = np.stack([self.found.inverse @ self.rule.cross(u) for u in along.T], axis=1)
+        variance = np.einsum("ib,ij,jb->b", moved, self.found.load, moved, optimize=True)
+        return np.asarray(np.maximum(variance / self.samples - (self.shift @ along) ** 2, 0.0))
+
+
+def signs_of(
+    problem: Problem, rule: Quadratics, found: NodeSolution, chance: Chance | None = None
+) -> tuple[float, float]:
+    """Misclassification, and calibration of the logistic loss, with the chance of one training set
+    (`calibration_error`)."""
     outputs = (rule.weights, rule.y, *found.at(rule, problem.samples))
     logistic = problem.loss.name == "logistic"
-    return misclassified(*outputs), calibration_error(*outputs) if logistic else math.nan
+    return misclassified(*outputs), calibration_error(*outputs, chance) if logistic else math.nan
 
 
 def _solved(

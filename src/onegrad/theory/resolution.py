@@ -404,13 +404,27 @@ def errors_at(solution: Solution, where: Nodes, finite: bool = False) -> tuple[A
     Weights of the nodes play no part. finite : with the fluctuation of the mean part, eqs. (36)
     and (38)
     """
-    task, result = solution.task, solution.by_node
+    task = solution.task
     features = features_at(task.problem, task.geometry, solution.neurons, where)
+    solved = solution.by_node.solved_means(features.mean) if finite else None
+    return _outputs(solution, features, solved)
+
+
+def _outputs(
+    solution: Solution, features: NodeFeatures, solved: Array | None
+) -> tuple[Array, Array]:
+    result = solution.by_node
     variance = result.response.variance_at(features)
-    if finite:
-        groups = strata(task.problem, solution.where)
-        variance = variance + result.mean_fluctuation(features, groups, task.neurons is not None)
+    if solved is not None:
+        variance = variance + _fluctuation(solution, solved)
     return result.readout @ features.mean, variance
+
+
+def _fluctuation(solution: Solution, solved: Array) -> Array:
+    """`NodeErrors.mean_fluctuation` of this problem's draws."""
+    task = solution.task
+    groups, given = strata(task.problem, solution.where), task.neurons is not None
+    return solution.by_node.mean_fluctuation(solved, groups, given)
 
 
 def with_signs(solution: Solution, finite_size: bool = False) -> Solution:
@@ -445,7 +459,15 @@ def _with_signs(solution: Solution, level: QuadratureLevel, finite: bool = False
     for c in range(problem.components):
         mine = where.component == c
         labels[mine] = label_means(problem, geometry, c, where.kappa[mine])
-    mean, variance = errors_at(solution, where, finite)
-    found = (where.weights, labels, mean, variance)
-    calibration = calibration_error(*found) if problem.loss.name == "logistic" else None
+    features = features_at(problem, geometry, solution.neurons, where)
+    solved = solution.by_node.solved_means(features.mean) if finite else None
+    found = (where.weights, labels, *_outputs(solution, features, solved))
+
+    def chance(along: Array) -> Array:
+        assert solved is not None
+        return _fluctuation(solution, solved @ along)
+
+    calibration = None
+    if problem.loss.name == "logistic":
+        calibration = calibration_error(*found, chance if finite else None)
     return replace(solution, misclassification=misclassified(*found), calibration=calibration)

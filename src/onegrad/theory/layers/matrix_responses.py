@@ -182,7 +182,7 @@ def node_errors(
 
 def solve_nodes(
     q: Quadratics, samples: int, ridge: float, chi: float, tolerance: float = 1e-3,
-    mean: bool = True,
+    mean: bool = True, like: NodeSolution | None = None,
 ) -> NodeSolution:  # fmt: skip
     """The readout at all nodes: χ_s = tr(Q_sM)/m, M = (λ + Σ_s ω_sQ_s/(1 + χ_s))⁻¹,
     a = M Σ_s ω_sȳ_sν_s/(1 + χ_s), f_s = ν_sᵀa and Var f_s, from the common χ as the first guess
@@ -193,9 +193,13 @@ def solve_nodes(
 
     mean : whether ν_sν_sᵀ counts in the Q_s of χ_s and of its response, an effect of order 1/m;
         without it this is the limit that the 1/n correction starts from (docs/finite-size.md)
+    like : of other labels at the same nodes, for χ_s and M, which know none
     """
     weight = q.weights
-    responses, inverse = _solve_responses(q, samples, ridge, chi, tolerance, mean)
+    if like is None:
+        responses, inverse = _solve_responses(q, samples, ridge, chi, tolerance, mean)
+    else:
+        responses, inverse = like.responses, like.inverse
     u = weight / (1 + responses)
     cross, whole = q.cross(u * q.y), inverse
     if not mean:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
-from scipy.special import expit, ndtr
+from scipy.special import erf, expit, ndtr
 
 from onegrad.compute.backend import Array
+
+Chance = Callable[[Array], Array]
 
 BINS = 10  # of chances 1/(1 + e^{−f}), of equal width
 _NODES = 28  # of a rule in each bin: one may hold the whole Gaussian
@@ -22,20 +25,41 @@ def misclassified(weights: Array, labels: Array, mean: Array, variance: Array) -
     return float(weights @ (plus * wrong + (1 - plus) * (1 - wrong)))
 
 
-def calibration_error(weights: Array, labels: Array, mean: Array, variance: Array) -> float:
-    """Σ over ten bins of |E[(p − 1_{y=1}) 1_{p in the bin}]|, p = 1/(1 + e^{−f}), f ~ N(f_s, q_s)
-    given a node, y = ±1 with the mean ȳ_s (`labels`)."""
+def calibration_error(
+    weights: Array, labels: Array, mean: Array, variance: Array, chance: Chance | None = None
+) -> float:
+    """Σ over ten bins of E|g_b|, g_b = E[(p − 1_{y=1}) 1_{p in bin b}] of one network,
+    p = 1/(1 + e^{−f}), f ~ N(f_s, q_s) given a node, y = ±1 with the mean ȳ_s (`labels`).
+
+    One network's outputs are f_s + δ_s, the same δ for all samples: g_b ~ N(ḡ_b, v_b) with
+    v_b = Var Σ_s (∂ḡ_b/∂f_s) δ_s, and E|g_b| = √(2v/π) e^{−ḡ²/2v} + ḡ erf(ḡ/√(2v)).
+    variance : q_s, with Var δ_s
+    chance : Var Σ_s u_s δ_s of the columns u (S, any) of a matrix; without it v = 0
+    """
+    gaps, slopes = _bin_gaps(labels, mean, variance)
+    gap = weights @ gaps
+    if chance is None:
+        return float(np.abs(gap).sum())
+    root = np.sqrt(2 * np.maximum(chance(weights[:, None] * slopes), 1e-300))
+    return float((root / math.sqrt(math.pi) * np.exp(-((gap / root) ** 2))).sum()) + float(
+        gap @ erf(gap / root)
+    )
+
+
+def _bin_gaps(labels: Array, mean: Array, variance: Array) -> tuple[Array, Array]:
+    """(S, bins) E[(p − 1_{y=1}) 1_{p in the bin}] at each node, and its derivative by f_s, the
+    mean of the same times z/√q_s, f = f_s + √q_s z."""
     with np.errstate(divide="ignore"):
         edges = np.log(np.arange(BINS + 1) / BINS) - np.log1p(-np.arange(BINS + 1) / BINS)
     spread = np.sqrt(np.maximum(variance, 1e-300))[:, None]
     cut = np.clip((edges - mean[:, None]) / spread, -_REACH, _REACH)
-    inside = ndtr(cut[:, 1:]) - ndtr(cut[:, :-1])
-    node, part = np.nonzero(inside > _NOTHING)
+    node, part = np.nonzero(ndtr(cut[:, 1:]) - ndtr(cut[:, :-1]) > _NOTHING)
     x, w = np.polynomial.legendre.leggauss(_NODES)
     low, high = cut[node, part, None], cut[node, part + 1, None]
     z = 0.5 * (high + low) + 0.5 * (high - low) * x
-    density = np.exp(-0.5 * z**2) * (w / math.sqrt(8 * math.pi))
-    chance = np.zeros_like(inside)
-    values = expit(mean[node, None] + spread[node] * z)
-    chance[node, part] = ((high - low) * values * density).sum(axis=1)
-    return float(np.abs(weights @ (chance - 0.5 * (1 + labels)[:, None] * inside)).sum())
+    density = (high - low) * np.exp(-0.5 * z**2) * (w / math.sqrt(8 * math.pi))
+    off = expit(mean[node, None] + spread[node] * z) - 0.5 * (1 + labels)[node, None]
+    gaps, slopes = np.zeros((2, *cut[:, 1:].shape))
+    gaps[node, part] = (off * density).sum(axis=1)
+    slopes[node, part] = (off * density * z).sum(axis=1) / spread[node, 0]
+    return gaps, slopes
