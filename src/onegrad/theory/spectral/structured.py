@@ -311,9 +311,7 @@ def _mixed_rows(neurons: NeuronTypes, mixing: RowMixing) -> tuple[Array, Array]:
     _, _, right = np.linalg.svd(scaled, full_matrices=False)
     parts = mixing.parts @ right[: len(_RULES)].T
     angles = [np.pi * np.arange(1, order + 1) / (order + 1) for order in _RULES[: len(right)]]
-    nodes, weights = tensor(
-        [(2 * np.cos(t), 2 * np.sin(t) ** 2 / (len(t) + 1)) for t in angles]
-    )
+    nodes, weights = tensor([(2 * np.cos(t), 2 * np.sin(t) ** 2 / (len(t) + 1)) for t in angles])
     moved = parts @ nodes.T
     square = neurons.bulk**2 - np.sum(parts**2, axis=1)
     table = square[:, None] + 2 * mixing.start[:, None] * moved + moved**2
