@@ -1,9 +1,9 @@
 """Theory as a curve: a fine grid between the swept points, finer where it bends or jumps.
 
 The curve goes through the numbers of the run. Between them it is computed to the same accuracy
-where data have no structure and a flat bulk, which takes seconds. Elsewhere its shape is that of a draft of the
-same theory, multiplied by the ratio of the two, interpolated: a draft is a percent or two off, and
-the ratio changes slowly.
+where data have no structure and a flat bulk, which takes seconds. Elsewhere its shape is that of a
+draft of the same theory, multiplied by the ratio of the two, interpolated: a draft is a percent or
+two off, and the ratio changes slowly.
 """
 
 from __future__ import annotations
