@@ -57,7 +57,7 @@ class RowMixing(NamedTuple):
         """Of every type as two."""
         return RowMixing(np.tile(self.start, 2), np.tile(self.parts, (2, 1)))
 
-    def of(self, kept: Array) -> RowMixing:
+    def of(self, kept: np.ndarray) -> RowMixing:
         """Of some types."""
         return RowMixing(self.start[kept], self.parts[kept])
 
