@@ -21,6 +21,7 @@ from onegrad.shown import html_table, plots, text_table
 from onegrad.theory.closed import leading_eigenvectors
 from onegrad.theory.geometry import teacher_names
 from onegrad.theory.isotropic.measured import all_singular_values, leading_singular
+from onegrad.theory.spectral.draws import alignment_doubts
 from onegrad.theory.spectral.functions import sample_functions
 from onegrad.theory.spectral.law import SpectralLaw, edge_and_threshold
 from onegrad.theory.spectral.resolvent import Resolvent
@@ -66,6 +67,13 @@ class MatrixSpectrum:
         """Outliers in the limit, as singular values: means over draws of this size."""
         return [] if self.limit is None else [o.singular_value for o in self.limit.outliers]
 
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Why cosines of each predicted outlier differ from draw to draw (`alignment_doubts`)."""
+        if self.limit is None:
+            return ()
+        return alignment_doubts(self.limit.outliers, self.threshold)
+
     def as_json(self) -> dict[str, Any]:
         known = self.limit is not None
         return {
@@ -81,6 +89,7 @@ class MatrixSpectrum:
             "predicted_alignments": [o.alignments for o in self.limit.outliers]
             if self.limit
             else None,
+            "alignment_doubts": list(self.doubts) if known else None,
             "strengths": self.limit.strengths.tolist() if self.limit else None,
             "distance": _finite(self.distance),
         }

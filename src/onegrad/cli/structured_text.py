@@ -79,4 +79,6 @@ def _matrix_lines(name: str, one: MatrixSpectrum) -> list[str]:
         lines.append(
             f"  {one.leading[i]:>9.3f}  limit {limit:>14}   cosine (limit) with {', '.join(words)}"
         )
+        if i < len(one.doubts) and one.doubts[i]:
+            lines[-1] += f"; differs from draw to draw, {one.doubts[i]}"
     return lines

@@ -26,6 +26,7 @@ from onegrad.specs.experiment import Experiment
 from onegrad.structured_spectra import MatrixSpectrum, StructuredSpectrum
 from onegrad.theory.isotropic.bulk import Bulk
 from onegrad.theory.options import ACCURATE, DRAFT, Theory
+from onegrad.theory.spectral.draws import alignment_doubts
 from onegrad.theory.spectral.structured import MatrixLimit, structured_limit
 
 _DEGREES = 7
@@ -155,7 +156,11 @@ def spectrum(tables: Tables, seed: int) -> dict[str, Any]:
     limit = spectra.closed_form_limit(problem)
     if limit is None:
         found = structured_limit(problem, "drawn", seed)
-        return {"weights": _law(found.weights), "features": _law(found.features)}
+        sizes = min(problem.width, problem.dim), min(problem.width, problem.samples)
+        return {
+            "weights": _law(found.weights, sizes[0]),
+            "features": _law(found.features, sizes[1]),
+        }
     spike = limit.weight_spike
     return {
         "degree": limit.degree,
@@ -197,9 +202,9 @@ def draw(tables: Tables, seed: int) -> dict[str, Any]:
     }
 
 
-def _law(limit: MatrixLimit) -> dict[str, Any]:
+def _law(limit: MatrixLimit, size: int) -> dict[str, Any]:
     """Density and outliers of a structured limit, as `_density` gives them; along : what each
-    outlier looks at most, with the cosine."""
+    outlier looks at most, with the cosine; doubts : why that differs from draw to draw."""
     edge = math.sqrt(limit.law.edge)
     values = np.linspace(0.0, 1.02 * edge, _GRID)
     density = limit.law.singular_density(values)
@@ -208,7 +213,9 @@ def _law(limit: MatrixLimit) -> dict[str, Any]:
         max(one.alignments.items(), key=lambda item: item[1], default=None)
         for one in limit.outliers
     ]
-    return {"edge": edge, "values": values, "density": density, "spikes": spikes, "along": along}
+    doubts = alignment_doubts(limit.outliers, limit.law.threshold(size))
+    found = {"edge": edge, "values": values, "density": density, "spikes": spikes, "along": along}
+    return found | {"doubts": doubts}
 
 
 def _drawn(one: MatrixSpectrum) -> dict[str, Any]:

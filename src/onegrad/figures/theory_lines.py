@@ -1,9 +1,9 @@
 """Theory as a curve: a fine grid between the swept points, finer where it bends or jumps.
 
 The curve goes through the numbers of the run. Between them it is computed to the same accuracy
-where data have no structure, which takes seconds. Elsewhere its shape is that of a draft of the
-same theory, multiplied by the ratio of the two, interpolated: a draft is a percent or two off, and
-the ratio changes slowly.
+where data have no structure and a flat bulk, which takes seconds. Elsewhere its shape is that of a
+draft of the same theory, multiplied by the ratio of the two, interpolated: a draft is a percent or
+two off, and the ratio changes slowly.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def theory_line(
     if problem is None or not _has_curve(experiment, problem, axis, known):
         return plain
     theory = theory_of(points[0].model, experiment.compare)
-    if problem.data.structured or not problem.one_step:  # up to seconds a point
+    flat = problem.data.bulk_eigenvalues is None
+    if problem.data.structured or not flat or not problem.one_step:  # up to seconds a point
         theory = replace(theory, accuracy=DRAFT)
     rounds = _ROUNDS.get(points[0].model, _USUAL_ROUNDS)
     try:

@@ -10,7 +10,9 @@ from onegrad.theory.layers import types
 from onegrad.theory.nodes.rules import Rule
 from onegrad.theory.spectral.draws import (
     Found,
+    Outlier,
     OutlierLimit,
+    alignment_doubts,
     in_draws,
     in_draws_by_chance,
     mean_outliers,
@@ -71,3 +73,12 @@ def test_rules_on_both_sides_of_the_bend(monkeypatch):
     fine = second(lambda order: Rule(14, (0.0,)))
     assert second(None) == pytest.approx(fine, rel=0.005)
     assert second(Rule) / fine - 1 > 0.04
+
+
+def test_cosines_that_draws_do_not_share():
+    def doubts(*values):
+        return alignment_doubts([Outlier(v, 1.5, {}, 0.05) for v in values], threshold=2.0)
+
+    assert doubts(3.0) == ("",) and doubts(4.0, 3.0) == ("", "")  # far from each other and the bulk
+    assert doubts(2.05) == ("close to the bulk",)
+    assert doubts(3.2, 3.0, 2.05) == ("close to another outlier",) * 2 + ("close to the bulk",)

@@ -123,16 +123,16 @@ export class DrawnSpectrum {
     const part = this.drawn[name];
     const at = pen.box.top + 0.93 * pen.box.height;
     for (const value of part.spikes) pen.mark("o", pen.x(value), at, colour(this.page.about, 1), true);
-    const { spikes = [], along = [] } = this.limit?.[name] ?? {};
+    const { spikes = [], along = [], doubts = [] } = this.limit?.[name] ?? {};
     spikes.forEach((value, j) => {
       pen.mark("D", pen.x(value), at - 14 * pen.scale, colour(this.page.about, 1), false);
-      if (along[j] && j < NAMED) this.nameSpike(pen, value, along[j], j);
+      if (along[j] && j < NAMED) this.nameSpike(pen, value, [...along[j], doubts[j]], j);
     });
     for (const value of part.spikes_before) pen.mark("o", pen.x(value), at, css("--ink"), false);
   }
 
   /** What a predicted spike looks at, names of near ones below each other. */
-  nameSpike(pen, value, [name, cosine], j) {
+  nameSpike(pen, value, [name, cosine, doubt], j) {
     const { ctx, box, scale } = pen;
     const x = pen.x(value);
     const right = x > box.left + 0.6 * box.width;
@@ -147,7 +147,7 @@ export class DrawnSpectrum {
     ctx.stroke();
     ctx.font = `${12 * scale}px ${getComputedStyle(document.body).fontFamily}`;
     ctx.textAlign = right ? "right" : "left";
-    ctx.fillText(`${name} ${show(cosine, 2)}`, x + (right ? -5 : 5) * scale, top + 10 * scale);
+    ctx.fillText(`${name} ${show(cosine, 2)}${doubt ? " (differs between draws)" : ""}`, x + (right ? -5 : 5) * scale, top + 10 * scale);
     ctx.restore();
   }
 

@@ -19,8 +19,8 @@ from onegrad.gaussian.smoothing import slope_moments, smoothed
 from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.block_types import block_types
-from onegrad.theory.layers.step import StepChance, output_share
-from onegrad.theory.layers.types import NeuronTypes, pure_types
+from onegrad.theory.layers.step import StepChance, output_share, step_sample
+from onegrad.theory.layers.types import NeuronTypes, RowMixing, pure_types
 from onegrad.theory.nodes.designs import tensor
 from onegrad.theory.nodes.population import data_nodes, label_means, with_flips
 from onegrad.theory.nodes.rules import QuadratureLevel
@@ -34,10 +34,11 @@ MOST_DIRECTIONS = 6  # special directions that the rules of every step can resol
 
 class NoiseDirections(NamedTuple):
     """Directions of a step's sampling noise that neurons share: how many at most, and the singular
-    value from which on one counts, over the first one."""
+    value from which on one counts, over the first one; matrices that turn rows, of each step."""
 
     most: int = 2
     visible: float = 0.05
+    matrices: int = 0
 
 
 def recursion_holds(problem: Problem, spectra: bool = False) -> bool:
@@ -85,6 +86,8 @@ def trained_types(
             "several steps without a draw need an initial output that is small beside the labels, "
             'a larger network.width; use method = "layer"'
         )
+    if later and noise.matrices:
+        neurons = replace(neurons, mixing=_first_mixing(problem, geometry, neurons, level))
     for rate in problem.rates[1:]:
         neurons = _next_step(problem, geometry, neurons, (rate, noise), level)
     return neurons
@@ -198,7 +201,39 @@ def _next_step(
     second = (slope.variance + slope.value**2) @ wu2
     noise = np.maximum(second - np.sum(remembered**2, axis=1), 0.0)
     square = bulk**2 * (1 + h * curvature) ** 2 + h**2 * (left / problem.step_samples) * noise
-    return NeuronTypes(moved, np.sqrt(square), double.counts, left, None, double.readout)
+    found = NeuronTypes(moved, np.sqrt(square), double.counts, left, None, double.readout)
+    if double.mixing is None:
+        return found
+    kept = (1 + h * curvature) * math.sqrt(left / neurons.bulk_dim)
+    bends = slope.curvature * (memory * h * kept * double.mixing.start)[:, None]
+    parts = _mixing_parts(bends, sample, double.counts, step[1].matrices)
+    before = double.mixing.parts * kept[:, None]
+    mixing = RowMixing(kept * double.mixing.start, np.concatenate([before, parts], axis=1))
+    return replace(found, mixing=mixing)
+
+
+def _mixing_parts(bends: Array, sample: _Sample, counts: Array, most: int) -> Array:
+    """P_il (T, L) of M_l = X̃ᵀ diag(uψ_l) X̃/√(n'm̃), ψ_l orthonormal in L²(ωu²): what
+    (1/m̃) Σ_t u_tσ''_i(κ_t) x̃_tx̃_tᵀ is for neuron i, bends = √(n'/m̃) h_is_iσ''_i(κ_s)."""
+    size = np.sqrt(sample.weights) * np.abs(sample.residual)
+    table = bends * size
+    _, _, right = np.linalg.svd(np.sqrt(counts)[:, None] * table, full_matrices=False)
+    return np.asarray(table @ right[:most].T)
+
+
+def _first_mixing(
+    problem: Problem, geometry: Geometry, neurons: NeuronTypes, level: QuadratureLevel
+) -> RowMixing:
+    """Of the first step, in which σ'' is the same along all of the data."""
+    assert neurons.readout is not None
+    sample = step_sample(problem, geometry, level, False)
+    bulk = math.sqrt(neurons.bulk_dim * problem.weight_variance)
+    power = float(sample.weights @ sample.residual**2)
+    slopes = slope_moments(problem.activation, np.zeros((1, 1)), np.full((1, 1), bulk))
+    bend = problem.rate * neurons.readout * float(slopes.curvature[0, 0])
+    part = bulk * bend * math.sqrt(neurons.bulk_dim / problem.step_samples * power)
+    mean = float(sample.weights @ sample.residual)
+    return RowMixing(bulk * (1 + bend * mean), part[:, None])
 
 
 def _check_chance(
@@ -241,4 +276,5 @@ def _twice(neurons: NeuronTypes) -> NeuronTypes:
     return NeuronTypes(
         np.tile(neurons.vectors, (2, 1)), np.tile(neurons.bulk, 2), np.tile(neurons.counts, 2) / 2,
         neurons.bulk_dim, None, np.tile(neurons.readout, 2),
+        mixing=None if neurons.mixing is None else neurons.mixing.twice(),
     )  # fmt: skip

@@ -37,6 +37,24 @@ class Outlier:
     deviation: float = math.nan
 
 
+def alignment_doubts(outliers: Sequence[Outlier], threshold: float) -> tuple[str, ...]:
+    """Why the cosines of an outlier differ from draw to draw, for each; "" where nothing says so.
+
+    Cosines begin at zero at the transition: a standard deviation lower it would not count as one,
+    being no larger than the `threshold`. And outliers mix that a standard deviation of each makes
+    meet.
+    """
+    values = np.array([one.singular_value for one in outliers])
+    moved = values * np.array([one.deviation for one in outliers])
+    found = []
+    for j, (value, step) in enumerate(zip(values, moved, strict=True)):
+        meets = np.abs(values - value) < moved + step
+        meets[j] = False
+        other = "close to another outlier" if np.any(meets) else ""
+        found.append("close to the bulk" if value - step < threshold else other)
+    return tuple(found)
+
+
 class OutlierLimit(NamedTuple):
     """An outlier without fluctuations: x and −dℓ/dx there, its singular vector as a function of
     the samples (S',) at the nodes of `Seen` or a direction (r,), cosines with their signs, and what

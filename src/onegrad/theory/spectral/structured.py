@@ -20,7 +20,8 @@ from onegrad.theory.chance import Law, law_of
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.features import NodeFeatures, features_at
 from onegrad.theory.layers.recursion import NoiseDirections, recursion_holds, trained_types
-from onegrad.theory.layers.types import NeuronTypes
+from onegrad.theory.layers.types import NeuronTypes, RowMixing
+from onegrad.theory.nodes.designs import tensor
 from onegrad.theory.nodes.population import data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.overlaps import geometry_of
@@ -41,8 +42,10 @@ from onegrad.theory.spectral.resolvent import Resolvent, Slopes
 
 _LAW_LEVEL, _OUTLIER_LEVEL = 1, 2  # resolutions: the density needs many points, and less
 _HALF = 0.5
+_NO_ROW = 1e-6  # of its square length: the least along any column
 _MOST_NODES = 500
-_NOISE = NoiseDirections(most=6, visible=0.01)  # of a later step: weights have outliers along them
+_NOISE = NoiseDirections(most=6, visible=0.01, matrices=3)  # weights have outliers along them
+_RULES = (9, 5)  # orders of the semicircle law along the leading matrices that turn rows
 _SEEN = 512  # nodes of each component for alignments
 _ALONE, _TOGETHER = 3, 2  # orders along the step's chance: one strong direction, or several
 
@@ -199,9 +202,10 @@ def _present(neurons: NeuronTypes) -> NeuronTypes:
     counts = neurons.counts[kept] * (neurons.counts.sum() / neurons.counts[kept].sum())
     tilt = None if neurons.tilt is None else neurons.tilt[kept]
     shares = None if neurons.shares is None else neurons.shares[kept]
+    mixing = None if neurons.mixing is None else neurons.mixing.of(kept)
     return replace(
         neurons, vectors=neurons.vectors[kept], bulk=neurons.bulk[kept], counts=counts, tilt=tilt,
-        readout=neurons.readout[kept], shares=shares,
+        readout=neurons.readout[kept], shares=shares, mixing=mixing,
     )  # fmt: skip
 
 
@@ -293,8 +297,25 @@ def _weights(neurons: NeuronTypes, geometry: Geometry) -> Resolvent:
         table = neurons.bulk[:, None] ** 2 * neurons.shares * (p.sum() / (p * values))
         return Resolvent(table, (), neurons.counts, p / p.sum(), float(p.sum()))
     size = float(neurons.bulk_dim)
+    if neurons.mixing is not None:
+        table, shares = _mixed_rows(neurons, neurons.mixing)
+        return Resolvent(table, (), neurons.counts, shares, size)
     lift = None if neurons.tilt is None else neurons.tilt / neurons.bulk
     return Resolvent(neurons.bulk[:, None] ** 2, (), neurons.counts, np.ones(1), size, lift)
+
+
+def _mixed_rows(neurons: NeuronTypes, mixing: RowMixing) -> tuple[Array, Array]:
+    """b_i² + 2s_iP_i·μ + (P_i·μ)² − |P_i|² (T, S) at the nodes μ of the semicircle law along each
+    of the leading matrices, and their weights: eq. (16)."""
+    scaled = np.sqrt(neurons.counts)[:, None] * mixing.parts
+    _, _, right = np.linalg.svd(scaled, full_matrices=False)
+    parts = mixing.parts @ right[: len(_RULES)].T
+    angles = [np.pi * np.arange(1, order + 1) / (order + 1) for order in _RULES[: len(right)]]
+    nodes, weights = tensor([(2 * np.cos(t), 2 * np.sin(t) ** 2 / (len(t) + 1)) for t in angles])
+    moved = parts @ nodes.T
+    square = neurons.bulk**2 - np.sum(parts**2, axis=1)
+    table = square[:, None] + 2 * mixing.start[:, None] * moved + moved**2
+    return np.maximum(table, _NO_ROW * neurons.bulk[:, None] ** 2), weights
 
 
 def _features(features: NodeFeatures, samples: float) -> Resolvent:
