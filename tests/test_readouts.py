@@ -9,10 +9,11 @@ import pytest
 
 import onegrad as og
 from onegrad import readouts
+from onegrad.answers import of_layers
 from onegrad.compute.linalg import outlying_directions
 from onegrad.errors import AssumptionError, SpecError
+from onegrad.layer_means import scatter_of
 from onegrad.network.trial import Trial
-from onegrad.predicted import of_layers, scatter_of
 from onegrad.randomness import Streams
 from onegrad.theory import any_layer, layer_rules
 from onegrad.theory.layer_study import LayerErrors

@@ -31,7 +31,8 @@ from onegrad.theory.few_points import (
     nodes_of,
 )
 from onegrad.theory.options import Theory
-from onegrad.theory.resolution import Solution, Task, with_signs
+from onegrad.theory.resolution import with_signs
+from onegrad.theory.task import Solution, Task
 
 # Logarithms of these are interpolated. A misfit counts in units of errors, that of signs less.
 _POSITIVE = {

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from onegrad.answers import difference, of_closed_form
 from onegrad.errors import Failure, OnegradError
-from onegrad.predicted import Prediction, difference, of_closed_form
+from onegrad.predicted import Prediction
 from onegrad.problem import Problem
 from onegrad.theory.isotropic.closed_form import predict_isotropic
 

@@ -9,13 +9,14 @@ from functools import cached_property
 
 import numpy as np
 
+from onegrad.answers import of_solution
 from onegrad.errors import Failure, OnegradError
-from onegrad.predicted import LAYERS, Prediction, of_solution
+from onegrad.predicted import LAYERS, Prediction
 from onegrad.problem import Problem
 from onegrad.readouts import LeftOpen, predict_layers
 from onegrad.theory.chance import Law
 from onegrad.theory.options import ACCURATE, Theory
-from onegrad.theory.resolution import Solution, Task
+from onegrad.theory.task import Solution, Task
 
 _UNCERTAIN = 0.03  # error estimate from which on first layers are drawn, too
 _DRAWN_WIDTH = 1000  # neurons up to which that takes seconds

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from onegrad.along_curves import Look, Looks, drawn_drafts, with_points_between
+from onegrad.answers import of_closed_form, of_failure, of_outputs, of_real_data
 from onegrad.cross_check import cross_checked, version_at, why_not_isotropic
 from onegrad.drawn_instead import (
     LONG_PATIENCE,
@@ -24,13 +25,7 @@ from onegrad.drawn_instead import (
 from onegrad.drawn_layers import drawn_neurons
 from onegrad.errors import AssumptionError, ConvergenceError, Failure, OnegradError
 from onegrad.models import MODELS
-from onegrad.predicted import (
-    Prediction,
-    of_closed_form,
-    of_failure,
-    of_outputs,
-    of_real_data,
-)
+from onegrad.predicted import Prediction
 from onegrad.presets import Spec
 from onegrad.problem import Problem, as_problem
 from onegrad.randomness import Seed, root_seed
@@ -50,7 +45,7 @@ from onegrad.theory.layers.recursion import recursion_holds
 from onegrad.theory.options import Theory
 from onegrad.theory.overlaps import geometry_of, geometry_with
 from onegrad.theory.placements import over_placements
-from onegrad.theory.resolution import Solution, Task
+from onegrad.theory.task import Solution, Task
 
 _MOST_TOLD = 1000.0  # larger factors are not told as numbers
 _WORTHLESS = 1.0  # error estimate beyond which an answer is refused

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from onegrad.answers import of_layers, of_real_data
 from onegrad.compute.available import available_bytes
 from onegrad.compute.backend import Array, host
 from onegrad.compute.linalg import outlying_directions
@@ -16,7 +17,7 @@ from onegrad.data.instance import Instance
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError
 from onegrad.layer_means import LabelPower, settled, tells
 from onegrad.network.trial import Draw, Reuse, Trial
-from onegrad.predicted import LAYERS, Prediction, of_layers, of_real_data
+from onegrad.predicted import LAYERS, Prediction
 from onegrad.presets import Spec
 from onegrad.problem import Problem, as_problem
 from onegrad.randomness import Streams

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from onegrad.answers import of_solution
 from onegrad.errors import Failure
-from onegrad.predicted import Prediction, of_solution
+from onegrad.predicted import Prediction
 from onegrad.problem import Problem
 from onegrad.theory.averages import OverDraws
 from onegrad.theory.correction_curves import with_corrections
 from onegrad.theory.options import Theory
-from onegrad.theory.resolution import Solution
 from onegrad.theory.strengths import StrengthNodes, strength_nodes
+from onegrad.theory.task import Solution
 
 
 def strength_points(problem: Problem, theory: Theory) -> StrengthNodes | None:

@@ -15,7 +15,8 @@ from onegrad.theory.layers.block_types import output_noise
 from onegrad.theory.layers.step import output_loss
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.overlaps import geometry_of
-from onegrad.theory.resolution import Task, solve_tasks
+from onegrad.theory.resolution import solve_tasks
+from onegrad.theory.task import Task
 
 from .first_layers import gaps, problem, trained
 

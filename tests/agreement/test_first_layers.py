@@ -13,7 +13,8 @@ from onegrad.theory import any_layer, resolution
 from onegrad.theory.layers import recursion
 from onegrad.theory.layers.types import drawn_types
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.resolution import Task, solve_tasks
+from onegrad.theory.resolution import solve_tasks
+from onegrad.theory.task import Task
 
 from .first_layers import cases, gaps, problem, trained
 

@@ -15,7 +15,8 @@ from onegrad.theory.chance import law_of
 from onegrad.theory.nodes import rules
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
-from onegrad.theory.resolution import Task, solve_tasks
+from onegrad.theory.resolution import solve_tasks
+from onegrad.theory.task import Task
 
 # eight weak axes of the neurons; a network has the test error 0.13980 ± 0.00033
 WEAK_AXES = {

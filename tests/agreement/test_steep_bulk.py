@@ -9,7 +9,7 @@ import pytest
 import onegrad as og
 from onegrad.theory import closed, finite_size, placements
 from onegrad.theory.closed import Closure
-from onegrad.theory.resolution import Task
+from onegrad.theory.task import Task
 
 FRESH = 1000
 

@@ -13,7 +13,7 @@ from onegrad.theory.geometry import Geometry, drawn_geometry
 from onegrad.theory.layers.step import label_power
 from onegrad.theory.layers.types import drawn_types
 from onegrad.theory.options import Theory
-from onegrad.theory.resolution import Solution, Task
+from onegrad.theory.task import Solution, Task
 
 from . import plain_simulation as plain
 

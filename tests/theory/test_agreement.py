@@ -15,7 +15,7 @@ from onegrad.simulation import simulate
 from onegrad.theory.arrangement import typical_geometry
 from onegrad.theory.conditional import predict_mixture
 from onegrad.theory.overlaps import geometry_of
-from onegrad.theory.resolution import Solution, Task
+from onegrad.theory.task import Solution, Task
 
 from .settings import (
     COMPONENT,

@@ -14,7 +14,8 @@ from onegrad.problem import Problem
 from onegrad.theory.layers import step, types
 from onegrad.theory.nodes import component, rules
 from onegrad.theory.nodes.rules import QuadratureLevel, Rule
-from onegrad.theory.resolution import Solution, Task, solve_tasks
+from onegrad.theory.resolution import solve_tasks
+from onegrad.theory.task import Solution, Task
 
 from .settings import COMPONENT, conditional, mixture, orthogonal
 

@@ -17,7 +17,7 @@ from onegrad.theory.conditional import predict_mixture
 from onegrad.theory.layers.step import StepChance
 from onegrad.theory.options import Theory
 from onegrad.theory.overlaps import geometry_of
-from onegrad.theory.resolution import Task
+from onegrad.theory.task import Task
 
 
 def unequal(strengths: np.ndarray, n: int = 300, **training: object) -> Problem:

@@ -16,7 +16,8 @@ from onegrad.theory.conditional import predict_mixture
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.step import label_power
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.resolution import Solution, Task, solve_tasks
+from onegrad.theory.resolution import solve_tasks
+from onegrad.theory.task import Solution, Task
 
 from .settings import COMPONENT, conditional, mixture
 

@@ -15,7 +15,7 @@ from onegrad.theory import average_curves, resolution
 from onegrad.theory.conditional import predict_mixture, predict_mixtures
 from onegrad.theory.nodes import component
 from onegrad.theory.options import Theory
-from onegrad.theory.resolution import Solution, Task
+from onegrad.theory.task import Solution, Task
 
 from .settings import conditional
 

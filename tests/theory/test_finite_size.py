@@ -16,8 +16,8 @@ from onegrad.theory import correction_curves, finite_size
 from onegrad.theory.errors import Correction
 from onegrad.theory.finite_size import correction_of
 from onegrad.theory.free_energy import FreeEnergy
-from onegrad.theory.resolution import Solution
 from onegrad.theory.size_bound import finite_size_bound
+from onegrad.theory.task import Solution
 
 from .settings import conditional, orthogonal
 

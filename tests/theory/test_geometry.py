@@ -13,7 +13,7 @@ from onegrad.problem import Problem
 from onegrad.theory.arrangement import typical_geometry
 from onegrad.theory.conditional import predict_mixture
 from onegrad.theory.overlaps import geometry_of
-from onegrad.theory.resolution import Task
+from onegrad.theory.task import Task
 
 from .settings import conditional, mixture, orthogonal, plain_instance
 

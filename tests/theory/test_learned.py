@@ -10,7 +10,8 @@ from onegrad.problem import Problem
 from onegrad.theory.conditional import predict_mixture
 from onegrad.theory.learned import learned_function
 from onegrad.theory.nodes.population import Nodes
-from onegrad.theory.resolution import Solution, Task, errors_at
+from onegrad.theory.resolution import errors_at
+from onegrad.theory.task import Solution, Task
 
 from .settings import conditional, mixture, plain_instance, plain_result
 

@@ -17,7 +17,7 @@ from onegrad.theory.chance import Law, law_of
 from onegrad.theory.conditional import predict_mixtures
 from onegrad.theory.options import Theory
 from onegrad.theory.overlaps import geometry_of
-from onegrad.theory.resolution import Solution, Task
+from onegrad.theory.task import Solution, Task
 
 from .settings import mixture
 

@@ -21,8 +21,9 @@ from onegrad.theory.conditional import predict_mixture
 from onegrad.theory.layers.step import StepChance, step_sample
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.overlaps import geometry_of
-from onegrad.theory.resolution import Solution, Task, solve_tasks
+from onegrad.theory.resolution import solve_tasks
 from onegrad.theory.step_chance import step_shares
+from onegrad.theory.task import Solution, Task
 
 
 def spiked(n: int = 200, rate: float = 5.0, **others: Any) -> Problem:

@@ -18,8 +18,9 @@ from onegrad.theory.layers import features as features_module
 from onegrad.theory.learned import learned_function
 from onegrad.theory.nodes import population as population_module
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.resolution import Solution, Task, solve_tasks
+from onegrad.theory.resolution import solve_tasks
 from onegrad.theory.symmetry import angles, exact_radius, grouped, harmonic, multiplicity, radius
+from onegrad.theory.task import Solution, Task
 
 from .settings import (
     COMPONENT,

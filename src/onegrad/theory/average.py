@@ -11,7 +11,7 @@ from onegrad.errors import Failure
 from onegrad.theory.chance import Law
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
-from onegrad.theory.resolution import Solution
+from onegrad.theory.task import Solution
 
 _SETTLED = 0.5  # of the accuracy: by less than that two rules may differ
 _OPEN = 0.1  # of the error estimate of the typical point: the same

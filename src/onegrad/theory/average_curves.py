@@ -14,7 +14,7 @@ from onegrad.theory.chance import Law
 from onegrad.theory.curves import along, curves
 from onegrad.theory.options import Theory
 from onegrad.theory.outputs import NUMBERS, OF_SIGNS, outputs_of, with_ratios
-from onegrad.theory.resolution import Solution
+from onegrad.theory.task import Solution
 
 _SPREAD = 5e-3  # the same of the spread over draws, in units of the error
 INTERPOLATION = 5e-4  # how far what is interpolated was from what is computed where that was tried

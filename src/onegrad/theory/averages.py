@@ -25,7 +25,8 @@ from onegrad.theory.geometry import Geometry
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
 from onegrad.theory.outputs import OF_SIGNS, outputs_of, with_ratios
-from onegrad.theory.resolution import Solution, Task, solve_tasks
+from onegrad.theory.resolution import solve_tasks
+from onegrad.theory.task import Solution, Task
 
 _SCREEN = 0.1  # of the accuracy: less than that chance may do without being averaged over
 _SIGNS = 6.0  # times the square of an effect: what rules of signs may be wrong by

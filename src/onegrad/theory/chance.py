@@ -25,8 +25,8 @@ from onegrad.theory.geometry import Geometry, stretched
 from onegrad.theory.losses.label_surplus import surplus_deviation
 from onegrad.theory.nodes.designs import tensor, two_level
 from onegrad.theory.overlaps import arrangement_of, drawn_length, geometry_of
-from onegrad.theory.resolution import Task
 from onegrad.theory.step_chance import shares_that_count, step_chance, strong_directions
+from onegrad.theory.task import Task
 
 _MOST_SETS = 4  # different strengths of a component, beyond which its spikes count together
 _RAW_NODES = 1500  # of a rule before equal problems are merged

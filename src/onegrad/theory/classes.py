@@ -29,7 +29,8 @@ from onegrad.theory.losses.start import dropped
 from onegrad.theory.nodes.designs import quasi_gaussian
 from onegrad.theory.nodes.population import Nodes, data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.resolution import Task, level_for, strata
+from onegrad.theory.resolution import level_for, strata
+from onegrad.theory.task import Task
 
 _LEVEL = 1  # of the nodes
 _FEW_AXES = 6  # for which a draft's products of rules are long enough

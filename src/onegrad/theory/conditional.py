@@ -18,15 +18,9 @@ from onegrad.theory.correction_curves import with_corrections
 from onegrad.theory.layers.step import output_effect, output_is_faint
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
 from onegrad.theory.options import ACCURATE, Theory
-from onegrad.theory.resolution import (
-    MANY_DIRECTIONS,
-    Solution,
-    Task,
-    level_for,
-    solve_tasks,
-    with_signs,
-)
+from onegrad.theory.resolution import MANY_DIRECTIONS, level_for, solve_tasks, with_signs
 from onegrad.theory.symmetry import grouped
+from onegrad.theory.task import Solution, Task
 
 _HIGHEST_LEVEL = 3  # one more where a better accuracy than the default is asked for
 _SEVERAL_STEPS = 2  # the same after several steps, which have many types

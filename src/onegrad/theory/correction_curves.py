@@ -12,7 +12,7 @@ from onegrad.errors import Failure
 from onegrad.theory.curves import along, curves
 from onegrad.theory.errors import Correction
 from onegrad.theory.finite_size import corrected, correction_of
-from onegrad.theory.resolution import Solution
+from onegrad.theory.task import Solution
 
 INTERPOLATION = 1e-3  # how far an interpolated ratio was from the computed one where that was tried
 

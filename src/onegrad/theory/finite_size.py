@@ -31,8 +31,9 @@ from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.nodes.population import Nodes, data_nodes, single_axes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.quadratic_chance import quadratic_chance
-from onegrad.theory.resolution import Solution, Task, level_for
+from onegrad.theory.resolution import level_for
 from onegrad.theory.size_bound import AT_MOST, finite_size_bound
+from onegrad.theory.task import Solution, Task
 
 _DIFFERENCE = 1e-3  # relative step of the central differences by λ and τ: errors of 1e-6
 _SHARE = 0.15  # of the correction: its coarse resolution, and higher orders

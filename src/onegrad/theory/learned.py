@@ -25,8 +25,8 @@ from onegrad.problem import Problem
 from onegrad.shown import brief
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.types import NeuronTypes
-from onegrad.theory.resolution import Solution
 from onegrad.theory.symmetry import angles
+from onegrad.theory.task import Solution
 
 _ANGLES = 12  # nodes for the angle between a neuron and a direction of a group
 _ORDER = 80  # nodes for the coefficients; the functions of t are smooth

@@ -16,7 +16,7 @@ from onegrad.gaussian.smoothing import smoothed
 from onegrad.shown import brief
 from onegrad.theory.nodes.designs import quasi_gaussian
 from onegrad.theory.nodes.population import label_means
-from onegrad.theory.resolution import Solution
+from onegrad.theory.task import Solution
 
 _GRID, _REACH = 41, 2.5  # points along a direction, and how far, in standard deviations
 _POINTS = 128  # for what labels depend on beside the two directions

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.theory.resolution import Solution
+from onegrad.theory.task import Solution
 
 NUMBERS = (
     "test_error", "train_error", "train_objective", "misclassification", "label_variance",

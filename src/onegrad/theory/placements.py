@@ -23,7 +23,8 @@ from onegrad.theory.layers.block_types import output_noise
 from onegrad.theory.layers.step import output_loss
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
-from onegrad.theory.resolution import Solution, Task, solve_tasks
+from onegrad.theory.resolution import solve_tasks
+from onegrad.theory.task import Solution, Task
 
 _NODES = 2  # for each eigenvector
 _CROSSED = 0.2  # of the average's effect: what parts along two eigenvectors do together

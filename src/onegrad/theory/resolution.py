@@ -15,12 +15,11 @@ from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
 from onegrad.gaussian.convex_losses import Clipped, Loss
 from onegrad.problem import Problem
-from onegrad.theory.errors import Correction, NodeErrors, errors_of
+from onegrad.theory.errors import NodeErrors, errors_of
 from onegrad.theory.fixed_point import FixedPoint, solve_fixed_point
 from onegrad.theory.geometry import Geometry, variance_of_labels
 from onegrad.theory.layers.features import NodeFeatures, features_at, table_count
 from onegrad.theory.layers.recursion import trained_types
-from onegrad.theory.layers.step import StepChance
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.losses.calibration import calibration_error, misclassified
 from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
@@ -33,8 +32,8 @@ from onegrad.theory.nodes.population import (
     quasi_nodes,
 )
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.same_layers import alike, same_layers
+from onegrad.theory.task import Solution, Task
 
 _SIGN_NODES = 256  # nodes of a draft's classification error
 MANY_DIRECTIONS = 10  # special directions with an axis each that cost more than rules can say
@@ -44,121 +43,6 @@ _STACK = 400_000  # types × nodes that are solved together
 _LARGE = 20_000  # the same: beyond, a loss is iterated over for each on its own
 _RECENT = 8  # tables that are kept for tasks that have the same
 _OUTER = 10.0  # tolerance of the iteration over a loss, in units of the fixed point's
-
-
-@dataclass(frozen=True)
-class Task:
-    """A problem with its special directions; its neurons are the pure ones unless given.
-
-    chance : of the step along strong directions, where it is known or averaged over (chance.py)
-    flat : whether outputs are known to differ less between nodes than at each of them, so that a
-        loss with a clipped slope needs no more nodes than others
-    most : types × nodes beyond which it is left to another theory (drawn_instead.py)
-    surplus : of positive labels among the samples of the readout, in standard deviations; losses
-        other than the squared one alone know it (`losses.reweighted.LossProblem`)
-    coarse : a coarser resolution of the same task, for such a loss to start from
-    """
-
-    problem: Problem
-    geometry: Geometry
-    neurons: NeuronTypes | None = None
-    chance: StepChance | None = None
-    surplus: float = 0.0
-    flat: bool = False
-    most: float = np.inf
-    coarse: Solution | None = None
-
-    @classmethod
-    def of(cls, problem: Problem, overlaps: str = "auto", seed: int = 0) -> Task:
-        """With the overlaps of a draw, or typical ones (`geometry_of`)."""
-        return cls(problem, geometry_of(problem, overlaps, seed))
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What the theory says about one problem, and how far to trust it.
-
-    test_error, train_error : mean squared errors; train_objective adds λ_eff‖a‖²
-    component_test, component_train : (C,) the same within each component (NaN for weight 0)
-    misclassification : of sign(f) for labels ±1, else None
-    test_loss, train_loss : of the readout's own loss, without penalty
-    calibration : of the logistic loss, else None
-    degrees_left : m − df₂, the samples beyond those that the readout uses up. The theory is an
-        expansion in its inverse: at k ≈ m with next to no ridge it is of order one, and one
-        training set differs from the next by a large factor
-    iterations, residual : of the fixed point
-    by_node, where : errors node by node, and the nodes
-    neurons : the types, T of them
-    task : the problem, and the geometry whose coordinates nodes and neurons have: the task's own,
-        or where many directions are alike one with an axis for each group of them (symmetry.py)
-    mean_degrees : tr[νWνᵀ(diag(1/(cm)) + νWνᵀ)⁻¹], the degrees of freedom that the mean part of
-        the features uses up and (11) does not count; 0 unless there are many directions
-    status : "ok", "draft" (one coarse resolution, no error estimate) or "not settled" (the estimate
-        is above the accuracy asked for)
-    error_estimate : relative, the larger of test and train, from two resolutions that differ in
-        every axis, plus what the correction leaves; NaN for a draft
-    correction : for finite size, in the errors above; nodes and neurons are those of the limit
-    label_variance : Var y of this geometry, exactly (no quadrature of the nodes)
-    """
-
-    test_error: float
-    train_error: float
-    train_objective: float
-    component_test: Array
-    component_train: Array
-    misclassification: float | None
-    degrees_left: float
-    iterations: int
-    residual: float
-    by_node: NodeErrors
-    where: Nodes
-    neurons: NeuronTypes
-    task: Task
-    mean_degrees: float = 0.0
-    status: str = "ok"
-    error_estimate: float = np.nan
-    correction: Correction | None = None
-    label_variance: float = np.nan
-    test_loss: float = np.nan
-    train_loss: float = np.nan
-    calibration: float | None = None
-
-    @property
-    def squared(self) -> bool:
-        """Whether the readout is that of ridge regression."""
-        return self.task.problem.loss.name == "squared"
-
-    @property
-    def flat(self) -> bool:
-        """Whether outputs differ less between nodes of a component than at each of them."""
-        result, where = self.by_node, self.where
-        between = 0.0
-        for c in np.unique(where.component):
-            mine = where.component == c
-            w, f = where.weights[mine], result.prediction[mine]
-            between += float(w @ (f - w @ f / w.sum()) ** 2)
-        return between < float(where.weights @ result.variance)
-
-    @property
-    def geometry(self) -> Geometry:
-        return self.task.geometry
-
-    @property
-    def types(self) -> int:
-        """T, the number of neuron types."""
-        return len(self.neurons.bulk)
-
-    @property
-    def nodes(self) -> int:
-        """S, the number of nodes of the data."""
-        return len(self.where.weights)
-
-    @property
-    def work(self) -> float:
-        """What the resolution cost, roughly: (T + S)R² an iteration, R the rank of the table of
-        slopes, and its T·S entries."""
-        rank = self.by_node.response.blocks[0].u.shape[-1]
-        return float((self.types + self.nodes) * rank**2 + 150 * self.types * self.nodes)
 
 
 @dataclass(frozen=True)

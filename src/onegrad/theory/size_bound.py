@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from onegrad.theory.quadratic_chance import quadratic_chance
-from onegrad.theory.resolution import Solution, mean_degrees
+from onegrad.theory.resolution import mean_degrees
+from onegrad.theory.task import Solution
 
 # Found by comparing with simulations of random problems at n = 200–400 (docs/theory.md, section 7).
 _AT_REST, _BY_STEP, _TRAINING = 0.8, 2.5, 0.5

@@ -27,7 +27,8 @@ from onegrad.theory.layers.step import (
     step_sample,
 )
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.resolution import Solution, Task, solve_tasks
+from onegrad.theory.resolution import solve_tasks
+from onegrad.theory.task import Solution, Task
 
 _COUNTS = 0.02  # k·(variance of preactivations that chance adds along strong directions)/b₀²
 _MARGIN = 4.0  # times more than a coarse look says

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.theory.resolution import Solution
+from onegrad.theory.task import Solution
 
 _POINTS = 16
 _MANY = 4096  # points at which the control variate alone is averaged

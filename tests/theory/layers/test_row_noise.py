@@ -8,7 +8,7 @@ from onegrad.theory.conditional import predict_mixture
 from onegrad.theory.layers import row_noise
 from onegrad.theory.layers.row_noise import RowLaw
 from onegrad.theory.options import Theory
-from onegrad.theory.resolution import Task
+from onegrad.theory.task import Task
 
 # simulate(large_step(…), seeds=400, control_variates=True): test and training error
 ISOTROPIC = ((0.30611, 0.00072), (0.007852, 0.000054))

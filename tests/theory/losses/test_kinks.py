@@ -14,7 +14,8 @@ from onegrad.theory.losses import reweighted
 from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
 from onegrad.theory.losses.start import dropped
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.resolution import Task, _resolve, solve_tasks
+from onegrad.theory.resolution import _resolve, solve_tasks
+from onegrad.theory.task import Task
 
 MEANS = {
     "data": {"model": "mixture", "dim": 120, "mean": 1.5, "rank": 0, "spread": 1.0},

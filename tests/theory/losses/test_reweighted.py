@@ -11,7 +11,8 @@ from onegrad.theory.errors import errors_of
 from onegrad.theory.fixed_point import solve_fixed_point
 from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.resolution import Task, _resolve
+from onegrad.theory.resolution import _resolve
+from onegrad.theory.task import Task
 
 SPEC = {
     "data": {"model": "mixture", "dim": 300, "mean": 2.0, "rank": 0, "spread": 1.0},

@@ -6,7 +6,8 @@ import pytest
 import onegrad as og
 from onegrad.theory import resolution
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.resolution import Task, mean_degrees, solve_tasks
+from onegrad.theory.resolution import mean_degrees, solve_tasks
+from onegrad.theory.task import Task
 
 RIDGES = (1e-3, 2e-3, 5e-3)  # of one power of ten: rules are those of its power
 

@@ -12,7 +12,8 @@ from onegrad.theory import averages, errors
 from onegrad.theory.layers import features as layer_features
 from onegrad.theory.losses import reweighted
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.resolution import Task, solve_tasks
+from onegrad.theory.resolution import solve_tasks
+from onegrad.theory.task import Task
 
 SPIKES = {
     "data": {"model": "mixture", "dim": 200, "spread": 8.0, "directions": "orthogonal"},

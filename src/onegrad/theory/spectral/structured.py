@@ -25,7 +25,7 @@ from onegrad.theory.nodes.designs import tensor
 from onegrad.theory.nodes.population import data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.overlaps import geometry_of
-from onegrad.theory.resolution import MANY_DIRECTIONS, Task, level_for
+from onegrad.theory.resolution import MANY_DIRECTIONS, level_for
 from onegrad.theory.spectral.bulk_chance import bulk_chances, moved_by_chance
 from onegrad.theory.spectral.draws import (
     Found,
@@ -39,6 +39,7 @@ from onegrad.theory.spectral.functions import ProjectionLaw, sample_functions
 from onegrad.theory.spectral.law import SpectralLaw
 from onegrad.theory.spectral.nodes import comparing_nodes, strong_axis_nodes
 from onegrad.theory.spectral.resolvent import Resolvent, Slopes
+from onegrad.theory.task import Task
 
 _LAW_LEVEL, _OUTLIER_LEVEL = 1, 2  # resolutions: the density needs many points, and less
 _HALF = 0.5
