@@ -14,8 +14,8 @@ ROOMS = [
     "settings", "degree_rule", "problem",
     "network", "risk", "models", "memory", "theory", "control_variates", "specs", "results",
     "fits", "simulation", "drawn_layers", "real_data", "layer_means", "predicted", "answers",
-    "readouts", "cross_check", "drawn_instead", "along_curves", "strength_means", "prediction", "degrees",
-    "structured_spectra", "spectra", "spectrum_records", "runs", "figures", "bench",
+    "readouts", "cross_check", "drawn_instead", "along_curves", "strength_means", "prediction",
+    "degrees", "structured_spectra", "spectra", "spectrum_records", "runs", "figures", "bench",
     "estimators", "learning", "report", "explorer", "cli", "__main__",
 ]  # fmt: skip
 STRANGERS = [("theory", "network"), ("theory", "models"), ("theory", "risk"), ("network", "theory")]
