@@ -95,9 +95,11 @@ class Average:
 
     def enough(self, theory: Theory) -> float:
         """By less than that two rules or resolutions may differ: of the accuracy asked for, or of
-        what the solution leaves open anyway."""
+        what the solution leaves open anyway; twice that with losses other than the squared one,
+        whose terms of order 1/n are not known."""
         known = 0.0 if theory.draft else _OPEN * self.solution.error_estimate
-        return max(_SETTLED * theory.accuracy, min(known, 0.5 * WORST))
+        least = max(_SETTLED * theory.accuracy, min(known, 0.5 * WORST))
+        return least if self.solution.squared else 2 * least
 
 
 def ratio(value: Array, base: Array) -> Array:
