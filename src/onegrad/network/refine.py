@@ -32,8 +32,7 @@ _REDUCTION = 1e-4  # of the residual before conjugate gradients of single precis
 _SPARE = 0.5  # of what the last residual may be, for its rounding
 _RESTARTS = 5
 _FEWEST_ITERATIONS = 24
-_READ_ONCE = 1 << 24  # bytes of features from which both products of an iteration share a reading
-_BLOCK = 1 << 20, 1 << 18  # numbers that are read at once, of single precision and to be doubled
+_BLOCK = 1 << 18  # numbers of single precision that are read at once, to be doubled
 _OUTSTANDING = 100.0  # times the shift: a mean of the features that costs iterations
 _MET = 10.0  # times the shift: what conjugate gradients meet instead of it
 
@@ -136,7 +135,7 @@ def _conjugate_gradients(
     """To a residual of so much of `right`; None where so many iterations are not enough, or
     numbers overflow. `mean` : of `_mean_direction`, the preconditioner."""
     reduction, most = ends
-    kind, times_gram = features.dtype.type, _gram_product(features, dual)
+    kind, back = features.dtype.type, features.T
 
     def conditioned(vector: Array) -> Array:
         if mean is None:
@@ -151,7 +150,7 @@ def _conjugate_gradients(
         for _ in range(most):
             if square <= goal:
                 return solution
-            image = times_gram(direction)
+            image = features @ (back @ direction) if dual else back @ (features @ direction)
             image += kind(shift) * direction
             curvature = float(direction @ image)
             if not 0 < curvature < math.inf:
@@ -167,25 +166,6 @@ def _conjugate_gradients(
     return solution if square <= goal else None
 
 
-def _gram_product(features: Any, dual: bool) -> Multiply:
-    """v ↦ ΦᵀΦv, or ΦΦᵀv (dual). Features beyond the cache are read once, block by block."""
-    rows = features.T if dual else features
-    if features.nbytes < _READ_ONCE:
-        return lambda v: rows.T @ (rows @ v)
-    blocks = _blocks(rows, _BLOCK[0])
-
-    def product(vector: Any) -> Any:
-        def share(some: Sequence[slice]) -> Any:
-            total = np.zeros_like(vector)
-            for block in some:
-                total += (rows[block] @ vector) @ rows[block]
-            return total
-
-        return sum_of_shares(blocks, share)
-
-    return product
-
-
 def _blocks(rows: Any, size: int) -> list[slice]:
     step = max(1, size // rows.shape[1])
     return [slice(start, start + step) for start in range(0, rows.shape[0], step)]
@@ -195,7 +175,7 @@ def gram_times(features: Any, vector: Array, dual: bool) -> tuple[Array, Array]:
     """Φv and ΦᵀΦv, or Φᵀv and ΦΦᵀv (dual), in double precision from one reading of Φ, NumPy's."""
     rows = features.T if dual else features
     image = np.empty(rows.shape[0])
-    blocks = _blocks(rows, _BLOCK[1])
+    blocks = _blocks(rows, _BLOCK)
 
     def share(some: Sequence[slice]) -> Array:
         total, room = np.zeros_like(vector), np.empty_like(rows[blocks[0]], dtype=np.float64)
