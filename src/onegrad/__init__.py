@@ -5,10 +5,16 @@ without sampling, `run` does both over a sweep and stores every row. `spectrum` 
 what the step has put into the features.
 """
 
+import os as _os
 import re as _re
 from importlib import import_module as _import_module
 from pathlib import Path as _Path
 from typing import TYPE_CHECKING, Any
+
+# OpenBLAS's threads wait actively for their next product, for 2²⁸ ticks of the clock unless told
+# otherwise: a tenth of a second in which they take the cores from the work between two products.
+# It is read when NumPy is loaded; who loads it earlier, or says it themselves, has it their way.
+_os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "18")
 
 if TYPE_CHECKING:
     __version__: str

@@ -18,7 +18,7 @@ from onegrad.compute.backend import (
     positive_solver,
     shift_diagonal,
 )
-from onegrad.compute.side_by_side import sum_of_shares
+from onegrad.compute.side_by_side import for_pieces, sum_of_shares
 from onegrad.errors import ConvergenceError
 
 _STEPS = 20
@@ -240,8 +240,11 @@ def times(features: Any, vector: Any) -> Any:
     xp = namespace(features)
     shape = (features.shape[0], *vector.shape[1:])
     result = xp.empty(shape, dtype=vector.dtype, device=vector.device)
-    for rows in pieces(features):
+
+    def fill(rows: Any) -> None:
         result[rows] = xp.astype(features[rows], vector.dtype) @ vector
+
+    for_pieces(features, fill)
     return result
 
 
@@ -249,8 +252,13 @@ def transposed_times(features: Any, vector: Any) -> Any:
     """Φᵀv in double precision."""
     xp = namespace(features)
     shape = (features.shape[1], *vector.shape[1:])
-    result = xp.zeros(shape, dtype=vector.dtype, device=vector.device)
-    for rows in pieces(features):
-        part = xp.astype(features[rows], vector.dtype)
-        result += vector[rows] @ part if vector.ndim == 1 else part.T @ vector[rows]
-    return result
+
+    def share(some: Sequence[Any]) -> Any:
+        total = xp.zeros(shape, dtype=vector.dtype, device=vector.device)
+        for rows in some:
+            part = xp.astype(features[rows], vector.dtype)
+            total += vector[rows] @ part if vector.ndim == 1 else part.T @ vector[rows]
+        return total
+
+    blocks = list(pieces(features))
+    return sum_of_shares(blocks, share) if isinstance(features, np.ndarray) else share(blocks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from onegrad.compute.backend import (
     namespace,
     rows_at_once,
 )
+from onegrad.compute.side_by_side import for_each
 from onegrad.risk.series import ORDERS, Closed, Series, Sum
 
 _TOLERANCE = 1e-5  # of the part of the risk that is known before the pairs
@@ -196,15 +197,23 @@ def add_block(
 ) -> None:
     """Rows start… of the upper triangle, gram = (ŴŴᵀ)[start:stop, start:], for groups of sums that
     share their correlations (`shares`): powers of these are taken once for all of a group."""
-    step = min(gram.shape[0], max(16, rows_at_once(gram, _CACHED)))
-    rooms = _Rooms(pool or Pool(), step * gram.shape[1], gram)
-    plans: list[tuple[list[PairSum], _Takers]] = []
+    pool = pool or Pool()
+    add = partial(_add_group, start=start, gram=gram, pool=pool)
+    if isinstance(gram, np.ndarray):
+        for_each(groups, add)
+        return
     for sums in groups:
-        _begin([each for each in sums if each._outer is None], start, gram[:step, :])
-        series = [each for each in sums if each._closed is None]
-        alike = [[each for each in series if each._plain is plain] for plain in (True, False)]
-        plans += [(some, _takers(some)) for some in alike if some]
-    closed = [each for sums in groups for each in sums if each._closed is not None]
+        add(sums)
+
+
+def _add_group(sums: Sequence[PairSum], start: int, gram: Any, pool: Pool) -> None:
+    step = min(gram.shape[0], max(16, rows_at_once(gram, _CACHED)))
+    rooms = _Rooms(pool, step * gram.shape[1], gram)
+    _begin([each for each in sums if each._outer is None], start, gram[:step, :])
+    series = [each for each in sums if each._closed is None]
+    alike = [[each for each in series if each._plain is plain] for plain in (True, False)]
+    plans = [(some, _takers(some)) for some in alike if some]
+    closed = [each for each in sums if each._closed is not None]
     for i in range(0, gram.shape[0], step):
         piece = gram[i : min(i + step, gram.shape[0]), i:]
         rows = slice(start + i, start + i + piece.shape[0])
