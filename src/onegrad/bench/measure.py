@@ -220,7 +220,7 @@ def gemm_rate(size: int, repeats: int = 2) -> tuple[float, float]:
     return work / min(c.seconds for c in spent), work / min(c.cpu for c in spent)
 
 
-def gemm_share(size: int, repeats: int = 2) -> dict[str, Any]:
+def gemm_share(size: int, repeats: int = 4) -> dict[str, Any]:
     """Network and Hermite model at n = m = k = size, against the machine's own product.
 
     On all threads by elapsed time, and on one thread by CPU time, the best of some as for the

@@ -21,17 +21,22 @@ def span_basis(columns: Array, tolerance: float) -> Array:
 
 
 def leading_direction(matrix: Array, iterations: int = 40) -> Array:
-    """The leading right singular vector, by power iteration (4·k·n operations each)."""
+    """The leading right singular vector, by power iteration (4·k·n operations each), which ends
+    when one of them moves it by nothing but rounding."""
     xp = namespace(matrix)
+    rounding = 4 * float(xp.finfo(matrix.dtype).eps)
     vector: Array = matrix.T @ xp.sum(matrix, axis=1)
-    for _ in range(iterations):
+    for _ in range(iterations + 1):
         norm = math.sqrt(float(vector @ vector))
         if norm == 0:
             return vector
         vector /= norm
-        vector = matrix.T @ (matrix @ vector)
-    vector /= math.sqrt(float(vector @ vector))
-    return vector
+        before, vector = vector, matrix.T @ (matrix @ vector)
+        along = float(before @ vector)
+        off = vector - along * before  # how far it turns, times its length
+        if math.sqrt(float(off @ off)) <= rounding * along:
+            return before
+    return before
 
 
 def operator_norm(matrix: np.ndarray, iterations: int = 24, accuracy: float = 1e-4) -> float:
