@@ -230,6 +230,18 @@ def advice(error: ValidationError, root: type[Section]) -> SpecError:
     return SpecError(seen.values(), len(found[MOST_PROBLEMS:]))
 
 
+def home(key: str) -> str:
+    """Where a key that stands in no table, or in the wrong one, belongs; "" where nobody has it."""
+    tables = [c.table for c in _sections(Section) if c.table and key in c.model_fields]
+    return f"It belongs in [{tables[0]}]" if tables else ""
+
+
+def _sections(root: type[Section]) -> Iterator[type[Section]]:
+    for section in root.__subclasses__():
+        yield section
+        yield from _sections(section)
+
+
 def _explain(item: dict[str, Any], root: type[Section]) -> Problematic:
     """What pydantic has against a field of this very section, as advice."""
     field, path = _locate(root, item["loc"])
@@ -243,7 +255,7 @@ def _explain(item: dict[str, Any], root: type[Section]) -> Problematic:
             return Problematic(key, value, f"is called {new} now", f"Write {new}")
         return Problematic(
             key, value, f"is not a known key; {where} takes {', '.join(known)}",
-            did_you_mean(path, known),
+            home(path) or did_you_mean(path, known),
         )  # fmt: skip
     if kind == "missing":
         what = f"is needed: {allowed(field)}" if allowed(field) else "is needed"

@@ -15,7 +15,7 @@ from onegrad.data import DATA_MODELS
 from onegrad.data.arrays import Arrays
 from onegrad.data.labels import ComponentLabels, GivenLabels, SingleIndex
 from onegrad.data.multi_index import MultiIndex
-from onegrad.declared import Count, Real, Section, Whole, override
+from onegrad.declared import Count, Real, Section, Whole, home, override
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.models import MODELS, THEORIES, VARIANTS
 from onegrad.network.rounding import worth_rounding
@@ -282,14 +282,8 @@ def _check_tables(tables: Mapping[str, Any]) -> None:
         if key not in known:
             raise SpecError.of(
                 key, value, f"is not a known key; a spec takes {', '.join(known)}",
-                _home(key) or did_you_mean(key, known),
+                home(key) or did_you_mean(key, known),
             )  # fmt: skip
-
-
-def _home(key: str) -> str:
-    """Where a key that stands outside its table belongs."""
-    homes = [name for name in TABLES if key in table_keys(name)]
-    return f"It belongs in [{homes[0]}]" if homes else ""
 
 
 def table_keys(table: str) -> list[str]:
