@@ -33,6 +33,25 @@ def test_every_problem_of_nested_sections_is_reported():
         og.Problem(**TABLES | {"network": {3: 1}})
 
 
+@pytest.mark.parametrize(
+    ("tables", "table"),
+    [
+        ({"convention": "isotropic"}, "network"),
+        ({"scaling": {"convention": "isotropic"}}, "network"),
+        ({"training": {"samples": 120, "width": 80}}, "network"),
+        ({"network": {"width": 80, "samples": 120}}, "training"),
+        ({"oops": 1}, ""),
+        ({"training": {"samples": 120, "sample": 3}}, ""),  # a slip, and not a key of another one
+    ],
+)
+def test_a_key_in_the_wrong_table_is_told_where_it_belongs(tables, table):
+    for build in (og.Problem, lambda **given: Experiment.from_tables(given)):
+        with pytest.raises(SpecError) as caught:
+            build(**TABLES | tables)
+        said = f"It belongs in [{table}]" in str(caught.value)
+        assert said if table else "belongs" not in str(caught.value)
+
+
 def test_validating_a_mapping_gives_the_same_advice():
     with pytest.raises(ValueError, match=r"network\.width = 0: must be a whole number from 1"):
         og.Problem.model_validate(TABLES | {"network": {"width": 0}})
