@@ -228,14 +228,14 @@ class Scaling(Section):
         if by_strength and isotropic:
             raise SpecError.of(
                 "scaling.strength", self.strength,
-                'belongs to network.convention = "mixture"; the isotropic one takes exponent, constant',
-                "For example exponent = 0.29",
+                'belongs to network.convention = "mixture"',
+                'With "isotropic" write for example exponent = 0.29',
             )  # fmt: skip
         if by_exponent and not isotropic:
             raise SpecError.of(
                 "scaling.exponent", self.exponent,
-                'belongs to network.convention = "isotropic"; the mixture one takes strength, weighting',
-                "For example strength = 0.74, weighting = 0.5",
+                'belongs to network.convention = "isotropic"',
+                'With "mixture" write for example strength = 0.74, weighting = 0.5',
             )  # fmt: skip
         if rate is not None and (by_strength or by_exponent):
             raise SpecError.of(
