@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import onegrad as og
 from onegrad.results.rows import Row
 from onegrad.simulation import simulate
 from tests.agreement.paper import setting, simulate_together
@@ -79,3 +80,23 @@ def test_quick_agreement_in_every_run():
     for model in EQUIVALENTS:
         difference = outcome.difference(model)
         assert abs(difference.mean) < 0.04 + 4 * difference.standard_error
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+def test_the_equivalence_holds_for_losses_of_signs(loss):
+    """Components that differ in their spikes alone, α = 0, β = .66: degree 2, and one less fails in
+    every quantity (the control). Paired, seed by seed."""
+    tables = setting(300, "relu", 1.0, 0.66, 0.0, model="component").model_dump()
+    tables["training"] |= {"loss": loss, "ridge": 1e-3}
+    problem = og.Problem(**tables)
+    assert problem.loss.name == loss
+    models = ("network", *EQUIVALENTS, "hermite:1")
+    rows = simulate(problem, models, seeds=5).results.rows
+    for quantity in ("train_loss", "test_loss", "misclassification"):
+        values = {m: np.array([getattr(r, quantity) for r in rows if r.model == m]) for m in models}
+        scale = values["network"].mean()
+        gap = {m: (values[m] - values["network"]) / scale for m in models}
+        error = {m: 4 * g.std(ddof=1) / np.sqrt(len(g)) for m, g in gap.items()}
+        for model in EQUIVALENTS:
+            assert abs(gap[model].mean()) < 0.03 + error[model]
+        assert gap["hermite:1"].mean() > 0.03 + error["hermite:1"]
