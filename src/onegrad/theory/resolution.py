@@ -23,7 +23,7 @@ from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.losses.calibration import calibration_error, misclassified
 from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
-from onegrad.theory.losses.start import Near, dropped, together
+from onegrad.theory.losses.start import Near, dropped, together, turned
 from onegrad.theory.nodes.population import (
     Nodes,
     data_nodes,
@@ -60,7 +60,9 @@ class _Resolved:
         """Those of a coarser resolution's neurons at these nodes; once for all tasks that share."""
         task, neurons = coarse.task, coarse.neurons
         if id(neurons) not in self.others:
-            found = features_at(task.problem, task.geometry, neurons, self.where)
+            kappa = turned(self.where.kappa, self.task.geometry, task.geometry)
+            where = replace(self.where, kappa=kappa)
+            found = features_at(task.problem, task.geometry, neurons, where)
             self.others[id(neurons)] = neurons, found
         return self.others[id(neurons)][1]
 
