@@ -296,7 +296,8 @@ def _solve(wanted: list[tuple[Average, Array]]) -> None:
         new = {n: p for n, p in zip(names, points, strict=True) if n not in a.values}
         try:
             for number, (name, point) in enumerate(new.items()):
-                task = replace(a.law.task(point), coarse=a.first, flat=a.flat)
+                start = a.first or (a.solution if a.iterated else None)
+                task = replace(a.law.task(point), coarse=start, flat=a.flat)
                 tasks.append((number, a, name, simplified(task)))
         except AssumptionError as error:
             a.failure = Failure(error)

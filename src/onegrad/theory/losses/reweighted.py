@@ -223,7 +223,8 @@ def _unpacked(z: Array, lead: tuple[int, ...], count: int) -> tuple[Array, Array
 
 def _step(problem: LossProblem, at: _State, chi: Array, smooth: float, inner: float) -> _State:
     """From (f, q, χ) to the next ones: one fixed point of the squared loss with weights."""
-    found = problem.drawn_labels.moments(problem.loss, at.prediction, at.variance, chi, smooth)
+    labels = problem.drawn_labels
+    found = labels.moments(problem.loss, at.prediction, at.variance, chi, smooth, losses=False)
     softness = np.minimum(1 / np.maximum(found.slope, 1e-300) - chi, _SOFTEST)
     point = solve_fixed_point(
         problem.drawn, problem.samples, problem.ridge, softness=np.maximum(softness, 0.0),
