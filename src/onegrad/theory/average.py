@@ -51,6 +51,7 @@ class Average:
     left_out: float = 0.0
     effect: float = 0.0
     spread: float = 0.0
+    bend: float = 0.0
     rule_error: float = 0.0
     resolution: float = 0.0
     ratios: list[Array] = field(default_factory=list)

@@ -105,7 +105,8 @@ def first_rules(averages: Sequence[Average], theory: Theory) -> None:
         plus, minus, low = a.at(a.law.screen)
         odd, even = 0.5 * np.abs(plus - minus), np.abs(0.5 * (plus + minus) - low)
         a.effect = largest(relative(odd + even, a.base))
-        a.spread = float(np.sqrt(odd[0] ** 2 + 2 * even[0] ** 2))
+        a.bend = float(even[0])
+        a.spread = math.sqrt(odd[0] ** 2 + 2 * a.bend**2)
         a.ratios, a.nodes = [ratio(0.5 * (plus + minus), a.base)], _pair(a.law)
     visible = [a for a in averages if a.effect > _limit(theory) or a.law.importance > 1]
     for a in visible:
@@ -113,6 +114,10 @@ def first_rules(averages: Sequence[Average], theory: Theory) -> None:
     _choose([a for a in visible if not a.active], theory)
     for a in _rule(visible, 2):
         a.effect = max(a.effect, a.scatter)
+        if not a.solution.squared:  # signs do not all go together, nor do sizes
+            nodes, weights = a.nodes
+            own, each = a.at(nodes)[:, 0], a.bend**2 / len(a.active)
+            a.spread = math.sqrt(weights @ (own - weights @ own) ** 2 + 2 * each)
     if not theory.draft:
         _resolve_signs([a for a in averages if a.failure is None])
 
@@ -304,8 +309,11 @@ def _solve(wanted: list[tuple[Average, Array]]) -> None:
                 a.first = a.first or (one if a.iterated else None)
 
 
-def finished(average: Average, theory: Theory) -> Found:
-    """The mean over draws, and how the test error differs between them."""
+def finished(average: Average, theory: Theory, checked: bool = True) -> Found:
+    """The mean over draws, and how the test error differs between them.
+
+    checked : a Failure where it is not known well enough
+    """
     if average.failure is not None:
         return average.failure, None
     solution, gauss = average.solution, len(average.ratios) > 2
@@ -336,7 +344,7 @@ def finished(average: Average, theory: Theory) -> Found:
     over = OverDraws(
         mean.test_error, median, spread, len(average.values), len(average.active)
     )  # fmt: skip
-    if not theory.draft and error > max(WORST, theory.accuracy):
+    if checked and not theory.draft and error > max(WORST, theory.accuracy):
         return Failure(ConvergenceError(
             f"errors differ from draw to draw by {100 * average.effect:.0f} %, by chance overlaps "
             "of the directions and chance parts of the step, "
