@@ -193,11 +193,13 @@ def _finer(averages: list[Average]) -> None:
 
         E v ≈ Q v⁰ + Q₃(v¹ − v⁰), relative to the typical point of each resolution
 
-    with the long rule Q at the coarse resolution, and rules up to order three at both.
+    with the long rule Q at the coarse resolution, and rules up to order three at both; of two
+    nodes for each variable with losses that are iterated over.
     """
     found = []
     for a in averages:
-        nodes = a.law.nodes(a.law.affordable(ORDERS[0], a.active))
+        order = ORDERS[0] if a.solution.squared else 2
+        nodes = a.law.nodes(a.law.affordable(order, a.active))
         fine = replace(_at(a, QuadratureLevel.at(1)), nodes=nodes)
         found.append((a, replace(a, nodes=nodes), fine))
     both = [part for _, *parts in found for part in parts]
@@ -218,7 +220,7 @@ def _look(averages: list[Average], level: QuadratureLevel) -> None:
     """What another resolution says about the point that differs most from the typical one, and
     for the mean if errors of other points are in proportion to their difference."""
     others = [_at(a, level) for a in averages]
-    _solve([(other, a.farthest) for a, other in zip(averages, others, strict=True)])
+    _solve([(other, a.farthest) for a, other in zip(averages, others, strict=True)], signs=False)
     for a, other in zip(averages, others, strict=True):
         a.failure = other.failure
         if a.failure is None:
@@ -280,8 +282,11 @@ def _rule(averages: list[Average], order: int) -> list[Average]:
     return [a for a in averages if a.failure is None]
 
 
-def _solve(wanted: list[tuple[Average, Array]]) -> None:
-    """Values at points that are not known yet; neighbours in a curve one after the other."""
+def _solve(wanted: list[tuple[Average, Array]], signs: bool = True) -> None:
+    """Values at points that are not known yet; neighbours in a curve one after the other.
+
+    signs : with misclassification and calibration
+    """
     tasks: list[tuple[int, Average, tuple[float, ...], Task]] = []
     for a, points in wanted:
         names = a.law.canonical(points)
@@ -300,7 +305,7 @@ def _solve(wanted: list[tuple[Average, Array]]) -> None:
         mine = [entry for entry, own in zip(tasks, kinds, strict=True) if own == kind]
         found = [task for *_, task in mine]
         tolerance = _FIXED_POINT if squared else _OF_LOSSES
-        solutions = solve_tasks(found, level, tolerance, True, finite)
+        solutions = solve_tasks(found, level, tolerance, signs, finite)
         for (_, a, name, _), one in zip(mine, solutions, strict=True):
             if isinstance(one, Failure):
                 a.failure = one

@@ -40,7 +40,7 @@ MANY_DIRECTIONS = 10  # special directions with an axis each that cost more than
 _BENDS = 3  # more nodes along labels, and as many more at each level, where a loss bends
 _KINKS = 12  # the same along the strongest axis where it has a margin, and labels are ±1
 _STACK = 400_000  # types × nodes that are solved together
-_LARGE = 20_000  # the same: beyond, a loss is iterated over for each on its own
+_LARGE = 100_000  # the same: beyond, a loss is iterated over for each on its own
 _RECENT = 8  # tables that are kept for tasks that have the same
 _OUTER = 10.0  # tolerance of the iteration over a loss, in units of the fixed point's
 

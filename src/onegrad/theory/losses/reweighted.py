@@ -230,12 +230,15 @@ def _step(problem: LossProblem, at: _State, chi: Array, smooth: float, inner: fl
         problem.drawn, problem.samples, problem.ridge, softness=np.maximum(softness, 0.0),
         start=at.point, tolerance=inner,
     )  # fmt: skip
-    _, prediction, variance, _ = _outputs(point, at, found)
+    _, prediction, variance, _ = _outputs(point, at, found, _SHARE * inner)
     return _State(point, prediction, variance)
 
 
-def _outputs(point: FixedPoint, at: _State, found: LossMoments) -> tuple:
-    """f and q that follow from the mean slopes at `at`, with the readout and its response."""
+def _outputs(point: FixedPoint, at: _State, found: LossMoments, tolerance: float = 1e-11) -> tuple:
+    """f and q that follow from the mean slopes at `at`, with the readout and its response.
+
+    tolerance : of the linear system for q
+    """
     omega = point.features.weights
     blocks = woodbury_factors(point.features, point.gain, point.weights)
     share = point.weights / omega
@@ -244,7 +247,7 @@ def _outputs(point: FixedPoint, at: _State, found: LossMoments) -> tuple:
     readout = mean_readout(point, blocks, omega * share, labels)
     prediction = product(point.features.mean.mT, readout)
     fixed = omega * found.square - point.roots**2 * at.variance
-    response, variance = response_of(point, blocks, readout).solved(fixed)
+    response, variance = response_of(point, blocks, readout).solved(fixed, 1.0, tolerance)
     return readout, prediction, variance, response
 
 
