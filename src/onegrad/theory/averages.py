@@ -116,7 +116,7 @@ def first_rules(averages: Sequence[Average], theory: Theory) -> None:
         a.effect = max(a.effect, a.scatter)
         if not a.solution.squared:  # signs do not all go together, nor do sizes
             nodes, weights = a.nodes
-            own, each = a.at(nodes)[:, 0], a.bend**2 / len(a.active)
+            own, each = a.at(nodes)[:, 0], a.bend**2 / max(1, len(a.active))
             a.spread = math.sqrt(weights @ (own - weights @ own) ** 2 + 2 * each)
     if not theory.draft:
         _resolve_signs([a for a in averages if a.failure is None])

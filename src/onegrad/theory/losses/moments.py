@@ -121,22 +121,26 @@ def _logistic(y: Array, f: Array, q: Array, chi: Array, losses: bool) -> LossMom
 
 
 def logistic_slope(h: Array, chi: Array) -> Array:
-    """ρ = ½/(1 + e^p) with p = h + χρ, by Newton's method in p.
+    """ρ = ½/(1 + e^p) with p = h + χρ, by Halley's method in p.
 
-    p − h − ½χ/(1 + e^p) is increasing, and concave for p > 0: from the left Newton's method goes up
-    to the root without passing it. Roots p < 0 are those of −h − ½χ, mirrored.
+    F = p − h − ½χ/(1 + e^p) is increasing, and concave for p > 0, where the method begins to the
+    left of the root. Roots p < 0 are those of −h − ½χ, mirrored. A step takes the third power of
+    the error: F‴/F' is below one.
     """
-    chi = np.broadcast_to(chi, h.shape)
-    mirrored = h < -0.25 * chi
-    to = np.where(mirrored, -h - 0.5 * chi, h)
+    half = np.broadcast_to(0.5 * chi, h.shape)
+    mirrored = h < -0.5 * half
+    to = np.where(mirrored, -h - half, h)
     p = np.maximum(to, 0.0)
     # nearer from the left, where χ is large: e^p is about ½χ/(p − h)
-    nearer = np.log(np.maximum(0.5 * chi / (1 + np.log1p(chi) + np.maximum(-to, 0.0)), 1.0))
-    p = np.where(nearer - to <= 0.5 * chi * expit(-nearer), np.maximum(p, nearer), p)
+    nearer = np.log(np.maximum(half / (1 + np.log1p(2 * half) + np.maximum(-to, 0.0)), 1.0))
+    p = np.where(nearer - to <= half * expit(-nearer), np.maximum(p, nearer), p)
     for _ in range(_PROX):
         s = expit(-p)
-        step = (p - to - 0.5 * chi * s) / (1 + 0.5 * chi * s * (1 - s))
+        bend = half * s * (1 - s)
+        slope = 1 + bend
+        step = (p - to - half * s) / slope
+        step = step / (1 + 0.5 * step * (1 - 2 * s) * bend / slope)
         p = p - step
-        if float(np.max(np.abs(step))) < 1e-8:  # the next step is below rounding
+        if float(np.max(np.abs(step))) < 1e-5:  # the next step is below rounding
             break
     return np.asarray(0.5 * expit(np.where(mirrored, p, -p)))
