@@ -182,3 +182,39 @@ def test_means_over_draws_are_computed_at_few_points(monkeypatch: pytest.MonkeyP
         assert one.train_error == pytest.approx(own.train_error, rel=1e-3)
         interpolated += one.error_estimate > own.error_estimate + 0.5 * average_curves.INTERPOLATION
     assert interpolated >= 13 - sum(asked)
+
+
+def test_a_curve_of_another_loss_is_that_of_its_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Means over draws by two curves, of which each is interpolated to 1 %."""
+    tables: dict[str, Any] = {
+        "data": {"model": "mixture", "dim": 150, "spread": 10.0},
+        "labels": {"model": "single-index", "link": "sign"},
+        "network": {"width": 150, "activation": "relu"},
+        "training": {"samples": 150, "rate": 40.0, "loss": "logistic", "gradient": "labels-only"},
+    }
+    points = [
+        Problem.from_spec(tables | {"training": tables["training"] | {"ridge": float(ridge)}})
+        for ridge in np.geomspace(1e-2, 1.0, 8)
+    ]
+    solved: list[int] = []
+    original = average_curves.first_rules
+    monkeypatch.setattr(
+        average_curves, "first_rules", lambda some, t: (solved.append(len(some)), original(some, t))
+    )
+    curve = predict_curve(points)
+    assert 0 < sum(solved) < len(points)
+    names = ("test_error", "train_error", "test_loss", "train_loss", "misclassification")
+
+    def apart(found: Any, alone: Any) -> float:
+        return max(abs(getattr(found, n) / getattr(alone, n) - 1) for n in names)
+
+    for i in (1, 2, 5):
+        (alone,) = predict_curve([points[i]])
+        assert apart(curve[i], alone) < min(0.01, curve[i].error_estimate)
+        assert curve[i].error_estimate > alone.error_estimate - 1e-3
+    # negative control: without the ratios of means to typical points
+    monkeypatch.setattr(
+        average_curves, "_interpolated", lambda solution, near, *_: (solution, near[1])
+    )
+    without = predict_curve(points)
+    assert max(apart(a, b) for a, b in zip(without, curve, strict=True)) > 0.01

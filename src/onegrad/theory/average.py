@@ -51,6 +51,7 @@ class Average:
     left_out: float = 0.0
     effect: float = 0.0
     spread: float = 0.0
+    bend: float = 0.0
     rule_error: float = 0.0
     resolution: float = 0.0
     ratios: list[Array] = field(default_factory=list)
@@ -93,6 +94,26 @@ class Average:
     def base(self) -> Array:
         return self.at(self.law.typical[None])[0]
 
+    @property
+    def mean_ratio(self) -> Array:
+        """The mean over the rule, in units of the typical point."""
+        nodes, weights = self.nodes
+        return ratio(weights @ self.at(nodes), self.base)
+
+    @property
+    def scatter(self) -> float:
+        """Standard deviation over the nodes of the rule, relative: signs that differ may do what
+        all of the same sign do not."""
+        nodes, weights = self.nodes
+        change = relative(self.at(nodes) - self.base, self.base)
+        return largest(np.sqrt(weights @ change**2))
+
+    @property
+    def moved(self) -> float:
+        """By how much the last rule differs from the one before, in test and training error."""
+        last, before = self.ratios[-1], self.ratios[-2]
+        return largest(ratio(last[:2], before[:2]) - 1)
+
     def enough(self, theory: Theory) -> float:
         """By less than that two rules or resolutions may differ: of the accuracy asked for, or of
         what the solution leaves open anyway; twice that with losses other than the squared one,
@@ -105,3 +126,13 @@ class Average:
 def ratio(value: Array, base: Array) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(value / base)
+
+
+def relative(change: Array, base: Array) -> Array:
+    """Of test and training error."""
+    return ratio(change[..., :2], base[:2])
+
+
+def largest(values: Array) -> float:
+    """Of those of test and training error; an error of training that is 0 has no ratio."""
+    return float(np.max(np.where(np.isnan(values[:2]), 0.0, np.abs(values[:2]))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,7 +10,8 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import Failure
-from onegrad.theory.averages import Found, averaged
+from onegrad.theory.average import largest
+from onegrad.theory.averages import Found, averaged, begun, finer_rules, finished, first_rules
 from onegrad.theory.chance import Law
 from onegrad.theory.curves import along, curves
 from onegrad.theory.options import Theory
@@ -40,19 +42,79 @@ def averaged_along(
         found.update(zip(mine, means, strict=True))
 
     for curve, places in curves(chance):
+        if chance[curve[0]].loss.name != "squared" and not theory.draft:
+            own = [solutions[i] for i in curve]
+            means = _of_other_losses(places, [laws[i] for i in curve], own, theory)
+            found.update(zip(curve, means, strict=True))
+            continue
 
         def compute(points: list[int], curve: list[int] = curve) -> dict[int, Array | None]:
             mean([curve[j] for j in points])
             return {j: _numbers(solutions[curve[j]], found[curve[j]]) for j in points}
 
-        other = chance[curve[0]].loss.name != "squared"
-        allowed = _OTHER_LOSS if other else (INTERPOLATION, INTERPOLATION, _SPREAD)
         count = chance[curve[0]].components
-        for j, between in along(places, compute, _tolerances(count, *allowed)).items():
+        tolerances = _tolerances(count, INTERPOLATION, INTERPOLATION, _SPREAD)
+        for j, between in along(places, compute, tolerances).items():
             near = found[curve[between.nearest]]
-            found[curve[j]] = _interpolated(solutions[curve[j]], near, between.numbers, allowed[0])
+            found[curve[j]] = _interpolated(
+                solutions[curve[j]], near, between.numbers, INTERPOLATION
+            )
     mean([i for i in range(len(laws)) if i not in found])
     return [found[i] for i in range(len(laws))]
+
+
+def _of_other_losses(
+    places: Array, laws: Sequence[Law], solutions: Sequence[Solution | Failure], theory: Theory
+) -> list[Found]:
+    """Of the points of a curve, by two curves: means by the same rule of two nodes for each
+    variable all along it, and what finer rules and resolutions change where these may not do.
+
+    What they change is small and needs few points; a curve of both together would jump where one
+    point has finer rules and the next has not. Estimates are the larger ones of the two
+    neighbours that have been finished, with what is interpolated: 1 % of the first curve, and all
+    that the neighbours have of the second one.
+    """
+    todo = begun(laws, solutions, theory)
+    first: dict[int, Found] = {}
+    last: dict[int, Found] = {}
+    changes: dict[int, Array | None] = {}
+
+    def means(points: list[int]) -> dict[int, Array | None]:
+        new = [j for j in points if j not in first]
+        first_rules([todo[j] for j in new], theory)
+        first.update((j, finished(todo[j], theory, checked=False)) for j in new)
+        return {j: _numbers(solutions[j], first[j]) for j in points}
+
+    def change(points: list[int]) -> dict[int, Array | None]:
+        before = means(points)
+        finer_rules([todo[j] for j in points], theory)
+        last.update((j, finished(todo[j], theory)) for j in points)
+        for j in points:
+            after, own = _numbers(solutions[j], last[j]), before[j]
+            changes[j] = None if after is None or own is None else after - own
+        return {j: changes[j] for j in points}
+
+    tolerances = _tolerances(laws[0].problem.components, *_OTHER_LOSS)
+    tolerances[-1] = np.inf  # estimates are not interpolated
+    between = along(places, means, tolerances)
+    tolerances[-2] = np.inf  # finer rules see another part of the spread
+    moved = along(places, change, tolerances)
+    found = []
+    for j, solution in enumerate(solutions):
+        if j in last:
+            found.append(last[j])
+            continue
+        known = sorted(last)
+        after = bisect(known, j)
+        near = known[after - 1 : after + 1]
+        own = between[j].numbers if j in between else _numbers(solution, first[j])
+        assert own is not None
+        numbers = own + moved[j].numbers
+        numbers[-1] = max(_added(solutions[i], last[i]) for i in near)
+        open_by = max(largest(c) for i in near if (c := changes[i]) is not None)
+        open_by += _OTHER_LOSS[0] if j in between else 0.0
+        found.append(_interpolated(solution, last[moved[j].nearest], numbers, open_by))
+    return found
 
 
 def _tolerances(components: int, errors: float, signs: float, spread: float) -> Array:
@@ -72,8 +134,14 @@ def _numbers(solution: Solution | Failure, found: Found) -> Array | None:
     with np.errstate(invalid="ignore", divide="ignore"):
         ratios = outputs_of(mean) / outputs_of(solution)
     ratios[_CALIBRATION] = (outputs_of(mean) - outputs_of(solution))[_CALIBRATION]
-    added = mean.error_estimate - solution.error_estimate
+    added = _added(solution, found)
     return np.concatenate([ratios, [over.median / over.mean, over.spread / over.mean, added]])
+
+
+def _added(solution: Solution | Failure, found: Found) -> float:
+    """To the error estimate, by averaging."""
+    assert isinstance(solution, Solution) and isinstance(found[0], Solution)
+    return found[0].error_estimate - solution.error_estimate
 
 
 def _interpolated(

@@ -9,19 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
-from onegrad.gaussian.activation import Activation
-from onegrad.gaussian.quadrature import gauss_hermite
-from onegrad.theory.average import WORST, Average, OverDraws, ratio
+from onegrad.theory.average import WORST, Average, OverDraws, largest, ratio, relative
 from onegrad.theory.chance import ORDERS, Law
 from onegrad.theory.conditional import simplified
 from onegrad.theory.errors import SURPLUS_SHARE
-from onegrad.theory.geometry import Geometry
+from onegrad.theory.label_change import label_change
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
 from onegrad.theory.outputs import OF_SIGNS, outputs_of, with_ratios
@@ -54,6 +51,20 @@ def averaged(
     The error estimate gains what two rules over the law differ by. A Failure stays one.
     """
     found: list[Found] = [(one, None) for one in solutions]
+    todo = begun(laws, solutions, theory)
+    first_rules(list(todo.values()), theory)
+    finer_rules(list(todo.values()), theory)
+    for i, (law, one) in enumerate(zip(laws, solutions, strict=True)):
+        if isinstance(one, Solution) and law.left_out and not theory.draft:
+            found[i] = replace(one, error_estimate=one.error_estimate + law.left_out), None
+    found_now = {i: finished(average, theory) for i, average in todo.items()}
+    return [found_now.get(i, one) for i, one in enumerate(found)]
+
+
+def begun(
+    laws: Sequence[Law], solutions: Sequence[Solution | Failure], theory: Theory
+) -> dict[int, Average]:
+    """Averages of those that have something to average over, nothing known yet."""
     todo = {
         # beyond no margin samples count nothing, and ratios need no nodes for it
         i: Average(law, one, _level(law, theory), flat=not law.problem.loss.signs)
@@ -65,19 +76,13 @@ def averaged(
             i: a
             for i, a in todo.items()
             if (a.law.strong and a.law.importance > _DRAFT_CHANCE)
-            or _label_change(a) > theory.accuracy
+            or label_change(a.law) > theory.accuracy
         }
         for average in todo.values():
             if not average.law.strong:
                 (name,) = average.law.canonical(average.law.typical[None])
                 average.values[name] = outputs_of(average.solution)
-    _run(list(todo.values()), theory)
-    for i, (law, one) in enumerate(zip(laws, solutions, strict=True)):
-        if isinstance(one, Solution) and law.left_out and not theory.draft:
-            found[i] = replace(one, error_estimate=one.error_estimate + law.left_out), None
-    for i, average in todo.items():
-        found[i] = (average.failure, None) if average.failure else _finished(average, theory)
-    return found
+    return todo
 
 
 def _level(law: Law, theory: Theory) -> QuadratureLevel:
@@ -90,63 +95,55 @@ def _level(law: Law, theory: Theory) -> QuadratureLevel:
     return level if law.problem.loss.name == "squared" else replace(level, points=_SIGN_POINTS)
 
 
-def _label_change(average: Average) -> float:
-    """By how much Var y within a component differs between the points that a screening looks at."""
-    law = average.law
-    points = np.vstack([law.typical, law.screen])
-    try:
-        tasks = [law.task(point) for point in points]
-        found = np.array([
-            _label_variances(task.geometry, law.problem.links, law.problem.label_noise_variance)
-            for task in tasks
-        ])  # fmt: skip
-    except AssumptionError:  # no room for such overlaps: the screening will say so
-        return math.inf
-    return float((found.max(axis=0) / np.maximum(found.min(axis=0), 1e-300)).max() - 1)
-
-
-@lru_cache(maxsize=64)
-def _label_variances(
-    geometry: Geometry, links: tuple[Activation, ...] | None, noise: float
-) -> list[float]:
-    """Var y of each component, to which constants add nothing; 1 where labels are constants."""
-    if links is None:
-        return [1.0]
-    found, (z, w) = [], gauss_hermite(32)
-    for link, mean, covariance in zip(links, geometry.means, geometry.covariances, strict=True):
-        xi = geometry.teacher
-        values = link(float(xi @ mean) + math.sqrt(float(xi @ covariance @ xi)) * z)
-        found.append(float(w @ values**2 - (w @ values) ** 2) + noise)
-    return found
-
-
-def _run(averages: list[Average], theory: Theory) -> None:
-    """All stages, each solved for all problems together."""
+def first_rules(averages: Sequence[Average], theory: Theory) -> None:
+    """Whether chance counts, and means by two nodes for each variable where it does; each stage is
+    solved for all problems together."""
     _solve([(a, a.law.typical[None]) for a in averages if a.iterated])  # to start from
     _solve([(a, np.vstack([a.law.typical, a.law.screen])) for a in averages])
     averages = [a for a in averages if a.failure is None]
     for a in averages:
         plus, minus, low = a.at(a.law.screen)
         odd, even = 0.5 * np.abs(plus - minus), np.abs(0.5 * (plus + minus) - low)
-        a.effect = _largest(_relative(odd + even, a.base))
-        a.spread = float(np.sqrt(odd[0] ** 2 + 2 * even[0] ** 2))
+        a.effect = largest(relative(odd + even, a.base))
+        a.bend = float(even[0])
+        a.spread = math.sqrt(odd[0] ** 2 + 2 * a.bend**2)
         a.ratios, a.nodes = [ratio(0.5 * (plus + minus), a.base)], _pair(a.law)
-    limit, screened = _SCREEN * theory.accuracy, averages
-    averages = [a for a in averages if a.effect > limit or a.law.importance > 1]
-    _choose(averages, theory, limit)
-    for a in _rule(averages, 2):
-        a.effect = max(a.effect, _scatter(a))
+    visible = [a for a in averages if a.effect > _limit(theory) or a.law.importance > 1]
+    for a in visible:
+        a.active = list(range(len(a.law.variables))) if _all_count(a) else []
+    _choose([a for a in visible if not a.active], theory)
+    for a in _rule(visible, 2):
+        a.effect = max(a.effect, a.scatter)
+        if not a.solution.squared:  # signs do not all go together, nor do sizes
+            nodes, weights = a.nodes
+            own, each = a.at(nodes)[:, 0], a.bend**2 / max(1, len(a.active))
+            a.spread = math.sqrt(weights @ (own - weights @ own) ** 2 + 2 * each)
+    if not theory.draft:
+        _resolve_signs([a for a in averages if a.failure is None])
+
+
+def finer_rules(averages: Sequence[Average], theory: Theory) -> None:
+    """Finer means of those whose rule of two nodes may be wrong by more than is enough."""
+    averages = [a for a in averages if a.failure is None and a.orders]
+    before = [len(a.ratios) for a in averages]
     visible = [
         a
         for a in averages
         if _sign_error(a) > a.enough(theory) or (a.law.importance > 1 and a.solution.squared)
     ]
+    _choose([a for a in visible if _all_count(a)], theory)
     for order in ORDERS:
         visible = _rule(visible, order)
-        visible = [a for a in visible if _moved(a) > a.enough(theory)]
-    if not theory.draft:
-        _refine([a for a in averages if a.failure is None and len(a.ratios) > 2], theory)
-        _resolve_signs([a for a in screened if a.failure is None])
+        visible = [a for a in visible if a.moved > a.enough(theory)]
+    if theory.draft:
+        return
+    _refine([a for a in averages if a.failure is None and len(a.ratios) > 2], theory)
+    known = [a for a, n in zip(averages, before, strict=True) if len(a.ratios) > n]
+    _resolve_signs([a for a in known if a.failure is None])
+
+
+def _limit(theory: Theory) -> float:
+    return _SCREEN * theory.accuracy
 
 
 def _resolve_signs(averages: list[Average]) -> None:
@@ -174,7 +171,7 @@ def _resolve_signs(averages: list[Average]) -> None:
     for a, _, short, fine in chosen:
         if short.failure is None and fine.failure is None:
             last = a.ratios[-1].copy()
-            last[OF_SIGNS] *= ratio(_mean_ratio(fine), _mean_ratio(short))[OF_SIGNS]
+            last[OF_SIGNS] *= ratio(fine.mean_ratio, short.mean_ratio)[OF_SIGNS]
             a.ratios[-1] = last
 
 
@@ -196,11 +193,13 @@ def _finer(averages: list[Average]) -> None:
 
         E v ≈ Q v⁰ + Q₃(v¹ − v⁰), relative to the typical point of each resolution
 
-    with the long rule Q at the coarse resolution, and rules up to order three at both.
+    with the long rule Q at the coarse resolution, and rules up to order three at both; of two
+    nodes for each variable with losses that are iterated over.
     """
     found = []
     for a in averages:
-        nodes = a.law.nodes(a.law.affordable(ORDERS[0], a.active))
+        order = ORDERS[0] if a.solution.squared else 2
+        nodes = a.law.nodes(a.law.affordable(order, a.active))
         fine = replace(_at(a, QuadratureLevel.at(1)), nodes=nodes)
         found.append((a, replace(a, nodes=nodes), fine))
     both = [part for _, *parts in found for part in parts]
@@ -208,8 +207,8 @@ def _finer(averages: list[Average]) -> None:
     for a, short, fine in found:
         a.failure = short.failure or fine.failure
         if a.failure is None:
-            a.ratios.append(a.ratios[-1] * ratio(_mean_ratio(fine), _mean_ratio(short)))
-            a.resolution = _moved(a)
+            a.ratios.append(a.ratios[-1] * ratio(fine.mean_ratio, short.mean_ratio))
+            a.resolution = a.moved
 
 
 def _at(average: Average, level: QuadratureLevel) -> Average:
@@ -221,39 +220,33 @@ def _look(averages: list[Average], level: QuadratureLevel) -> None:
     """What another resolution says about the point that differs most from the typical one, and
     for the mean if errors of other points are in proportion to their difference."""
     others = [_at(a, level) for a in averages]
-    _solve([(other, a.farthest) for a, other in zip(averages, others, strict=True)])
+    _solve([(other, a.farthest) for a, other in zip(averages, others, strict=True)], signs=False)
     for a, other in zip(averages, others, strict=True):
         a.failure = other.failure
         if a.failure is None:
             one, two = (ratio(*x.at(a.farthest)[::-1]) for x in (a, other))
-            a.resolution = _largest((two - one) * a.extent)
+            a.resolution = largest((two - one) * a.extent)
 
 
-def _choose(averages: list[Average], theory: Theory, limit: float) -> None:
-    """Variables that count, by what happens without each of them; the most important first. All,
-    where a rule of two nodes for each is no longer than that and nothing asks for a finer one:
-    means of losses are then of the same variables all along a curve."""
-    points = {}
-    for number, a in enumerate(averages):
-        if a.failure is None and _all_count(a, theory):
-            a.active = list(range(len(a.law.variables)))
-        elif a.failure is None:
-            start = a.law.screen[0]
-            without = start + np.diag(a.law.low - start)
-            points[number] = without if len(start) > 3 else start[None]
-    _solve([(averages[i], rows) for i, rows in points.items()])
-    for i, rows in points.items():
-        a = averages[i]
+def _choose(averages: list[Average], theory: Theory) -> None:
+    """Variables that count, by what happens without each of them; the most important first."""
+    averages = [a for a in averages if a.failure is None]
+    points = []
+    for a in averages:
+        start = a.law.screen[0]
+        points.append(start + np.diag(a.law.low - start) if len(start) > 3 else start[None])
+    _solve(list(zip(averages, points, strict=True)))
+    for a, rows in zip(averages, points, strict=True):
         if a.failure is not None:
             continue
         count = len(a.law.variables)
         if count <= 3:
             a.active = list(range(count))
             continue
-        scores = _relative(np.abs(a.at(rows) - a.at(a.law.screen[:1])), a.base).max(axis=1)
+        scores = relative(np.abs(a.at(rows) - a.at(a.law.screen[:1])), a.base).max(axis=1)
         order = np.argsort(-scores, kind="stable")
         beyond = np.cumsum(scores[order][::-1])[::-1]  # of each one and all that are weaker
-        a.active = order[beyond > 2 * limit].tolist()
+        a.active = order[beyond > 2 * _limit(theory)].tolist()
         a.left_out = float(beyond[len(a.active)]) if len(a.active) < count else 0.0
 
 
@@ -263,9 +256,10 @@ def _sign_error(a: Average) -> float:
     return (_SIGNS if a.solution.squared else _LOSS_SIGNS) * a.effect**2
 
 
-def _all_count(a: Average, theory: Theory) -> bool:
-    """Of a loss that is iterated over."""
-    if a.solution.squared or _sign_error(a) > a.enough(theory):
+def _all_count(a: Average) -> bool:
+    """Whether all variables have two nodes each to begin with: of a loss that is iterated over,
+    where such a rule is short. Its means are then of the same variables all along a curve."""
+    if a.solution.squared:
         return False
     nodes = a.law.nodes([2] * len(a.law.variables))[0]
     return len(nodes) <= _MOST_PAIRS and len(set(a.law.canonical(nodes))) <= _FEW_PAIRS
@@ -283,20 +277,24 @@ def _rule(averages: list[Average], order: int) -> list[Average]:
     _solve([(a, a.nodes[0]) for a in averages])
     for a in averages:
         if a.failure is None:
-            a.ratios.append(_mean_ratio(a))
-            a.rule_error = _moved(a)
+            a.ratios.append(a.mean_ratio)
+            a.rule_error = a.moved
     return [a for a in averages if a.failure is None]
 
 
-def _solve(wanted: list[tuple[Average, Array]]) -> None:
-    """Values at points that are not known yet; neighbours in a curve one after the other."""
+def _solve(wanted: list[tuple[Average, Array]], signs: bool = True) -> None:
+    """Values at points that are not known yet; neighbours in a curve one after the other.
+
+    signs : with misclassification and calibration
+    """
     tasks: list[tuple[int, Average, tuple[float, ...], Task]] = []
     for a, points in wanted:
         names = a.law.canonical(points)
         new = {n: p for n, p in zip(names, points, strict=True) if n not in a.values}
         try:
             for number, (name, point) in enumerate(new.items()):
-                task = replace(a.law.task(point), coarse=a.first, flat=a.flat)
+                start = a.first or (a.solution if a.iterated else None)
+                task = replace(a.law.task(point), coarse=start, flat=a.flat)
                 tasks.append((number, a, name, simplified(task)))
         except AssumptionError as error:
             a.failure = Failure(error)
@@ -307,7 +305,7 @@ def _solve(wanted: list[tuple[Average, Array]]) -> None:
         mine = [entry for entry, own in zip(tasks, kinds, strict=True) if own == kind]
         found = [task for *_, task in mine]
         tolerance = _FIXED_POINT if squared else _OF_LOSSES
-        solutions = solve_tasks(found, level, tolerance, True, finite)
+        solutions = solve_tasks(found, level, tolerance, signs, finite)
         for (_, a, name, _), one in zip(mine, solutions, strict=True):
             if isinstance(one, Failure):
                 a.failure = one
@@ -316,7 +314,13 @@ def _solve(wanted: list[tuple[Average, Array]]) -> None:
                 a.first = a.first or (one if a.iterated else None)
 
 
-def _finished(average: Average, theory: Theory) -> tuple[Solution | Failure, OverDraws]:
+def finished(average: Average, theory: Theory, checked: bool = True) -> Found:
+    """The mean over draws, and how the test error differs between them.
+
+    checked : a Failure where it is not known well enough
+    """
+    if average.failure is not None:
+        return average.failure, None
     solution, gauss = average.solution, len(average.ratios) > 2
     ratio = average.ratios[-1]
     nodes, weights = average.nodes
@@ -339,13 +343,13 @@ def _finished(average: Average, theory: Theory) -> tuple[Solution | Failure, Ove
         spread = average.spread / average.base[0] * solution.test_error
         median = mean.test_error
         moved = average.rule_error * (1.0 if solution.squared else _LOSS_MOVED)
-        error = max(_sign_error(average), moved) + _DRAFT_ERROR * _off(ratio)
+        error = max(_sign_error(average), moved) + _DRAFT_ERROR * largest(ratio - 1)
     error += average.left_out + average.law.left_out
     estimate = solution.error_estimate if theory.draft else solution.error_estimate + error
     over = OverDraws(
         mean.test_error, median, spread, len(average.values), len(average.active)
     )  # fmt: skip
-    if not theory.draft and error > max(WORST, theory.accuracy):
+    if checked and not theory.draft and error > max(WORST, theory.accuracy):
         return Failure(ConvergenceError(
             f"errors differ from draw to draw by {100 * average.effect:.0f} %, by chance overlaps "
             "of the directions and chance parts of the step, "
@@ -365,36 +369,3 @@ def _median(values: Array, weights: Array) -> float:
 
 def _pair(law: Law) -> tuple[Array, Array]:
     return law.screen[:2], np.full(2, 0.5)
-
-
-def _mean_ratio(average: Average) -> Array:
-    nodes, weights = average.nodes
-    return ratio(weights @ average.at(nodes), average.base)
-
-
-def _relative(change: Array, base: Array) -> Array:
-    """Of test and training error."""
-    return ratio(change[..., :2], base[:2])
-
-
-def _largest(values: Array) -> float:
-    """Of those of test and training error; an error of training that is 0 has no ratio."""
-    return float(np.max(np.where(np.isnan(values[:2]), 0.0, np.abs(values[:2]))))
-
-
-def _scatter(average: Average) -> float:
-    """Standard deviation over the nodes of the rule, relative: signs that differ may do what all of
-    the same sign do not."""
-    nodes, weights = average.nodes
-    change = _relative(average.at(nodes) - average.base, average.base)
-    return _largest(np.sqrt(weights @ change**2))
-
-
-def _off(ratio: Array) -> float:
-    return _largest(ratio[:2] - 1)
-
-
-def _moved(average: Average) -> float:
-    """By how much the last rule differs from the one before, in test and training error."""
-    last, before = average.ratios[-1], average.ratios[-2]
-    return _largest(ratio(last[:2], before[:2]) - 1)

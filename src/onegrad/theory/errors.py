@@ -198,11 +198,14 @@ class Response:
             source -= product(v @ block.h, tilted) ** 2
         return np.asarray(source)
 
-    def solved(self, fixed: Array, counted: Array | float = 1.0) -> tuple[Response, Array]:
+    def solved(
+        self, fixed: Array, counted: Array | float = 1.0, tolerance: float = 1e-11
+    ) -> tuple[Response, Array]:
         """The response with its load, and q: q = B + (1/m) J (fixed + D q), D as of the point.
 
         Symmetrised with √D, by conjugate gradients. The squared loss has fixed = D(noise + r²).
         counted : weights of the nodes in the amplification
+        tolerance : of the conjugate gradients
         """
         samples, half = self.point.samples[..., None], self.point.roots
 
@@ -211,7 +214,7 @@ class Response:
 
         source = self._source(self.own, self.factors)
         direct = source + self._carried(self.own, self.factors, fixed) / samples
-        load = fixed + half * _conjugate_gradients(apply, half * direct)
+        load = fixed + half * _conjugate_gradients(apply, half * direct, tolerance)
         loaded = replace(self, load=load)
         variance = loaded.variance_at(self.point.features)
         alone, total = ((counted * (fixed + half**2 * q)).sum(axis=-1) for q in (source, variance))
@@ -326,9 +329,7 @@ def response_of(
     return Response(point, blocks, kernel, pushed, tuple(tilted), own, none, one)
 
 
-def _conjugate_gradients(
-    apply: Callable[[Array], Array], right: Array, tolerance: float = 1e-11
-) -> Array:
+def _conjugate_gradients(apply: Callable[[Array], Array], right: Array, tolerance: float) -> Array:
     """x with apply(x) = right, apply symmetric and positive: residual below tolerance·‖right‖.
 
     Each problem of a stack has steps of its own and stops on its own.

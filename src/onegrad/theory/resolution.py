@@ -23,7 +23,7 @@ from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.losses.calibration import calibration_error, misclassified
 from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
-from onegrad.theory.losses.start import Near, dropped, together
+from onegrad.theory.losses.start import Near, dropped, together, turned
 from onegrad.theory.nodes.population import (
     Nodes,
     data_nodes,
@@ -40,7 +40,7 @@ MANY_DIRECTIONS = 10  # special directions with an axis each that cost more than
 _BENDS = 3  # more nodes along labels, and as many more at each level, where a loss bends
 _KINKS = 12  # the same along the strongest axis where it has a margin, and labels are ±1
 _STACK = 400_000  # types × nodes that are solved together
-_LARGE = 20_000  # the same: beyond, a loss is iterated over for each on its own
+_LARGE = 100_000  # the same: beyond, a loss is iterated over for each on its own
 _RECENT = 8  # tables that are kept for tasks that have the same
 _OUTER = 10.0  # tolerance of the iteration over a loss, in units of the fixed point's
 
@@ -60,7 +60,9 @@ class _Resolved:
         """Those of a coarser resolution's neurons at these nodes; once for all tasks that share."""
         task, neurons = coarse.task, coarse.neurons
         if id(neurons) not in self.others:
-            found = features_at(task.problem, task.geometry, neurons, self.where)
+            kappa = turned(self.where.kappa, self.task.geometry, task.geometry)
+            where = replace(self.where, kappa=kappa)
+            found = features_at(task.problem, task.geometry, neurons, where)
             self.others[id(neurons)] = neurons, found
         return self.others[id(neurons)][1]
 

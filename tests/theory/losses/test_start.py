@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad.theory import averages, errors
+from onegrad.theory import averages, errors, resolution
+from onegrad.theory.chance import law_of
 from onegrad.theory.layers import features as layer_features
 from onegrad.theory.losses import reweighted
 from onegrad.theory.nodes.rules import QuadratureLevel
@@ -75,6 +76,30 @@ def test_a_finer_resolution_starts_from_the_coarser_one(monkeypatch):
         counts.append(steps[0])
     assert apart(*found) < 1e-5
     assert counts[1] <= 0.7 * counts[0]
+
+
+def test_other_overlaps_start_from_the_typical_ones(monkeypatch):
+    """In the coordinates of the typical geometry; in its own (negative control) not so near."""
+    data = {"model": "mixture", "dim": 300, "spread": 10.0, "mean": 2.0}
+    training = SPIKES["training"] | {"samples": 300, "rate": 150.0, "gradient": "labels-only"}
+    network = {"width": 60, "activation": "relu"}
+    spec = {**SPIKES, "data": data, "training": training, "network": network}
+    law = law_of(og.Problem.from_spec(spec), "auto", 0)
+    level = QuadratureLevel.at(0)
+    (typical,) = solve_tasks([law.task(law.typical)], level, 1e-5)
+    task, steps, step = replace(law.task(law.screen[1]), coarse=typical), [0], reweighted._step
+
+    def counted(*arguments):
+        steps[0] += 1
+        return step(*arguments)
+
+    monkeypatch.setattr(reweighted, "_step", counted)
+    (near,) = solve_tasks([task], level, 1e-5)
+    count, steps[0] = steps[0], 0
+    monkeypatch.setattr(resolution, "turned", lambda kappa, *_: kappa)
+    (far,) = solve_tasks([task], level, 1e-5)
+    assert apart(near, far) < 1e-4
+    assert count <= 0.7 * steps[0]
 
 
 def test_signs_that_change_within_a_small_part_of_a_rule(monkeypatch):

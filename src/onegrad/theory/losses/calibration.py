@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import erf, expit, ndtr
@@ -13,7 +14,8 @@ from onegrad.compute.backend import Array
 Chance = Callable[[Array], Array]
 
 BINS = 10  # of chances 1/(1 + e^{−f}), of equal width
-_NODES = 28  # of a rule in each bin: one may hold the whole Gaussian
+# nodes of a rule in a bin of so many standard deviations; one may hold the whole Gaussian
+_NODES = ((1.0, 6), (3.0, 10), (math.inf, 28))
 _NOTHING = 1e-9  # of an output's probability: bins with less are empty
 _REACH = 6.5  # standard deviations that count
 
@@ -54,12 +56,22 @@ def _bin_gaps(labels: Array, mean: Array, variance: Array) -> tuple[Array, Array
     spread = np.sqrt(np.maximum(variance, 1e-300))[:, None]
     cut = np.clip((edges - mean[:, None]) / spread, -_REACH, _REACH)
     node, part = np.nonzero(ndtr(cut[:, 1:]) - ndtr(cut[:, :-1]) > _NOTHING)
-    x, w = np.polynomial.legendre.leggauss(_NODES)
-    low, high = cut[node, part, None], cut[node, part + 1, None]
-    z = 0.5 * (high + low) + 0.5 * (high - low) * x
-    density = (high - low) * np.exp(-0.5 * z**2) * (w / math.sqrt(8 * math.pi))
-    off = expit(mean[node, None] + spread[node] * z) - 0.5 * (1 + labels)[node, None]
+    width = cut[node, part + 1] - cut[node, part]
     gaps, slopes = np.zeros((2, *cut[:, 1:].shape))
-    gaps[node, part] = (off * density).sum(axis=1)
-    slopes[node, part] = (off * density * z).sum(axis=1) / spread[node, 0]
+    narrower = 0.0
+    for widest, count in _NODES:
+        mine = (width > narrower) & (width <= widest)
+        i, bins, narrower = node[mine], part[mine], widest
+        x, w = _legendre(count)
+        low, half = cut[i, bins, None], 0.5 * width[mine, None]
+        z = low + half * (1 + x)
+        density = half * np.exp(-0.5 * z**2) * (w / math.sqrt(2 * math.pi))
+        off = (expit(mean[i, None] + spread[i] * z) - 0.5 * (1 + labels)[i, None]) * density
+        gaps[i, bins] = off.sum(axis=1)
+        slopes[i, bins] = (off * z).sum(axis=1) / spread[i, 0]
     return gaps, slopes
+
+
+@lru_cache(maxsize=8)
+def _legendre(count: int) -> tuple[Array, Array]:
+    return np.polynomial.legendre.leggauss(count)

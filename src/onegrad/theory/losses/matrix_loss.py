@@ -87,7 +87,7 @@ class _Asked:
     def step(self, nodes: NodeSolution, f: Array, variance: Array, chi: Array) -> NodeSolution:
         """The next (f, q, χ)."""
         q = self.q
-        found = self.labels.moments(self.loss, f, variance, chi, self.smooth)
+        found = self.labels.moments(self.loss, f, variance, chi, self.smooth, losses=False)
         w = q.weights * found.slope
         system = q.total(w)
         system.flat[:: q.width + 1] += self.ridge

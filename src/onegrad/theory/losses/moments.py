@@ -27,6 +27,7 @@ _PROX = 60  # iterations; a dozen are enough
 class LossMoments(NamedTuple):
     """Of every node (S,), over h and over the label.
 
+    The last three are NaN where they were not asked for.
     slope : D = −E ∂ρ/∂h; mean, square : E ρ, E ρ²
     train_loss, train_square : E ℓ(y, p), E(y − p)²; test_loss : E ℓ(y, h)
     """
@@ -48,31 +49,33 @@ class LabelLaw:
     binary: bool
 
     def moments(
-        self, loss: Loss, f: Array, q: Array, chi: Array, smooth: float = 0.0
+        self, loss: Loss, f: Array, q: Array, chi: Array, smooth: float = 0.0, losses: bool = True
     ) -> LossMoments:
-        """Means of a loss; `smooth` is added to χ_s in ρ where a kink is approached (eq. (7))."""
+        """Means of a loss; `smooth` is added to χ_s in ρ where a kink is approached (eq. (7)).
+
+        losses : with those that an iteration over (f, q, χ) does not need
+        """
         if not self.binary:
-            return _moments(loss, self.mean, q + self.noise, f, q, chi, smooth)
+            return _moments(loss, self.mean, q + self.noise, f, chi, smooth, losses)
         if np.all(np.abs(self.mean) == 1):
-            return _moments(loss, self.mean, q, f, q, chi, smooth)
+            return _moments(loss, self.mean, q, f, chi, smooth, losses)
         plus, ones = 0.5 * (1 + self.mean), np.ones_like(self.mean)
-        up = _moments(loss, ones, q, f, q, chi, smooth)
-        down = _moments(loss, -ones, q, f, q, chi, smooth)
+        up, down = (_moments(loss, y, q, f, chi, smooth, losses) for y in (ones, -ones))
         return LossMoments(*(plus * u + (1 - plus) * d for u, d in zip(up, down, strict=True)))
 
     def slope_times_label(self, loss: Loss, f: Array, q: Array, chi: Array) -> Array:
         """E[ρy] of labels ±1."""
         plus, ones = 0.5 * (1 + self.mean), np.ones_like(self.mean)
-        up, down = (_moments(loss, y, q, f, q, chi, 0.0).mean for y in (ones, -ones))
+        up, down = (_moments(loss, y, q, f, chi, 0.0, False).mean for y in (ones, -ones))
         return plus * up - (1 - plus) * down
 
 
 def _moments(
-    loss: Loss, y: Array, spread: Array, f: Array, q: Array, chi: Array, smooth: float
+    loss: Loss, y: Array, spread: Array, f: Array, chi: Array, smooth: float, losses: bool
 ) -> LossMoments:
-    """Of labels with the mean y; spread : the variance of y − h."""
+    """Of labels with the mean y; spread : the variance of y − h. Logistic labels are ±1."""
     if isinstance(loss, Logistic):
-        return _logistic(y, f, q, chi)
+        return _logistic(y, f, spread, chi, losses)
     return _clipped(loss, y, spread, f, chi, smooth)
 
 
@@ -94,7 +97,7 @@ def _clipped(
     )  # fmt: skip
 
 
-def _logistic(y: Array, f: Array, q: Array, chi: Array) -> LossMoments:
+def _logistic(y: Array, f: Array, q: Array, chi: Array, losses: bool) -> LossMoments:
     """By a trapezoidal rule over h; ρ, p and h are those of the label +1, times y.
 
     As functions of h they are singular at a distance of π from the real axis, whatever χ is: with a
@@ -109,29 +112,35 @@ def _logistic(y: Array, f: Array, q: Array, chi: Array) -> LossMoments:
     rho = logistic_slope(h, chi[..., None])
     p = h + chi[..., None] * rho
     bend = rho * (1 - 2 * rho)  # ½ℓ''(p): ρ is half of 1/(1 + e^p) there
+    slopes = (bend / (1 + chi[..., None] * bend)) @ w, y * (rho @ w), rho**2 @ w
+    if not losses:
+        return LossMoments(*slopes, *np.full((3, *f.shape), np.nan))
     return LossMoments(
-        (bend / (1 + chi[..., None] * bend)) @ w, y * (rho @ w), rho**2 @ w,
-        np.logaddexp(0.0, -p) @ w, (1 - p) ** 2 @ w, np.logaddexp(0.0, -h) @ w,
-    )  # fmt: skip
+        *slopes, np.logaddexp(0.0, -p) @ w, (1 - p) ** 2 @ w, np.logaddexp(0.0, -h) @ w
+    )
 
 
 def logistic_slope(h: Array, chi: Array) -> Array:
-    """ρ = ½/(1 + e^p) with p = h + χρ, by Newton's method in p.
+    """ρ = ½/(1 + e^p) with p = h + χρ, by Halley's method in p.
 
-    p − h − ½χ/(1 + e^p) is increasing, and concave for p > 0: from the left Newton's method goes up
-    to the root without passing it. Roots p < 0 are those of −h − ½χ, mirrored.
+    F = p − h − ½χ/(1 + e^p) is increasing, and concave for p > 0, where the method begins to the
+    left of the root. Roots p < 0 are those of −h − ½χ, mirrored. A step takes the third power of
+    the error: F‴/F' is below one.
     """
-    chi = np.broadcast_to(chi, h.shape)
-    mirrored = h < -0.25 * chi
-    to = np.where(mirrored, -h - 0.5 * chi, h)
+    half = np.broadcast_to(0.5 * chi, h.shape)
+    mirrored = h < -0.5 * half
+    to = np.where(mirrored, -h - half, h)
     p = np.maximum(to, 0.0)
     # nearer from the left, where χ is large: e^p is about ½χ/(p − h)
-    nearer = np.log(np.maximum(0.5 * chi / (1 + np.log1p(chi) + np.maximum(-to, 0.0)), 1.0))
-    p = np.where(nearer - to <= 0.5 * chi * expit(-nearer), np.maximum(p, nearer), p)
+    nearer = np.log(np.maximum(half / (1 + np.log1p(2 * half) + np.maximum(-to, 0.0)), 1.0))
+    p = np.where(nearer - to <= half * expit(-nearer), np.maximum(p, nearer), p)
     for _ in range(_PROX):
         s = expit(-p)
-        step = (p - to - 0.5 * chi * s) / (1 + 0.5 * chi * s * (1 - s))
+        bend = half * s * (1 - s)
+        slope = 1 + bend
+        step = (p - to - half * s) / slope
+        step = step / (1 + 0.5 * step * (1 - 2 * s) * bend / slope)
         p = p - step
-        if float(np.max(np.abs(step))) < 1e-8:  # the next step is below rounding
+        if float(np.max(np.abs(step))) < 1e-5:  # the next step is below rounding
             break
     return np.asarray(0.5 * expit(np.where(mirrored, p, -p)))

@@ -223,18 +223,22 @@ def _unpacked(z: Array, lead: tuple[int, ...], count: int) -> tuple[Array, Array
 
 def _step(problem: LossProblem, at: _State, chi: Array, smooth: float, inner: float) -> _State:
     """From (f, q, χ) to the next ones: one fixed point of the squared loss with weights."""
-    found = problem.drawn_labels.moments(problem.loss, at.prediction, at.variance, chi, smooth)
+    labels = problem.drawn_labels
+    found = labels.moments(problem.loss, at.prediction, at.variance, chi, smooth, losses=False)
     softness = np.minimum(1 / np.maximum(found.slope, 1e-300) - chi, _SOFTEST)
     point = solve_fixed_point(
         problem.drawn, problem.samples, problem.ridge, softness=np.maximum(softness, 0.0),
         start=at.point, tolerance=inner,
     )  # fmt: skip
-    _, prediction, variance, _ = _outputs(point, at, found)
+    _, prediction, variance, _ = _outputs(point, at, found, _SHARE * inner)
     return _State(point, prediction, variance)
 
 
-def _outputs(point: FixedPoint, at: _State, found: LossMoments) -> tuple:
-    """f and q that follow from the mean slopes at `at`, with the readout and its response."""
+def _outputs(point: FixedPoint, at: _State, found: LossMoments, tolerance: float = 1e-11) -> tuple:
+    """f and q that follow from the mean slopes at `at`, with the readout and its response.
+
+    tolerance : of the linear system for q
+    """
     omega = point.features.weights
     blocks = woodbury_factors(point.features, point.gain, point.weights)
     share = point.weights / omega
@@ -243,7 +247,7 @@ def _outputs(point: FixedPoint, at: _State, found: LossMoments) -> tuple:
     readout = mean_readout(point, blocks, omega * share, labels)
     prediction = product(point.features.mean.mT, readout)
     fixed = omega * found.square - point.roots**2 * at.variance
-    response, variance = response_of(point, blocks, readout).solved(fixed)
+    response, variance = response_of(point, blocks, readout).solved(fixed, 1.0, tolerance)
     return readout, prediction, variance, response
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from onegrad.compute.backend import Array
+from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.features import NodeFeatures
 
 _DROPPED = 1e-7  # of the slopes' table: 1e-7 of the errors
@@ -32,3 +33,20 @@ def together(parts: Sequence[Near]) -> Near:
         return known[0]
     f, q, chi = (np.stack(one) for one in zip(*known, strict=True))
     return f, q, chi
+
+
+def turned(kappa: Array, own: Geometry, other: Geometry) -> Array:
+    """Coordinates κ of samples (S, r') in the basis of another geometry, in which the named
+    directions u and the means have nearly the same projections: κ' = Tκ with Tᵀu' ≈ u.
+
+    Bases are chosen for each geometry. The same directions with other overlaps have others, in
+    which a function of κ would be one of other directions.
+    """
+    if own is other or own.groups or other.groups or own.rank != other.rank:
+        return kappa
+    names = [name for name in own.directions if name in other.directions]
+    mine, theirs = (
+        np.stack([*(g.directions[name] for name in names), *g.means]) for g in (own, other)
+    )
+    turn = np.linalg.lstsq(theirs, mine, rcond=None)[0]
+    return np.column_stack([kappa[:, : own.rank] @ turn.T, kappa[:, own.rank :]])
