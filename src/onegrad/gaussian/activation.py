@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onegrad.compute.backend import Array, host, like, namespace
+from onegrad.compute.backend import CACHED, Array, host, like, namespace, pieces
 from onegrad.compute.side_by_side import for_pieces
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.gaussian import elementwise
@@ -172,13 +172,24 @@ class Activation:
         if xp is np:
             shift, scale = np.asarray(shift, float), np.asarray(scale, float)
         s, b = xp.broadcast_arrays(shift, scale)
+        if self.moments is None or xp is not np or s.nbytes <= CACHED:
+            return self._smoothed(s, b)
+        found = np.empty((3, *s.shape))
+        for rows in pieces(s):  # with temporary arrays as large as s, relu takes seven times as long
+            for whole, part in zip(found, self._smoothed(s[rows], b[rows]), strict=True):
+                whole[rows] = part
+        return Smoothed(*found)
+
+    def _smoothed(self, s: Any, b: Any) -> Smoothed:
         if self.moments is not None:
             value, slope, square = self.moments(s, b)
         else:
             value = gaussian_mean(self.function, s, b, self.breakpoints)
             slope = gaussian_mean(self.derivative, s, b, self.breakpoints)
             square = gaussian_mean(lambda x: self.function(x) ** 2, s, b, self.breakpoints)
-        return Smoothed(value - self.offset, slope, xp.maximum(square - value**2, 0.0))
+        return Smoothed(
+            value - self.offset, slope, namespace(s).maximum(square - value**2, 0.0)
+        )
 
 
 _BUILT_IN = {
