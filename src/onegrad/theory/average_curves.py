@@ -97,7 +97,7 @@ def _of_other_losses(
     tolerances = _tolerances(laws[0].problem.components, *_OTHER_LOSS)
     tolerances[-1] = np.inf  # estimates are not interpolated
     between = along(places, means, tolerances)
-    tolerances[-2] = np.inf  # finer rules see another part of the spread
+    tolerances[-2] = np.inf  # finer rules see another part of the spread: a straight line below
     moved = along(places, change, tolerances)
     found = []
     for j, solution in enumerate(solutions):
@@ -110,6 +110,7 @@ def _of_other_losses(
         own = between[j].numbers if j in between else _numbers(solution, first[j])
         assert own is not None
         numbers = own + moved[j].numbers
+        numbers[-2] = np.interp(places[j], places[near], [_spread(last[i]) for i in near])
         numbers[-1] = max(_added(solutions[i], last[i]) for i in near)
         open_by = max(largest(c) for i in near if (c := changes[i]) is not None)
         open_by += _OTHER_LOSS[0] if j in between else 0.0
@@ -135,7 +136,13 @@ def _numbers(solution: Solution | Failure, found: Found) -> Array | None:
         ratios = outputs_of(mean) / outputs_of(solution)
     ratios[_CALIBRATION] = (outputs_of(mean) - outputs_of(solution))[_CALIBRATION]
     added = _added(solution, found)
-    return np.concatenate([ratios, [over.median / over.mean, over.spread / over.mean, added]])
+    return np.concatenate([ratios, [over.median / over.mean, _spread(found), added]])
+
+
+def _spread(found: Found) -> float:
+    """Over draws, in units of the mean."""
+    assert found[1] is not None
+    return found[1].spread / found[1].mean
 
 
 def _added(solution: Solution | Failure, found: Found) -> float:
