@@ -175,7 +175,9 @@ class Activation:
         if self.moments is None or xp is not np or s.nbytes <= CACHED:
             return self._smoothed(s, b)
         found = np.empty((3, *s.shape))
-        for rows in pieces(s):  # with temporary arrays as large as s, relu takes seven times as long
+        for rows in pieces(
+            s
+        ):  # with temporary arrays as large as s, relu takes seven times as long
             for whole, part in zip(found, self._smoothed(s[rows], b[rows]), strict=True):
                 whole[rows] = part
         return Smoothed(*found)
@@ -187,9 +189,7 @@ class Activation:
             value = gaussian_mean(self.function, s, b, self.breakpoints)
             slope = gaussian_mean(self.derivative, s, b, self.breakpoints)
             square = gaussian_mean(lambda x: self.function(x) ** 2, s, b, self.breakpoints)
-        return Smoothed(
-            value - self.offset, slope, namespace(s).maximum(square - value**2, 0.0)
-        )
+        return Smoothed(value - self.offset, slope, namespace(s).maximum(square - value**2, 0.0))
 
 
 _BUILT_IN = {
