@@ -32,8 +32,7 @@ def peak_bytes(
 
     The largest of three stages: a gradient step, the readout, the exact risk; and, where arrays
     are small enough to be kept, some that wait for their next use. For one large network alone with
-    n = m = k that is four matrices, 32·n² bytes; half of it in single precision, in which the
-    conditional Gaussian model saves nothing: it works in double precision.
+    n = m = k that is four matrices, 32·n² bytes; half of it in single precision.
 
     >>> p = Problem(data={"model": "isotropic", "dim": 10_000}, network={"width": 10_000},
     ...             training={"samples": 10_000, "rate": 1.0})
@@ -58,7 +57,7 @@ def peak_bytes(
         kept += s * k
         kept += sum(bool(model.noise) for model in asked) * m * k * (8 * m * k <= KEEP)
         step += m * n + s * k
-    half = dtype == "float32" and not any(m.double for m in asked)
+    half = dtype == "float32"
     # single precision needs no Gram matrix, as long as conjugate gradients are few; controls do
     fit = kept + m * k + (0 if half and not reuse.controls else side * side)
     fit += m * k // 2 if reuse.controls and not half else 0  # their features in single precision
@@ -69,6 +68,7 @@ def peak_bytes(
     if any(model.noise for model in asked) and not reuse.layers and 8 * m * k <= KEEP:
         fit += m * k if threads_for(problem.operations) > 1 else 0  # drawn ahead
     own = [kept + model.memory(problem) for model in asked if model.memory is not None]
+    own = [numbers + (2 * m * k if half else 0) for numbers in own]  # pieces in double, positions
     fit = max(fit, *own, 0)
     if reuse.features:
         # the features stay, and the eigendecomposition stands beside the Gram matrix

@@ -73,7 +73,6 @@ class Model:
     noise : the stream of the m × k numbers that it draws on its own, if any
     untrained : its features at the initial weights, where control variates of its own are made of
         them
-    double : whether it works in double precision whatever is asked for
     memory : numbers that it holds while it is fitted, where that is more than features and Gram
         matrix
     variant : the record of "name:rest" from the rest, None where there is no such variant;
@@ -94,7 +93,6 @@ class Model:
     initial: bool = False
     noise: str = ""
     untrained: Callable[[Trial], FeatureMap] | None = None
-    double: bool = False
     memory: Callable[[Problem], int] | None = None
     variant: Callable[[str], Model | None] | None = None
     variants: str = ""

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from onegrad.compute.backend import Array, host, like, namespace
+from onegrad.compute.backend import Array, host, like, namespace, pieces
 from onegrad.compute.linalg import leading_direction, outlying_directions, span_basis
 from onegrad.errors import AssumptionError
 from onegrad.gaussian.activation import Activation
@@ -125,13 +125,17 @@ class SmoothTable:
         self._curves: list[Array] = []  # (nodes, shifts) of value, slope and variance
 
     def __call__(self, shift: Array) -> tuple[Array, Array, Array]:
-        if self.activation.moments is not None:
-            return self.activation.smoothed(shift, self.scales)
         xp = namespace(shift)
+        results = xp.empty_like(shift), xp.empty_like(shift), xp.empty_like(shift)
+        if self.activation.moments is not None:
+            for rows in pieces(shift):
+                parts = self.activation.smoothed(shift[rows], self.scales)
+                for result, part in zip(results, parts, strict=True):
+                    result[rows] = part
+            return results
         low, high = float(xp.min(shift)), float(xp.max(shift))
         if self._mix is None or low < self.low or high > self.high:
             self._tabulate(min(low, self.low), max(high, self.high))
-        results = xp.empty_like(shift), xp.empty_like(shift), xp.empty_like(shift)
         neurons = shift.shape[1]
         step = _AT_ONCE if isinstance(shift, np.ndarray) else max(1, neurons)
         for start in range(0, neurons, step):
@@ -196,6 +200,5 @@ MODEL = Model(
     version=2,
     initial=True,
     noise="conditional-gaussian",
-    double=True,
     memory=_memory,
 )
