@@ -52,6 +52,18 @@ def test_a_key_in_the_wrong_table_is_told_where_it_belongs(tables, table):
         assert said if table else "belongs" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("tables", "model"),
+    [
+        ({"data": {"model": "isotropic", "dim": 100, "rank": 1}}, "mixture"),
+        ({"labels": {"model": "component", "link": "sign"}}, 'multi-index" or "single-index'),
+    ],
+)
+def test_a_key_of_another_model_is_told_which_one(tables, model):
+    with pytest.raises(SpecError, match=f'It belongs to model = "{model}"'):
+        og.Problem(**TABLES | tables)
+
+
 def test_validating_a_mapping_gives_the_same_advice():
     with pytest.raises(ValueError, match=r"network\.width = 0: must be a whole number from 1"):
         og.Problem.model_validate(TABLES | {"network": {"width": 0}})

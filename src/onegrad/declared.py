@@ -230,10 +230,15 @@ def advice(error: ValidationError, root: type[Section]) -> SpecError:
     return SpecError(seen.values(), len(found[MOST_PROBLEMS:]))
 
 
-def home(key: str) -> str:
-    """Where a key that stands in no table, or in the wrong one, belongs; "" where nobody has it."""
-    tables = [c.table for c in _sections(Section) if c.table and key in c.model_fields]
-    return f"It belongs in [{tables[0]}]" if tables else ""
+def home(key: str, table: str = "") -> str:
+    """Where a key that stands in no table, or not rightly in this one, belongs: to another model of
+    the table, or in another table; "" where nobody has it."""
+    known = [c for c in _sections(Section) if c.table and key in c.model_fields]
+    models = {_tag(c) for c in known if c.table == table and "model" in c.model_fields}
+    if models:
+        return "It belongs to model = " + " or ".join(f'"{one}"' for one in sorted(models))
+    tables = sorted({c.table for c in known} - {table})
+    return "It belongs in " + " or ".join(f"[{one}]" for one in tables) if tables else ""
 
 
 def _sections(root: type[Section]) -> Iterator[type[Section]]:
@@ -255,7 +260,7 @@ def _explain(item: dict[str, Any], root: type[Section]) -> Problematic:
             return Problematic(key, value, f"is called {new} now", f"Write {new}")
         return Problematic(
             key, value, f"is not a known key; {where} takes {', '.join(known)}",
-            home(path) or did_you_mean(path, known),
+            home(path, root.table) or did_you_mean(path, known),
         )  # fmt: skip
     if kind == "missing":
         what = f"is needed: {allowed(field)}" if allowed(field) else "is needed"
