@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,11 +24,12 @@ from onegrad.theory.few_points import (
     DRAWN,
     FEWEST,
     FINE,
+    OTHER_LOSS,
     RATIOS,
     Sparsity,
     fitted,
     left_out,
-    misfit,
+    misfits,
     nodes_of,
 )
 from onegrad.theory.options import Theory
@@ -41,6 +43,7 @@ _POSITIVE = {
 }  # fmt: skip
 _NAMES = (*_POSITIVE, "calibration", "spread_over_draws")
 _UNITS = np.array([*_POSITIVE.values(), 4.0, 1.0])  # calibration, and spread over test error
+_SQUARES = np.array([name.endswith("_error") for name in _NAMES[:-1]] + [True])
 _SMOOTH = ("logistic", "huber")  # losses whose coarsest resolution is not far from the finer ones
 _NOTE = (
     "Interpolated between points of the same curve that were computed, to "
@@ -97,7 +100,9 @@ class Looks:
             return DRAFT
         first, *others = (_but_ridge(problem) for problem in curve)
         same = all(one == first for one in others)
-        return RATIOS if same and self._ratios_are_smooth(curve[0]) else FINE
+        if same and self._ratios_are_smooth(curve[0]):
+            return RATIOS
+        return FINE if curve[0].loss.name == "squared" else OTHER_LOSS
 
     def _ratios_are_smooth(self, problem: Problem) -> bool:
         """Means over signs of overlaps were off by 1.7 % between points, however many these are."""
@@ -163,8 +168,11 @@ def with_points_between(
         sparsity = looks.sparsity([problems[i] for i in curve])
         base = {j: looks.reference(i, sparsity) for j, i in enumerate(curve)}
         numbers = [_minus(_numbers(found[curve[j]]), base[j]) for j in known]
-        open_by = misfit(places[known], numbers)
-        if not open_by < sparsity.misfit:
+        apart = misfits(places[known], numbers)
+        counted = apart * np.where(_SQUARES, sparsity.squares, 1.0)
+        stated = [_estimate(found[curve[j]]) for j in known]
+        enough = np.maximum(sparsity.misfit, sparsity.estimated * np.array(stated))
+        if not np.all(counted < enough[:, None]):
             continue
         rows = np.array([row for row in numbers if row is not None])
         between = interpolated(places[known], rows, places[wanted])
@@ -173,6 +181,7 @@ def with_points_between(
             after = bisect(known, j)
             near = sorted(known[after - 1 : after + 1], key=lambda i: abs(places[i] - places[j]))
             neighbours = [one for i in near if isinstance(one := found[curve[i]], Prediction)]
+            open_by = float(apart[max(0, after - 2) : after + 2].max())
             point = _between(neighbours, row, open_by + sparsity.between)
             answers[curve[j]] = replace(point, computed=partial(alone, problems[curve[j]]))
     rest = [i for i in range(len(problems)) if i not in answers]
@@ -219,6 +228,11 @@ def _in_units(known: Mapping[str, float | None], spread: float) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         values[:-2] = np.log(values[:-2])
     return np.asarray(values / _UNITS)
+
+
+def _estimate(answer: Answer) -> float:
+    known = not isinstance(answer, Failure) and not math.isnan(answer.error_estimate)
+    return answer.error_estimate if known else 0.0
 
 
 def _minus(row: Array | None, reference: Array) -> Array | None:

@@ -15,13 +15,14 @@ from onegrad.theory.averages import Found, averaged, begun, finer_rules, finishe
 from onegrad.theory.chance import Law
 from onegrad.theory.curves import along, curves
 from onegrad.theory.options import Theory
-from onegrad.theory.outputs import NUMBERS, OF_SIGNS, outputs_of, with_ratios
+from onegrad.theory.outputs import LOSSES, NUMBERS, OF_SIGNS, outputs_of, with_ratios
 from onegrad.theory.task import Solution
 
 _SPREAD = 5e-3  # the same of the spread over draws, in units of the error
 INTERPOLATION = 5e-4  # how far what is interpolated was from what is computed where that was tried
-# the same with other losses, whose 1/n terms are not known: of errors, of signs, of the spread
-_OTHER_LOSS = 1e-2, 1e-2, 3e-2
+# the same with other losses, whose 1/n terms are not known: of squared errors, of losses and signs,
+# of the spread; rules that change from point to point move squared errors most
+_SQUARES, _OTHER_LOSS, _OTHER_SPREAD = 3e-2, 1e-2, 3e-2
 _CALIBRATION = OF_SIGNS[1]
 
 
@@ -29,7 +30,7 @@ def averaged_along(
     laws: Sequence[Law], solutions: Sequence[Solution | Failure], theory: Theory
 ) -> list[Found]:
     """`averaged`, along curves interpolated to 0.05 % (`along`) by ratios to the typical points;
-    to 1 % with losses other than the squared one."""
+    to 1 % with losses other than the squared one, squared errors to 3 %."""
     found: dict[int, Found] = {}
     chance = {
         i: one.task.problem
@@ -71,8 +72,8 @@ def _of_other_losses(
 
     What they change is small and needs few points; a curve of both together would jump where one
     point has finer rules and the next has not. Estimates are the larger ones of the two
-    neighbours that have been finished, with what is interpolated: 1 % of the first curve, and all
-    that the neighbours have of the second one.
+    neighbours that have been finished, with what is interpolated: the misfit of the first curve,
+    and all that the neighbours have of the second one.
     """
     todo = begun(laws, solutions, theory)
     first: dict[int, Found] = {}
@@ -88,13 +89,15 @@ def _of_other_losses(
     def change(points: list[int]) -> dict[int, Array | None]:
         before = means(points)
         finer_rules([todo[j] for j in points], theory)
-        last.update((j, finished(todo[j], theory)) for j in points)
+        last.update((j, finished(todo[j], theory, checked=False)) for j in points)
         for j in points:
             after, own = _numbers(solutions[j], last[j]), before[j]
             changes[j] = None if after is None or own is None else after - own
         return {j: changes[j] for j in points}
 
-    tolerances = _tolerances(laws[0].problem.components, *_OTHER_LOSS)
+    components = laws[0].problem.components
+    tolerances = _tolerances(components, _SQUARES, _OTHER_LOSS, _OTHER_SPREAD)
+    tolerances[LOSSES] = _OTHER_LOSS
     tolerances[-1] = np.inf  # estimates are not interpolated
     between = along(places, means, tolerances)
     tolerances[-2] = np.inf  # finer rules see another part of the spread: a straight line below
@@ -113,7 +116,7 @@ def _of_other_losses(
         numbers[-2] = np.interp(places[j], places[near], [_spread(last[i]) for i in near])
         numbers[-1] = max(_added(solutions[i], last[i]) for i in near)
         open_by = max(largest(c) for i in near if (c := changes[i]) is not None)
-        open_by += _OTHER_LOSS[0] if j in between else 0.0
+        open_by += largest(between[j].misfit) if j in between else 0.0
         found.append(_interpolated(solution, last[moved[j].nearest], numbers, open_by))
     return found
 

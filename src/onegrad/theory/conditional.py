@@ -19,6 +19,7 @@ from onegrad.theory.layers.step import output_effect, output_is_faint
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
 from onegrad.theory.options import ACCURATE, Theory
 from onegrad.theory.resolution import MANY_DIRECTIONS, level_for, solve_tasks, with_signs
+from onegrad.theory.size_bound import finite_size_bound
 from onegrad.theory.symmetry import grouped
 from onegrad.theory.task import Solution, Task
 
@@ -33,6 +34,7 @@ _ITERATED = 5.0  # times less of it where a loss is iterated over
 _RATHER = 2.0  # times more of that where first layers would be drawn instead, which takes longer
 _HOPELESS, _SOON = 0.4, 5e7  # two resolutions so far apart, and more work: the next is not tried
 _LATER = 0.5  # of the room for tables, where two resolutions are far apart
+_OF_SIZES = 0.1  # of what finite sizes leave open: less than that rules need not be known to
 _TOLERABLE = 5.0  # accuracies up to which an answer is given with its estimate, "not settled"
 _WORST = 0.05  # what many directions leave uncertain: beyond that refused
 _SMALL_LOSS = 0.1  # of the test loss: below, a training loss is compared with that
@@ -89,7 +91,7 @@ def predict_mixtures(
         for i, one in zip(going, finer, strict=True):
             compared = _compared(one, rough.pop(i))
             found[i] = compared
-            if isinstance(compared, Solution) and not compared.error_estimate <= theory.accuracy:
+            if isinstance(compared, Solution) and not _is_settled(compared, theory):
                 rough[i] = compared
     for i, solution in rough.items():
         found[i] = _unsettled(solution, theory.accuracy)
@@ -136,6 +138,15 @@ def _goes_on(solution: Solution, number: int, most: float, accuracy: float) -> b
     several = solution.task.problem.training.steps > 1 and number > _SEVERAL_STEPS
     iterated = 1.0 if solution.squared else _ITERATED
     return iterated * solution.work <= most and not (hopeless or several)
+
+
+def _is_settled(solution: Solution, theory: Theory) -> bool:
+    """Whether two resolutions are as close as they need be: to the accuracy asked for, or where
+    other losses have no 1/n correction to a tenth of what finite sizes leave open."""
+    if solution.squared or not theory.finite_size or not _is_close(solution, theory.accuracy):
+        return solution.error_estimate <= theory.accuracy
+    enough = max(theory.accuracy, _OF_SIZES * finite_size_bound(solution))
+    return solution.error_estimate <= enough
 
 
 def _room(task: Task, solution: Solution, number: int, accuracy: float) -> float:

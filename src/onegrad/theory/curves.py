@@ -15,10 +15,12 @@ _FEWEST = 7  # points of a curve from which on some are interpolated
 
 
 class Interpolated(NamedTuple):
-    """Numbers of a point between others, and the point among those computed that is nearest."""
+    """Numbers of a point between others, the point among those computed that is nearest, and how
+    far numbers were from what others said about them where that was tried in the same gap."""
 
     numbers: Array
     nearest: int
+    misfit: Array
 
 
 def along(
@@ -35,12 +37,14 @@ def along(
     """
     last = len(places) - 1
     known = dict(compute([0, last // 2, last]))
-    gaps, settled = [(0, last // 2), (last // 2, last)], []
+    settled: dict[int, Array]
+    gaps, settled = [(0, last // 2), (last // 2, last)], {}
     if _is_level(known.values(), tolerance):
         middle = (last // 2 + last) // 2
         known |= compute([middle])
         if _is_level(known.values(), tolerance):
-            gaps, settled = [], [j for j in range(1, last) if j not in known]
+            apart = np.ptp([row for row in known.values() if row is not None], axis=0)
+            gaps, settled = [], {j: apart for j in range(1, last) if j not in known}
     while gaps := [(low, high) for low, high in gaps if high - low > 1]:
         middles = [(low + high) // 2 for low, high in gaps]
         found, divided = compute([j for j in middles if j not in known]), []
@@ -48,18 +52,21 @@ def along(
         for (low, high), middle in zip(gaps, middles, strict=True):
             ends = [known[low], known[high], found[middle]]
             others = {j: row for j, row in known.items() if j != middle}
-            if all(end is not None for end in ends) and _is_close(
-                _between(others, places, [middle])[0], found[middle], tolerance
-            ):
-                settled += [j for j in range(low + 1, high) if j != middle]
-            else:
-                divided += [(low, middle), (middle, high)]
+            if all(end is not None for end in ends):
+                apart = _apart(_between(others, places, [middle])[0], found[middle])
+                if np.all(apart < tolerance):
+                    settled |= {j: apart for j in range(low + 1, high) if j != middle}
+                    continue
+            divided += [(low, middle), (middle, high)]
         known |= found
         gaps = divided
     if not settled:
         return {}
-    rows = zip(settled, _between(known, places, settled), strict=True)
-    return {j: Interpolated(row, min(known, key=lambda i: abs(i - j))) for j, row in rows}
+    rows = _between(known, places, list(settled))
+    return {
+        j: Interpolated(row, min(known, key=lambda i: abs(i - j)), apart)
+        for (j, apart), row in zip(settled.items(), rows, strict=True)
+    }
 
 
 def _is_level(known: Iterable[Array | None], tolerance: float | Array) -> bool:
@@ -74,11 +81,10 @@ def _is_level(known: Iterable[Array | None], tolerance: float | Array) -> bool:
     )
 
 
-def _is_close(guess: Array, found: Array | None, tolerance: float | Array) -> bool:
+def _apart(guess: Array, found: Array | None) -> Array:
     assert found is not None
     with np.errstate(invalid="ignore"):
-        apart = np.where(np.isnan(found) & np.isnan(guess), 0.0, np.abs(guess - found))
-    return bool(np.all(apart < tolerance))
+        return np.where(np.isnan(found) & np.isnan(guess), 0.0, np.abs(guess - found))
 
 
 def _between(known: Mapping[int, Array | None], places: Array, wanted: Sequence[int]) -> Array:
@@ -118,7 +124,8 @@ def interpolated(nodes: Array, values: Array, places: Array) -> Array:
 def curves(
     problems: Mapping[int, Problem], fewest: int = _FEWEST
 ) -> Iterator[tuple[list[int], Array]]:
-    """Problems that differ in one number alone, in its order, and that number (its logarithm).
+    """Problems that differ in one number alone, in its order, and that number (its logarithm); then
+    those that differ in several numbers which all rise or fall together, by the first of them.
 
     fewest : points of a curve
     """
@@ -131,21 +138,26 @@ def curves(
     if any(list(items) != keys for items in flat.values()):
         return
     varying = [key for key in keys if len({repr(items[key]) for items in flat.values()}) > 1]
+    numbers = [key for key in varying if all(_is_number(items[key]) for items in flat.values())]
     left = set(flat)
-    for key in varying:
+    for swept in [*([key] for key in varying), *([numbers] if len(numbers) > 1 else [])]:
         groups: dict[str, list[int]] = {}
         for i in sorted(left):
-            value = flat[i][key]
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                rest = repr([flat[i][other] for other in varying if other != key])
+            if all(_is_number(flat[i][key]) for key in swept):
+                rest = repr([flat[i][other] for other in varying if other not in swept])
                 groups.setdefault(rest, []).append(i)
         for curve in groups.values():
-            values = np.array([float(flat[i][key]) for i in curve])
-            order = np.argsort(values, kind="stable")
-            places = np.log(values[order]) if values.min() > 0 else values[order]
-            if len(curve) >= fewest and np.all(np.diff(places) > 0):
+            values = np.array([[flat[i][key] for key in swept] for i in curve], float)
+            order = np.argsort(values[:, 0], kind="stable")
+            first, steps = values[order, 0], np.diff(values[order], axis=0)
+            one_way = np.all(steps > 0, axis=0) | np.all(steps < 0, axis=0)
+            if len(curve) >= fewest and np.all(one_way):
                 left -= set(curve)
-                yield [curve[j] for j in order], places
+                yield [curve[j] for j in order], np.log(first) if first[0] > 0 else first
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _flatten(tables: dict[str, Any], into: dict[str, Any], prefix: str = "") -> None:

@@ -41,6 +41,8 @@ _BENDS = 3  # more nodes along labels, and as many more at each level, where a l
 _KINKS = 12  # the same along the strongest axis where it has a margin, and labels are ±1
 _STACK = 400_000  # types × nodes that are solved together
 _LARGE = 100_000  # the same: beyond, a loss is iterated over for each on its own
+_RARE = 1e-5  # of all neurons and of the power of their features: types with less together
+_LONG = 2  # levels from which on rules for types are so long that many are rare
 _RECENT = 8  # tables that are kept for tasks that have the same
 _OUTER = 10.0  # tolerance of the iteration over a loss, in units of the fixed point's
 
@@ -72,9 +74,12 @@ def level_for(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> Q
 
     What separates components is learned to a higher degree than a smooth teacher. A loss that bends
     at some residual needs more than the first moments of labels. With groups
-    there are few axes, and no reason to save on them.
+    there are few axes, and no reason to save on them. Where a loss is iterated over, long rules for
+    types go without the rare ones.
     """
     separate = problem.labels_separate
+    if problem.loss.name != "squared" and level.number >= _LONG:
+        level = replace(level, rare=_RARE)
     if separate:
         level = replace(level, tolerance=1e-2 * level.tolerance)
     if problem.loss.name != "squared" and not problem.labels_binary:
@@ -116,7 +121,30 @@ def _resolve(task: Task, level: QuadratureLevel) -> _Resolved:
             f"rules need here: tables of {entries:.1g} numbers would take long. "
             'method = "conditional" waits for them.'
         )
-    return _Resolved(task, level, neurons, where, features_at(problem, geometry, neurons, where))
+    features = features_at(problem, geometry, neurons, where)
+    if task.neurons is None and not features.harmonics and _large(problem, features):
+        neurons, features = _without_rare(neurons, features)
+    return _Resolved(task, level, neurons, where, features)
+
+
+def _large(problem: Problem, features: NodeFeatures) -> bool:
+    """Whether a loss is iterated over for this problem on its own, and not in a stack."""
+    return problem.loss.name != "squared" and features.mean.size > _LARGE
+
+
+def _without_rare(
+    neurons: NeuronTypes, features: NodeFeatures
+) -> tuple[NeuronTypes, NodeFeatures]:
+    """Without types that stand for next to no neuron, and for next to nothing of the features'
+    variance: nearly half of a long product of Gauss rules."""
+    power = features.counts * features.powers
+    share = features.counts / features.counts.sum() + power / power.sum()
+    order = np.argsort(share, kind="stable")
+    kept = np.sort(order[np.cumsum(share[order]) > _RARE])
+    fewer = neurons.of(kept)
+    tables = {name: getattr(features, name)[kept] for name in ("mean", "slope", "extra", "bulk")}
+    tilt = None if features.tilt is None else features.tilt[kept]
+    return fewer, replace(features, **tables, counts=fewer.counts, tilt=tilt)
 
 
 def _share_features(one: Task, other: Task) -> bool:
@@ -170,8 +198,8 @@ def solve_tasks(
         kind = (features.mean.shape, features.tilt is None, task.problem.loss)
         batch = waiting.setdefault((*kind, task.problem.labels_binary), [])
         batch.append((index, last))
-        large = task.problem.loss.name != "squared" and features.mean.size > _LARGE
-        if features.harmonics or large or (len(batch) + 1) * features.mean.size > _STACK:
+        alone = features.harmonics or _large(task.problem, features)
+        if alone or (len(batch) + 1) * features.mean.size > _STACK:
             solve(batch)
             batch.clear()
     for batch in waiting.values():

@@ -30,6 +30,7 @@ from onegrad.theory.layers.step import (
 from onegrad.theory.nodes.rules import (
     QuadratureLevel,
     Rule,
+    common,
     decay_order,
     halves,
     standard_nodes,
@@ -40,6 +41,7 @@ _LITTLE = 0.25  # of the variance before the step
 _NO_SPREAD = 1e-9  # of the largest variance: axes with one node
 _NO_BULK = 1e-10  # of a neuron's square length: integrals need some width
 LEAST_BULK = 0.01  # of its mean square: nodes far out in few dimensions
+_BY_TYPE = ("vectors", "bulk", "tilt", "readout")  # arrays with a row for each type
 _SPIKES = 4  # degrees of spikes whose strength decides about the readout's rule
 
 
@@ -87,6 +89,12 @@ class NeuronTypes:
     shares: Array | None = None
     coordinates: Array | None = None
     mixing: RowMixing | None = None
+
+    def of(self, kept: np.ndarray) -> NeuronTypes:
+        """Some types, for all neurons; of one step on a flat bulk."""
+        parts = {name: None if (x := getattr(self, name)) is None else x[kept] for name in _BY_TYPE}
+        counts = self.counts[kept] * (self.counts.sum() / self.counts[kept].sum())
+        return replace(self, counts=counts, **parts)
 
     @property
     def effective_dim(self) -> float:
@@ -252,6 +260,11 @@ def _before_step(
         importance = np.append(importance, 0.0)
     z, weights = standard_nodes(importance, replace(level, most=level.most // 2), leading)
     z = np.roll(z, 1, axis=1) if weak else z
+    # Without the output nothing but h depends on the readout: average once per f⁰.
+    repeats = 1 if output or weak else len(leading[0].nodes[1])
+    if level.rare and repeats == 1:
+        kept = common(z, weights, level.rare)
+        z, weights = z[kept], weights[kept] / weights[kept].sum()
     readout = problem.readout_mean + problem.readout_std * z[:, 0]
     coordinates = math.sqrt(variance) * z[:, 1 : 1 + count] @ rotation.T
     for j, size in enumerate(geometry.groups, start=single):
@@ -266,8 +279,6 @@ def _before_step(
     if problem.network.rows == "unit":  # |f⁰|² + b₀² = ns_w², whatever the neuron
         square = geometry.dim * variance - np.einsum("ij,ij->i", coordinates, coordinates)
         bulk = np.sqrt(np.maximum(square, LEAST_BULK * bulk_dim * variance))
-    # Without the output nothing but h depends on the readout: average once per f⁰.
-    repeats = 1 if output or weak else len(leading[0].nodes[1])
     further = math.sqrt(variance) * z[:, 1 + count : -1]
     return _Start(coordinates, bulk, readout, weights, repeats, further)
 

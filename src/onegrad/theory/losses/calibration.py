@@ -15,7 +15,7 @@ Chance = Callable[[Array], Array]
 
 BINS = 10  # of chances 1/(1 + e^{−f}), of equal width
 # nodes of a rule in a bin of so many standard deviations; one may hold the whole Gaussian
-_NODES = ((1.0, 6), (3.0, 10), (math.inf, 28))
+_NODES = ((1.0, 4), (3.0, 7), (math.inf, 28))
 _NOTHING = 1e-9  # of an output's probability: bins with less are empty
 _REACH = 6.5  # standard deviations that count
 
@@ -55,7 +55,7 @@ def _bin_gaps(labels: Array, mean: Array, variance: Array) -> tuple[Array, Array
         edges = np.log(np.arange(BINS + 1) / BINS) - np.log1p(-np.arange(BINS + 1) / BINS)
     spread = np.sqrt(np.maximum(variance, 1e-300))[:, None]
     cut = np.clip((edges - mean[:, None]) / spread, -_REACH, _REACH)
-    node, part = np.nonzero(ndtr(cut[:, 1:]) - ndtr(cut[:, :-1]) > _NOTHING)
+    node, part = np.nonzero(np.diff(ndtr(cut), axis=1) > _NOTHING)
     width = cut[node, part + 1] - cut[node, part]
     gaps, slopes = np.zeros((2, *cut[:, 1:].shape))
     narrower = 0.0

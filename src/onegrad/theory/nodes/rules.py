@@ -58,6 +58,7 @@ class QuadratureLevel:
     halves : the readout's axis has rules on both sides of zero (`halves`), which resolve neurons
         that the step has saturated
     quasi : quasi-random points along axes that are neither the labels' nor steep (`scattered`)
+    rare : types of neurons that stand for less than that of all, together, are left out (`common`)
     """
 
     tolerance: float
@@ -71,6 +72,7 @@ class QuadratureLevel:
     split: bool = False
     halves: bool = False
     quasi: bool = False
+    rare: float = 0.0
 
     @staticmethod
     def draft() -> QuadratureLevel:
@@ -174,6 +176,15 @@ def standard_nodes(
     elif kind >= 2:
         even = _even_points(orders, kind, room)
     return _tensor_nodes(leading, tuple(orders), pooled, kind, even)
+
+
+def common(nodes: Array, weights: Array, rare: float) -> np.ndarray:
+    """Nodes without those that count least, whose shares of E(1 + |Z|²)² sum to at most `rare`:
+    nearly half of a long product of Gauss rules."""
+    share = weights * (1.0 + np.einsum("ij,ij->i", nodes, nodes)) ** 2
+    order = np.argsort(share, kind="stable")
+    kept = order[np.cumsum(share[order]) > rare * share.sum()]
+    return np.sort(kept)
 
 
 def _even_points(orders: Sequence[int], kind: int, room: int) -> int:
