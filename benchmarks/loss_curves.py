@@ -77,12 +77,14 @@ def problems(name: str, loss: str, count: int, zipped: bool = False) -> Iterator
             "rate": value * SIZE if key == "rate" else 0.5 * (width if zipped else SIZE),
         }  # fmt: skip
         spread = {"spread": value} if key == "spread" else {}
-        yield og.Problem.from_spec({
-            "data": {"dim": SIZE, **data, **spread},
-            "labels": labels,
-            "network": {"width": width, "activation": "relu", **further.get("network", {})},
-            "training": training | further.get("training", {}),
-        })
+        yield og.Problem.from_spec(
+            {
+                "data": {"dim": SIZE, **data, **spread},
+                "labels": labels,
+                "network": {"width": width, "activation": "relu", **further.get("network", {})},
+                "training": training | further.get("training", {}),
+            }
+        )
 
 
 def main() -> None:

@@ -17,8 +17,8 @@ from onegrad.predicted import Prediction
 from onegrad.prediction import predict, predict_curve
 from onegrad.problem import Problem
 from onegrad.theory import few_points
-from onegrad.theory.curves import along, interpolated
-from onegrad.theory.few_points import DRAFT, FEWEST, RATIOS, misfit
+from onegrad.theory.curves import along, curves, interpolated
+from onegrad.theory.few_points import DRAFT, FEWEST, RATIOS, misfit, misfits
 from onegrad.theory.options import Theory
 
 COUNT = 20
@@ -279,3 +279,33 @@ def test_drafts_with_drawn_layers_lie_on_a_smooth_curve(ridge: float, smooth: bo
         assert all(one.status == "draft" and np.isnan(one.error_estimate) for one in found)
     else:
         assert fit == pytest.approx(own, rel=1e-9)
+
+
+def zipped(pairs: list[tuple[int, float]]) -> list[tuple[list[int], np.ndarray]]:
+    tables = {"data": {"model": "isotropic", "dim": 100}}
+    problems = {
+        i: Problem.from_spec(
+            tables | {"network": {"width": width}, "training": {"samples": 200, "rate": rate}}
+        )
+        for i, (width, rate) in enumerate(pairs)
+    }
+    return list(curves(problems))
+
+
+def test_numbers_that_rise_or_fall_together_make_a_curve() -> None:
+    widths = [80, 20, 40, 160, 320, 640, 10]
+    for rates in ([0.5 * w for w in widths], [100.0 / w for w in widths]):
+        ((points, places),) = zipped(list(zip(widths, rates, strict=True)))
+        assert [widths[i] for i in points] == sorted(widths)
+        assert places == pytest.approx(np.log(sorted(widths)))
+    assert not zipped([(w, float(i % 3)) for i, w in enumerate(widths)])  # neither rises nor falls
+    grid = zipped([(w, rate) for rate in (1.0, 2.0) for w in widths])
+    assert [len(points) for points, _ in grid] == [7, 7]  # as before: along one of them
+
+
+def test_misfits_are_told_where_they_are() -> None:
+    places = np.linspace(0.0, 1.0, 9)
+    rows = [np.array([x**2, x if i != 3 else x + 0.1]) for i, x in enumerate(places)]
+    found = misfits(places, rows)
+    assert found[:, 0].max() < 1e-12
+    assert found[3, 1] > 0.09 and found[[0, -1]].max() == 0.0

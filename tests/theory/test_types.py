@@ -10,6 +10,7 @@ from onegrad.errors import AssumptionError
 from onegrad.prediction import predict
 from onegrad.problem import Problem
 from onegrad.simulation import simulate
+from onegrad.theory.chance import law_of
 from onegrad.theory.layers import step, types
 from onegrad.theory.layers.types import pure_types
 from onegrad.theory.nodes.rules import QuadratureLevel
@@ -134,3 +135,44 @@ def test_an_initial_output_below_a_thousandth_moves_errors_by_one_percent() -> N
         found = getattr(answers[1], name) / getattr(answers[0], name) - 1
         assert found == pytest.approx(float(gaps.mean()), abs=4 * error)
         assert float(gaps.mean()) < -6 * error
+
+
+def shapes_along_spikes(neurons) -> np.ndarray:
+    """E v⁴/(E v²)² along the two spikes of `strong_spikes`."""
+    weights = neurons.counts / neurons.counts.sum()
+    squares = neurons.vectors[:, 1:3] ** 2
+    return np.asarray((weights @ squares**2) / (weights @ squares) ** 2)
+
+
+def test_a_neurons_own_noise_remains_where_the_step_takes_back_the_start(monkeypatch) -> None:
+    """By readouts of one sign the step takes back what neurons had along spikes, and their own
+    noise with it if that were a stretch of the start: too many neurons would not see the spikes."""
+    problem = Problem.from_spec({
+        "data": {"model": "mixture", "dim": 500, "directions": "orthogonal", "spread": 25.0,
+                 "mean": 2.0},
+        "labels": {"model": "component"},
+        "network": {"activation": "relu", "width": 1500},
+        "training": {"samples": 500, "rate": 750.0, "gradient": "labels-only"},
+    })  # fmt: skip
+    drawn = []
+    for seed in range(24):
+        geometry = geometry_of(problem, "drawn", seed)
+        drawn.append(shapes_along_spikes(drawn_neurons(problem, geometry, seed)).mean())
+    mean, error = np.mean(drawn), np.std(drawn) / np.sqrt(len(drawn) - 1)
+
+    def apart() -> float:
+        law = law_of(problem, "auto", 0)
+        task = law.task(law.typical)
+        level = level_for(problem, task.geometry, QuadratureLevel.at(2))
+        found = pure_types(problem, task.geometry, level, task.chance)
+        return abs(float(shapes_along_spikes(found).mean()) - mean)
+
+    assert apart() < 4 * error
+    monkeypatch.setattr(types, "_with_own_noise", stretched_start)
+    assert apart() > 4 * error
+
+
+def stretched_start(start, before, pushed, spread, variance):
+    """A_i f⁰ + h g, A_i² = I + h²LLᵀ/s_w²: the noise as a stretch of the start."""
+    roots = types.spread_roots(np.eye(before.shape[1]) + spread / variance)
+    return pushed - before + np.einsum("tij,tj->ti", roots, before)

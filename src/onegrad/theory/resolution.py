@@ -132,9 +132,7 @@ def _large(problem: Problem, features: NodeFeatures) -> bool:
     return problem.loss.name != "squared" and features.mean.size > _LARGE
 
 
-def _without_rare(
-    neurons: NeuronTypes, features: NodeFeatures
-) -> tuple[NeuronTypes, NodeFeatures]:
+def _without_rare(neurons: NeuronTypes, features: NodeFeatures) -> tuple[NeuronTypes, NodeFeatures]:
     """Without types that stand for next to no neuron, and for next to nothing of the features'
     variance: nearly half of a long product of Gauss rules."""
     power = features.counts * features.powers

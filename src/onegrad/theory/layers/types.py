@@ -119,6 +119,7 @@ class _Start(NamedTuple):
     readout: Array  # (T,) a_i
     weights: Array  # (T,) summing to one
     repeats: int  # how often the same f⁰ come again, with another readout
+    strong: bool  # whether the readout has a rule of its own, with the same f⁰ at each of its nodes
     images: Array  # (T, r'(J − 1)) coordinates along images of the special directions
 
 
@@ -137,8 +138,8 @@ def pure_types(
         f⁰_i ~ N(0, s_w² I),  b₀² = n' s_w²                       coordinates and bulk before it
         e·x̃ = sh·u + N(0, 1),  sh = √(n'/m̃)/√E u²                 its sample remembers u     (21)
         g_i = E[u σ' κ̃],  mult_i = 1 + h_i E[u σ'']                                          (22)
-        v_i = A_i f⁰_i + h_i g_i,  A_i² = I + h_i²/(m̃ s_w²) E[u² Var_z'(σ') κ̃κ̃ᵀ]
-              (where all a_i are equal, noise of that covariance instead: `_with_noise`)
+        v_i = f⁰_i + h_i g_i + noise of the covariance h_i²/m̃ E[u² Var_z'(σ') κ̃κ̃ᵀ]
+              (`_with_own_noise`; where all a_i are equal `_with_noise`)
         b_i² = b₀² mult_i² + h_i² (n'/m̃) (E[u² σ'²] − E[u² σ']²/E u²)
 
     Where the initial output matters, u = y − f₀, the coordinate of f⁰_i along W₀ᵀa has the mean
@@ -190,9 +191,11 @@ def pure_types(
         turn, spread = found.turn, found.spread
         before, push = (np.concatenate(x, axis=1) for x in (
             (before, start.images), (push, np.zeros_like(start.images))))  # fmt: skip
+    pushed = (turn @ before[..., None])[..., 0] + h[:, None] * push
     if problem.readout_std == 0 and not geometry.groups:
-        pushed = (turn @ before[..., None])[..., 0] + h[:, None] * push
         vectors = _with_noise(pushed, spread, start.weights, variance)
+    elif start.strong:
+        vectors = _with_own_noise(start, before, pushed, spread, variance)
     else:
         roots = spread_roots(turn @ turn.mT + spread / variance)
         if found is not None:  # of the right covariance, and without noise the linear map itself
@@ -280,7 +283,8 @@ def _before_step(
         square = geometry.dim * variance - np.einsum("ij,ij->i", coordinates, coordinates)
         bulk = np.sqrt(np.maximum(square, LEAST_BULK * bulk_dim * variance))
     further = math.sqrt(variance) * z[:, 1 + count : -1]
-    return _Start(coordinates, bulk, readout, weights, repeats, further)
+    strong = not weak and not geometry.groups
+    return _Start(coordinates, bulk, readout, weights, repeats, strong, further)
 
 
 def _with_chance(start: _Start, problem: Problem, chance: StepChance) -> _Start:
@@ -337,6 +341,32 @@ def _with_noise(pushed: Array, spread: Array, weights: Array, variance: float) -
     middle = root[:, None] * (np.diag(values) + added) * root
     moved = back[:, None] * spread_roots(middle[None])[0] * back
     return np.asarray(mean + rest @ vectors @ moved @ vectors.T)
+
+
+def _with_own_noise(
+    start: _Start, before: Array, pushed: Array, spread: Array, variance: float
+) -> Array:
+    """Nodes (T, r') of f⁰ + h g + h L ζ, ζ a standard Gaussian of each neuron and h²LLᵀ = `spread`.
+
+    before, pushed : (T, r') f⁰ and f⁰ + h g, where bulks are turned with what that makes of them
+
+    Given the readout, f⁰ + h g is M f⁰ + a constant + what is not linear, and with the noise the
+    linear part has the covariance s_w²MMᵀ + h²LLᵀ: it becomes R_i f⁰ with that covariance, R_i as
+    close to M as it may be. A_i f⁰ + h g with A_i² = I + h²LLᵀ/s_w² has that covariance in the mean
+    over ±h only: where the step takes back what a neuron had, its noise remains (6 % of losses).
+    """
+    vectors = pushed.copy()
+    for value in np.unique(start.readout):
+        mine = np.flatnonzero(start.readout == value)
+        weights = start.weights[mine] / start.weights[mine].sum()
+        first, after = (x[mine] - weights @ x[mine] for x in (before, pushed))
+        second = (first.T * weights) @ first
+        slope = (after.T * weights) @ first @ np.linalg.pinv(second, rcond=_NO_SPREAD)
+        roots = spread_roots(variance * slope @ slope.T + spread[mine])
+        left, _, right = np.linalg.svd(roots @ slope)
+        turned = roots @ left @ right / math.sqrt(variance) - slope
+        vectors[mine] += np.einsum("tij,tj->ti", turned, first)
+    return vectors
 
 
 def spread_roots(squares: Array) -> Array:
