@@ -1,4 +1,4 @@
-"""Processor time of theory curves with losses other than the squared one: docs/losses.md, section 4.
+"""Processor time of theory curves with other losses than the squared one: docs/losses.md.
 
     python -m benchmarks.loss_curves                   # every curve, logistic loss, one thread
     python -m benchmarks.loss_curves widths-exact …    # some of them

@@ -231,8 +231,10 @@ def _in_units(known: Mapping[str, float | None], spread: float) -> Array:
 
 
 def _estimate(answer: Answer) -> float:
-    known = not isinstance(answer, Failure) and not math.isnan(answer.error_estimate)
-    return answer.error_estimate if known else 0.0
+    """What an answer states; nothing of a failure, or of a draft."""
+    if isinstance(answer, Failure) or math.isnan(answer.error_estimate):
+        return 0.0
+    return answer.error_estimate
 
 
 def _minus(row: Array | None, reference: Array) -> Array | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,7 +92,10 @@ class NeuronTypes:
 
     def of(self, kept: np.ndarray) -> NeuronTypes:
         """Some types, for all neurons; of one step on a flat bulk."""
-        parts = {name: None if (x := getattr(self, name)) is None else x[kept] for name in _BY_TYPE}
+        parts: dict[str, Any] = {}
+        for name in _BY_TYPE:
+            rows = getattr(self, name)
+            parts[name] = None if rows is None else rows[kept]
         counts = self.counts[kept] * (self.counts.sum() / self.counts[kept].sum())
         return replace(self, counts=counts, **parts)
 
