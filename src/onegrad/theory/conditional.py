@@ -36,6 +36,7 @@ _HOPELESS, _SOON = 0.4, 5e7  # two resolutions so far apart, and more work: the 
 _LATER = 0.5  # of the room for tables, where two resolutions are far apart
 _OF_SIZES = 0.1  # of what finite sizes leave open: less than that rules need not be known to
 _TOLERABLE = 5.0  # accuracies up to which an answer is given with its estimate, "not settled"
+_OF_OTHER_LOSS = 0.4  # the same of other losses, at least
 _WORST = 0.05  # what many directions leave uncertain: beyond that refused
 _SMALL_LOSS = 0.1  # of the test loss: below, a training loss is compared with that
 _FIXED_POINT = 1e-4  # tolerance of the fixed point, in units of the accuracy
@@ -132,7 +133,7 @@ def _goes_on(solution: Solution, number: int, most: float, accuracy: float) -> b
     """Whether the resolution of that number is worth its time."""
     if number == 1:
         return True
-    if not solution.squared and solution.error_estimate > _TOLERABLE * accuracy:
+    if not solution.squared and not _is_answer(solution, accuracy):
         most *= _RATHER
     hopeless = solution.error_estimate > _HOPELESS and solution.work > _SOON
     several = solution.task.problem.training.steps > 1 and number > _SEVERAL_STEPS
@@ -157,8 +158,15 @@ def _room(task: Task, solution: Solution, number: int, accuracy: float) -> float
 
 
 def _is_close(solution: Solution, accuracy: float) -> bool:
-    """Whether two resolutions are near enough for an answer: the next one will settle it."""
+    """Whether two resolutions are close: the next one will settle it."""
     return solution.error_estimate <= _TOLERABLE * accuracy
+
+
+def _is_answer(solution: Solution, accuracy: float) -> bool:
+    """Whether two resolutions are near enough for an answer. With other losses than the squared one
+    squared errors differ most; drawn layers, in seconds, state no less and are no nearer."""
+    least = 0.0 if solution.squared else _OF_OTHER_LOSS
+    return solution.error_estimate <= max(_TOLERABLE * accuracy, least)
 
 
 def simplified(task: Task) -> Task:
@@ -266,7 +274,7 @@ def _compared(fine: Solution | Failure, coarse: Solution) -> Solution | Failure:
 
 def _unsettled(solution: Solution, accuracy: float) -> Solution | Failure:
     """The solution with an estimate somewhat above the accuracy; a Failure far above it."""
-    if _is_close(solution, accuracy):
+    if _is_answer(solution, accuracy):
         return replace(solution, status="not settled")
     return Failure(ConvergenceError(
         f"two resolutions of the theory still differ by {solution.error_estimate:.1e} (wanted "
