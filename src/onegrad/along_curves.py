@@ -24,6 +24,7 @@ from onegrad.theory.few_points import (
     DRAWN,
     FEWEST,
     FINE,
+    OF_SIGNS,
     OTHER_LOSS,
     RATIOS,
     Sparsity,
@@ -102,7 +103,8 @@ class Looks:
         same = all(one == first for one in others)
         if same and self._ratios_are_smooth(curve[0]):
             return RATIOS
-        return FINE if curve[0].loss.name == "squared" else OTHER_LOSS
+        loss = curve[0].loss
+        return FINE if loss.name == "squared" else OF_SIGNS if loss.signs else OTHER_LOSS
 
     def _ratios_are_smooth(self, problem: Problem) -> bool:
         """Means over signs of overlaps were off by 1.7 % between points, however many these are."""

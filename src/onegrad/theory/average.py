@@ -38,7 +38,10 @@ class OverDraws:
 
 @dataclass
 class Average:
-    """One problem's average in the making: values found so far at points of its law."""
+    """One problem's average in the making: values found so far at points of its law.
+
+    left_by_sizes : what finite sizes leave open of losses without a 1/n correction
+    """
 
     law: Law
     solution: Solution
@@ -46,6 +49,7 @@ class Average:
     values: Values = field(default_factory=dict)
     first: Solution | None = None
     flat: bool = False
+    left_by_sizes: float = 0.0
     failure: Failure | None = None
     active: list[int] = field(default_factory=list)
     left_out: float = 0.0
@@ -116,9 +120,10 @@ class Average:
 
     def enough(self, theory: Theory) -> float:
         """By less than that two rules or resolutions may differ: of the accuracy asked for, or of
-        what the solution leaves open anyway; twice that with losses other than the squared one,
-        whose terms of order 1/n are not known."""
-        known = 0.0 if theory.draft else _OPEN * self.solution.error_estimate
+        what the solution and finite sizes leave open anyway; twice that with losses other than the
+        squared one, whose terms of order 1/n are not known."""
+        left = self.solution.error_estimate + self.left_by_sizes
+        known = 0.0 if theory.draft else _OPEN * left
         least = max(_SETTLED * theory.accuracy, min(known, 0.5 * WORST))
         return least if self.solution.squared else 2 * least
 

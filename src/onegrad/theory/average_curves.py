@@ -20,8 +20,8 @@ from onegrad.theory.task import Solution
 
 _SPREAD = 5e-3  # the same of the spread over draws, in units of the error
 INTERPOLATION = 5e-4  # how far what is interpolated was from what is computed where that was tried
-# the same with other losses, whose 1/n terms are not known: of squared errors, of losses and signs,
-# of the spread; rules that change from point to point move squared errors most
+# the same with other losses, whose 1/n terms are not known: of squared errors beside those of signs
+# (rules that change from point to point move these most), of all other numbers, of the spread
 _SQUARES, _OTHER_LOSS, _OTHER_SPREAD = 3e-2, 1e-2, 3e-2
 _CALIBRATION = OF_SIGNS[1]
 
@@ -95,8 +95,9 @@ def _of_other_losses(
             changes[j] = None if after is None or own is None else after - own
         return {j: changes[j] for j in points}
 
-    components = laws[0].problem.components
-    tolerances = _tolerances(components, _SQUARES, _OTHER_LOSS, _OTHER_SPREAD)
+    problem = laws[0].problem
+    squares = _SQUARES if problem.loss.signs else _OTHER_LOSS
+    tolerances = _tolerances(problem.components, squares, _OTHER_LOSS, _OTHER_SPREAD)
     tolerances[LOSSES] = _OTHER_LOSS
     tolerances[-1] = np.inf  # estimates are not interpolated
     between = along(places, means, tolerances)

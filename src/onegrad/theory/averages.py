@@ -23,6 +23,7 @@ from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
 from onegrad.theory.outputs import OF_SIGNS, outputs_of, with_ratios
 from onegrad.theory.resolution import solve_tasks
+from onegrad.theory.size_bound import finite_size_bound
 from onegrad.theory.task import Solution, Task
 
 _SCREEN = 0.1  # of the accuracy: less than that chance may do without being averaged over
@@ -71,6 +72,9 @@ def begun(
         for i, (law, one) in enumerate(zip(laws, solutions, strict=True))
         if isinstance(one, Solution) and law.variables
     }
+    for average in todo.values():
+        if theory.finite_size and not (theory.draft or average.solution.squared):
+            average.left_by_sizes = finite_size_bound(average.solution)
     if theory.draft:  # the solution itself is as coarse as what is compared with it
         todo = {
             i: a

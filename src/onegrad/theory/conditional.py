@@ -37,6 +37,7 @@ _LATER = 0.5  # of the room for tables, where two resolutions are far apart
 _OF_SIZES = 0.1  # of what finite sizes leave open: less than that rules need not be known to
 _TOLERABLE = 5.0  # accuracies up to which an answer is given with its estimate, "not settled"
 _OF_OTHER_LOSS = 0.4  # the same of other losses, at least
+_OF_SQUARES = 1 / 3  # what differences of squared errors count beside a loss of signs
 _WORST = 0.05  # what many directions leave uncertain: beyond that refused
 _SMALL_LOSS = 0.1  # of the test loss: below, a training loss is compared with that
 _FIXED_POINT = 1e-4  # tolerance of the fixed point, in units of the accuracy
@@ -135,7 +136,7 @@ def _goes_on(solution: Solution, number: int, most: float, accuracy: float) -> b
         return True
     if not solution.squared and not _is_answer(solution, accuracy):
         most *= _RATHER
-    hopeless = solution.error_estimate > _HOPELESS and solution.work > _SOON
+    hopeless = solution.apart > _HOPELESS and solution.work > _SOON
     several = solution.task.problem.training.steps > 1 and number > _SEVERAL_STEPS
     iterated = 1.0 if solution.squared else _ITERATED
     return iterated * solution.work <= most and not (hopeless or several)
@@ -145,9 +146,9 @@ def _is_settled(solution: Solution, theory: Theory) -> bool:
     """Whether two resolutions are as close as they need be: to the accuracy asked for, or where
     other losses have no 1/n correction to a tenth of what finite sizes leave open."""
     if solution.squared or not theory.finite_size or not _is_close(solution, theory.accuracy):
-        return solution.error_estimate <= theory.accuracy
+        return solution.apart <= theory.accuracy
     enough = max(theory.accuracy, _OF_SIZES * finite_size_bound(solution))
-    return solution.error_estimate <= enough
+    return solution.apart <= enough
 
 
 def _room(task: Task, solution: Solution, number: int, accuracy: float) -> float:
@@ -159,14 +160,14 @@ def _room(task: Task, solution: Solution, number: int, accuracy: float) -> float
 
 def _is_close(solution: Solution, accuracy: float) -> bool:
     """Whether two resolutions are close: the next one will settle it."""
-    return solution.error_estimate <= _TOLERABLE * accuracy
+    return solution.apart <= _TOLERABLE * accuracy
 
 
 def _is_answer(solution: Solution, accuracy: float) -> bool:
     """Whether two resolutions are near enough for an answer. With other losses than the squared one
     squared errors differ most; drawn layers, in seconds, state no less and are no nearer."""
     least = 0.0 if solution.squared else _OF_OTHER_LOSS
-    return solution.error_estimate <= max(_TOLERABLE * accuracy, least)
+    return solution.apart <= max(_TOLERABLE * accuracy, least)
 
 
 def simplified(task: Task) -> Task:
@@ -262,14 +263,19 @@ def _compared(fine: Solution | Failure, coarse: Solution) -> Solution | Failure:
     """The finer solution with the difference to the coarser one as its error estimate."""
     if isinstance(fine, Failure):
         return fine
-    names = ["test_error", "train_error"]
-    if not fine.squared:
-        names += ["test_loss", "train_loss"]
     # a training loss may be next to nothing: then it is known in units of the test loss
     least = 0.0 if fine.squared else _SMALL_LOSS * fine.test_loss
-    pairs = [(getattr(fine, name), getattr(coarse, name)) for name in names]
-    apart = max(abs(f - c) / max(abs(f), least, 1e-300) for f, c in pairs)
-    return replace(fine, error_estimate=apart)
+
+    def apart(*names: str) -> float:
+        pairs = [(getattr(fine, name), getattr(coarse, name)) for name in names]
+        return max(abs(f - c) / max(abs(f), least, 1e-300) for f, c in pairs)
+
+    squares = apart("test_error", "train_error")
+    if fine.squared:
+        return replace(fine, error_estimate=squares, apart=squares)
+    losses = apart("test_loss", "train_loss")
+    counted = _OF_SQUARES if fine.task.problem.loss.signs else 1.0
+    return replace(fine, error_estimate=max(squares, losses), apart=max(counted * squares, losses))
 
 
 def _unsettled(solution: Solution, accuracy: float) -> Solution | Failure:
@@ -277,7 +283,7 @@ def _unsettled(solution: Solution, accuracy: float) -> Solution | Failure:
     if _is_answer(solution, accuracy):
         return replace(solution, status="not settled")
     return Failure(ConvergenceError(
-        f"two resolutions of the theory still differ by {solution.error_estimate:.1e} (wanted "
+        f"two resolutions of the theory still differ by {solution.apart:.1e} (wanted "
         f"{accuracy:.0e}) with {solution.types} types of neurons and {solution.nodes} "
         "nodes. Ask for a lower accuracy, or use a smaller rate or spread: neurons move too far "
         "for the rules used here."

@@ -40,9 +40,10 @@ class Sparsity(NamedTuple):
 # 19 drafts those below DRAFT.misfit by 0.07 %; drafts of 20 to 40 widths across k = m at ridges
 # from 1e-6 on by 0.4 %.
 FINE, DRAFT = Sparsity(11, 2.5e-3), Sparsity(9, 1.25e-2)
-# Of losses other than the squared one: these differ by 1 to 2 % between resolutions and rules for
-# means over draws, squared errors by three times as much.
-OTHER_LOSS = Sparsity(11, 1e-2, squares=1 / 3, estimated=0.1)
+# Of losses other than the squared one, which differ by 1 to 2 % between resolutions and rules for
+# means over draws; beside losses of signs squared errors by three times as much.
+OTHER_LOSS = Sparsity(11, 1e-2, estimated=0.1)
+OF_SIGNS = OTHER_LOSS._replace(squares=1 / 3)
 # Of curves of 20 ridges, of logistic and Huber losses, by 0.25 % in errors and losses with nine of
 # them, by 0.15 % with eleven, and by 1 % in misclassification. Along rates, where rules change
 # between points, by 3 %.

@@ -67,6 +67,8 @@ class Solution:
         is above the accuracy asked for)
     error_estimate : relative, the larger of test and train, from two resolutions that differ in
         every axis, plus what the correction leaves; NaN for a draft
+    apart : what decides whether two resolutions are close; the same, with squared errors counted a
+        third beside a loss of signs, of which they are no measure
     correction : for finite size, in the errors above; nodes and neurons are those of the limit
     label_variance : Var y of this geometry, exactly (no quadrature of the nodes)
     """
@@ -92,6 +94,7 @@ class Solution:
     test_loss: float = np.nan
     train_loss: float = np.nan
     calibration: float | None = None
+    apart: float = np.nan
 
     @property
     def squared(self) -> bool:

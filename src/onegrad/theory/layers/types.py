@@ -358,18 +358,19 @@ def _with_own_noise(
     close to M as it may be. A_i f⁰ + h g with A_i² = I + h²LLᵀ/s_w² has that covariance in the mean
     over ±h only: where the step takes back what a neuron had, its noise remains (6 % of losses).
     """
-    vectors = pushed.copy()
-    for value in np.unique(start.readout):
-        mine = np.flatnonzero(start.readout == value)
-        weights = start.weights[mine] / start.weights[mine].sum()
-        first, after = (x[mine] - weights @ x[mine] for x in (before, pushed))
-        second = (first.T * weights) @ first
-        slope = (after.T * weights) @ first @ np.linalg.pinv(second, rcond=_NO_SPREAD)
-        roots = spread_roots(variance * slope @ slope.T + spread[mine])
-        left, _, right = np.linalg.svd(roots @ slope)
-        turned = roots @ left @ right / math.sqrt(variance) - slope
-        vectors[mine] += np.einsum("tij,tj->ti", turned, first)
-    return vectors
+    values, group = np.unique(start.readout, return_inverse=True)
+    shares = np.where(group == np.arange(len(values))[:, None], start.weights, 0.0)
+    shares /= shares.sum(axis=1, keepdims=True)
+    first, after = (x - (shares @ x)[group] for x in (before, pushed))
+    second, cross = (np.einsum("at,ti,tj->aij", shares, x, first) for x in (first, after))
+    slope = (cross @ np.linalg.pinv(second, rcond=_NO_SPREAD))[group]
+    # by singular values of both parts side by side: squares would lose the small ones
+    parts = np.concatenate([math.sqrt(variance) * slope, spread_roots(spread)], axis=2)
+    left, sizes, _ = np.linalg.svd(parts, full_matrices=False)
+    whole = left * sizes[:, None, :]
+    inner, _, outer = np.linalg.svd(whole.mT @ slope)
+    turned = whole @ inner @ outer / math.sqrt(variance) - slope
+    return np.asarray(pushed + np.einsum("tij,tj->ti", turned, first))
 
 
 def spread_roots(squares: Array) -> Array:
