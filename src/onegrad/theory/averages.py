@@ -28,6 +28,7 @@ from onegrad.theory.task import Solution, Task
 
 _SCREEN = 0.1  # of the accuracy: less than that chance may do without being averaged over
 _SIGNS = 6.0  # times the square of an effect: what rules of signs may be wrong by
+_LOSS_WORST = 0.2  # of losses that are iterated over, WORST: drawn layers take minutes instead
 _LOSS_SIGNS, _LOSS_MOVED = 2.0, 0.5  # of losses that are iterated over; part of what signs change
 _FIXED_POINT = 1e-6  # its tolerance
 _OF_LOSSES = 1e-4  # the same where a loss is iterated over, whose means are known to 1 % at best
@@ -353,7 +354,8 @@ def finished(average: Average, theory: Theory, checked: bool = True) -> Found:
     over = OverDraws(
         mean.test_error, median, spread, len(average.values), len(average.active)
     )  # fmt: skip
-    if checked and not theory.draft and error > max(WORST, theory.accuracy):
+    worst = WORST if solution.squared else _LOSS_WORST
+    if checked and not theory.draft and error > max(worst, theory.accuracy):
         return Failure(ConvergenceError(
             f"errors differ from draw to draw by {100 * average.effect:.0f} %, by chance overlaps "
             "of the directions and chance parts of the step, "

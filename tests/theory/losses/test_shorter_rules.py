@@ -71,6 +71,7 @@ def test_a_curve_keeps_the_theory_without_a_draw(monkeypatch: pytest.MonkeyPatch
     """Of one point means over draws are refused where they are known badly; on a curve what is open
     of them is stated."""
     monkeypatch.setattr(averages, "_DRAFT_ERROR", 10.0)  # of a ratio to the typical point
+    monkeypatch.setattr(averages, "_LOSS_WORST", 0.05)
     curve = [spiked(ridge=ridge, gradient="labels-only") for ridge in np.geomspace(0.01, 0.1, 7)]
     found = predict_curve(curve)
     assert {one.method for one in found} == {"conditional Gaussian theory"}
