@@ -181,7 +181,10 @@ def of_solution(
             left = finite_size_bound(solution)
             numerics += f" What is left in 1/n may be {100 * left:.2g} %."
             if theory.finite_size and not solution.squared:
-                numerics += " The 1/n correction is that of the squared loss, and not made here."
+                numerics += (
+                    " Test errors contain what outputs differ by between training sets and first "
+                    "layers; the rest of the 1/n correction is known of the squared loss alone."
+                )
             estimate += left
         if solution.status == "not settled":
             numerics += _UNSETTLED

@@ -18,7 +18,13 @@ from onegrad.theory.correction_curves import with_corrections
 from onegrad.theory.layers.step import output_effect, output_is_faint
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
 from onegrad.theory.options import ACCURATE, Theory
-from onegrad.theory.resolution import MANY_DIRECTIONS, level_for, solve_tasks, with_signs
+from onegrad.theory.resolution import (
+    MANY_DIRECTIONS,
+    level_for,
+    solve_tasks,
+    with_fluctuation,
+    with_signs,
+)
 from onegrad.theory.size_bound import finite_size_bound
 from onegrad.theory.symmetry import grouped
 from onegrad.theory.task import Solution, Task
@@ -103,6 +109,10 @@ def predict_mixtures(
     ]
     if not theory.finite_size:
         return found
+    found = [
+        with_fluctuation(one) if isinstance(one, Solution) and not one.squared else one
+        for one in found
+    ]
     answers = iter(with_corrections([one for one in found if _correctable(one)]))
     return [next(answers) if _correctable(one) else one for one in found]
 

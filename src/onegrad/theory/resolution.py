@@ -22,6 +22,7 @@ from onegrad.theory.layers.features import NodeFeatures, features_at, table_coun
 from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.losses.calibration import calibration_error, misclassified
+from onegrad.theory.losses.moments import LabelLaw
 from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
 from onegrad.theory.losses.start import Near, dropped, together, turned
 from onegrad.theory.nodes.population import (
@@ -337,6 +338,31 @@ def _fluctuation(solution: Solution, solved: Array) -> Array:
     task = solution.task
     groups, given = strata(task.problem, solution.where), task.neurons is not None
     return solution.by_node.mean_fluctuation(solved, groups, given)
+
+
+def with_fluctuation(solution: Solution) -> Solution:
+    """Test error and test loss with what the mean part of the readout adds to the variance of
+    outputs from one training set and one first layer to the next, eqs. (36) and (38).
+
+    For the squared loss that is most of the 1/n correction of the test error; for other losses it
+    is what is known of it. Training errors stay those of the limit. O(T²(T + S)).
+    """
+    result, problem = solution.by_node, solution.task.problem
+    point = result.response.point
+    features = point.features
+    added = _fluctuation(solution, result.solved_means(features.mean))
+    labels = LabelLaw(features.labels, features.noise, problem.labels_binary)
+    spread = result.variance + added
+    loss = labels.moments(problem.loss, result.prediction, spread, point.chi).test_loss
+    test = solution.component_test.copy()
+    for c in range(problem.components):
+        mine = solution.where.component == c
+        if np.any(mine):
+            test[c] += np.average(added[mine], weights=features.weights[mine])
+    return replace(
+        solution, test_error=solution.test_error + float(features.weights @ added),
+        test_loss=float(features.weights @ loss), component_test=test,
+    )  # fmt: skip
 
 
 def with_signs(solution: Solution, finite_size: bool = False) -> Solution:
