@@ -42,6 +42,7 @@ _BENDS = 3  # more nodes along labels, and as many more at each level, where a l
 _KINKS = 12  # the same along the strongest axis where it has a margin, and labels are ±1
 _STACK = 400_000  # types × nodes that are solved together
 _LARGE = 100_000  # the same: beyond, a loss is iterated over for each on its own
+_LINEAR = 0.07  # of the test error: fluctuations of outputs up to which responses are linear
 _RARE = 1e-5  # of all neurons and of the power of their features: types with less together
 _LONG = 2  # levels from which on rules for types are so long that many are rare
 _RECENT = 8  # tables that are kept for tasks that have the same
@@ -346,11 +347,17 @@ def with_fluctuation(solution: Solution) -> Solution:
 
     For the squared loss that is most of the 1/n correction of the test error; for other losses it
     is what is known of it. Training errors stay those of the limit. O(T²(T + S)).
+
+    (36) is a linear response. Where next to no sample is at a kink it is large, and what a training
+    set has by chance moves outputs until samples reach the kink: a part x of the test error counts
+    x/(1 + (x/0.07)²).
     """
     result, problem = solution.by_node, solution.task.problem
     point = result.response.point
     features = point.features
     added = _fluctuation(solution, result.solved_means(features.mean))
+    part = float(features.weights @ added) / solution.test_error
+    added = added / (1.0 + (part / _LINEAR) ** 2)
     labels = LabelLaw(features.labels, features.noise, problem.labels_binary)
     spread = result.variance + added
     loss = labels.moments(problem.loss, result.prediction, spread, point.chi).test_loss
