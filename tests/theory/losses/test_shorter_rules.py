@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,12 +56,13 @@ def test_rules_are_as_fine_as_finite_sizes_leave_sense(monkeypatch: pytest.Monke
     problem = spiked(width=60)
     law = law_of(problem, "auto", 0)
     task = law.task(law.typical)
-    short = conditional.predict_mixture(task, conditional.Theory())
-    limit = conditional.predict_mixture(task, conditional.Theory(finite_size=False))
-    assert 0.01 < short.error_estimate < 0.05 and short.status == "ok"
+    fine = conditional.Theory(accuracy=0.002)
+    short = conditional.predict_mixture(task, fine)
+    limit = conditional.predict_mixture(task, replace(fine, finite_size=False))
+    assert 0.002 < short.apart < 0.01 and short.status == "ok"
     assert limit.types > short.types or limit.status == "not settled"
     monkeypatch.setattr(conditional, "_OF_SIZES", 0.0)
-    long = conditional.predict_mixture(task, conditional.Theory())
+    long = conditional.predict_mixture(task, fine)
     assert long.types > short.types
     for name in LOSSES:  # what the next resolution changes is far below what is stated
         change = abs(getattr(long, name) / getattr(short, name) - 1)
