@@ -1,0 +1,1 @@
+"""Which polynomial degree is enough, and why."""

@@ -1,0 +1,1 @@
+"""Theory alone: what a problem's errors are."""

@@ -1,0 +1,1 @@
+"""Monte Carlo: networks drawn, trained and measured."""

@@ -1,0 +1,1 @@
+"""Singular values of weights and features, their limits and spikes."""

@@ -1,0 +1,1 @@
+"""People's tables: reading them, estimators, learning curves, a report."""
