@@ -22,8 +22,8 @@ import numpy as np
 import onegrad as og
 from onegrad.data.fashion_mnist import FashionMnist, load_fashion_mnist
 from onegrad.data.images import ImagePopulation
-from onegrad.specs.experiment import Experiment
-from onegrad.specs.published import GAN_STATISTICS, PublishedPoint, published_figure
+from onegrad.spec.experiment import Experiment
+from onegrad.validate.published import GAN_STATISTICS, PublishedPoint, published_figure
 
 _MODELS = ("network", "hermite")
 Classes = tuple[np.ndarray, np.ndarray]

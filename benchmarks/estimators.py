@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 
 import onegrad as og
 from benchmarks.tables import tables
-from onegrad.data.table import Table
+from onegrad.tabular.reading.table import Table
 
 
 def models(task: str, dim: int, seed: int) -> dict[str, Any]:

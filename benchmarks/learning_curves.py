@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.tables import LATER, SOURCES, tables
-from onegrad.data.table import Table
-from onegrad.learning.curve_of_rows import learning_curve
-from onegrad.learning.subsets import Plan, Targets, fit
-from onegrad.randomness import Streams
+from onegrad.compute.randomness import Streams
+from onegrad.tabular.learning.curve_of_rows import learning_curve
+from onegrad.tabular.learning.subsets import Plan, Targets, fit
+from onegrad.tabular.reading.table import Table
 
 FACTORS = (2, 4, 8)
 METHODS = ("anchored", "theory", "power_law", "no_change")

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.data.table import Raw, Table, Task, cleaned, column_of
+from onegrad.tabular.reading.table import Raw, Table, Task, cleaned, column_of
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ import numpy as np
 
 import onegrad as og
 from onegrad.compute.backend import get_backend
-from onegrad.network.trial import Draw, Reuse, Trial
-from onegrad.randomness import Streams
+from onegrad.compute.randomness import Streams
+from onegrad.simulate.network.trial import Draw, Reuse, Trial
 from onegrad.theory.isotropic.measured import leading_singular
 from onegrad.theory.spectral.structured import MatrixLimit, structured_limit
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import thumbnails
 
 import onegrad
-from onegrad.presets import preset_path
-from onegrad.specs.catalogue import Preset, preset_groups
-from onegrad.specs.citations import bibliography
+from onegrad.spec.citations import bibliography
+from onegrad.spec.presets.catalogue import Preset, preset_groups
+from onegrad.spec.presets.names import preset_path
 
 ROOT = Path(__file__).parents[1]
 GROUPS = {

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from onegrad.specs.reference import spec_reference
+from onegrad.spec.reference import spec_reference
 
 HEAD = """\
 # Spec files

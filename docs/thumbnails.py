@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from onegrad.errors import OnegradError
-from onegrad.presets import preset_names, preset_path, read_spec
-from onegrad.specs.experiment import Experiment
-from onegrad.specs.overrides import quick_tables, with_changes
+from onegrad.spec.experiment import Experiment
+from onegrad.spec.overrides import quick_tables, with_changes
+from onegrad.spec.presets.names import preset_names, preset_path, read_spec
 
 
 def draw_all(folder: Path) -> dict[str, str]:
@@ -44,7 +44,7 @@ def _draw(name: str, path: Path) -> None:
     from onegrad.figures.maps import draw_difference_map, draw_map
     from onegrad.runs.engines import Local
     from onegrad.runs.run import simulate_experiment
-    from onegrad.spectra import spectrum
+    from onegrad.spectrum.report import spectrum
 
     theory_lines._GRID, theory_lines._USUAL_ROUNDS = 9, 0  # enough for so small a picture
     try:
@@ -91,7 +91,7 @@ def _small(name: str) -> Mapping[str, Any]:
 
 def _with_theory(experiment: Experiment, results):
     """The theory's rows too where they cost little: a known law of the data."""
-    from onegrad.prediction import theory_row
+    from onegrad.predict.predict import theory_row
 
     known = all(point.problem.data.known for point in experiment.points)
     models = experiment.compare.theories if known else ()

@@ -1,7 +1,7 @@
 """Under which key a store would keep the rows of a model at a point."""
 
 from onegrad.runs.store import Key, Store
-from onegrad.specs.experiment import Point
+from onegrad.spec.experiment import Point
 
 
 def key_of(point: Point, model: str = "network") -> Key:

@@ -5,7 +5,7 @@ import re
 import runpy
 from pathlib import Path
 
-from onegrad.specs.citations import bibliography
+from onegrad.spec.citations import bibliography
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))

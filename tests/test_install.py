@@ -34,7 +34,7 @@ def python(tmp_path_factory):
     for needed in (
         "onegrad/py.typed",
         "onegrad/references.bib",
-        "onegrad/explorer/static/index.html",
+        "onegrad/page/static/index.html",
     ):
         assert needed in names
     assert not [n for n in names if n.startswith(("tests", "docs"))]

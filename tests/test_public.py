@@ -47,10 +47,15 @@ def test_the_promised_names_are_there():
         _ = onegrad.nonsense
 
 
-def test_no_module_shadows_a_public_name():
-    """`import onegrad.simulation` sets an attribute: no file may be named like a function."""
-    root = Path(onegrad.__file__).parent
-    assert not {p.stem for p in root.iterdir()} & set(PUBLIC)
+def test_no_folder_shadows_a_public_name():
+    """`import onegrad.predict.predict` makes the import system bind the folder to its parent."""
+    probe = (
+        "import onegrad, onegrad.predict.predict, onegrad.simulate, onegrad.spectrum.report\n"
+        "import types\n"
+        "print([n for n in dir(onegrad) if isinstance(getattr(onegrad, n), types.ModuleType)])"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
 
 
 def test_public_functions_say_what_they_take_and_return():

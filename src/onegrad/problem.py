@@ -10,24 +10,24 @@ from typing import Any
 import numpy as np
 from pydantic import Field, model_validator
 
+from onegrad.compute.randomness import Rng, generator
 from onegrad.data import Data, default_labels
 from onegrad.data.base import DataNodes
 from onegrad.data.instance import Instance
 from onegrad.data.label_base import Teacher, noise_variance
 from onegrad.data.labels import Labels, SingleIndex
 from onegrad.data.population import Batch, Population
-from onegrad.declared import Section
-from onegrad.degree_rule import degree_rule
+from onegrad.degree.rule import degree_rule
 from onegrad.errors import SpecError
 from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.convex_losses import Loss, Softmax, loss_of
 from onegrad.gaussian.joint_links import JointLink
-from onegrad.presets import Spec, read_spec
-from onegrad.randomness import Rng, generator
-from onegrad.settings import Network, Scaling, Training
-from onegrad.shown import html_table
+from onegrad.spec.fields import Section
+from onegrad.spec.presets.names import Spec, read_spec
+from onegrad.spec.tables import Network, Scaling, Training
+from onegrad.text.display import html_table
 
-# Tables of a spec file that describe the experiment, not the problem (specs/experiment.py).
+# Tables of a spec file that describe the experiment, not the problem (spec/experiment.py).
 EXPERIMENT_KEYS = ("name", "compare", "sweep", "figure")
 
 

@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 import onegrad as og
-from onegrad.models.base import NetworkFeatures, exact_risk, fit_features
-from onegrad.network.inputs import Inputs
-from onegrad.network.trial import Trial
-from onegrad.randomness import Streams
-from onegrad.risk.sampled import sampled_risk
+from onegrad.compute.randomness import Streams
+from onegrad.simulate.models.base import NetworkFeatures, exact_risk, fit_features
+from onegrad.simulate.network.inputs import Inputs
+from onegrad.simulate.network.trial import Trial
+from onegrad.simulate.risk.sampled import sampled_risk
 from onegrad.theory.any_layer import layer_errors, own_directions
 from onegrad.theory.geometry import drawn_geometry
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import onegrad as og
 from onegrad.gaussian.convex_losses import NAMES
 from onegrad.results.results import Results
-from onegrad.simulation import run_group
-from onegrad.specs.experiment import Compare, Point
+from onegrad.simulate.simulate import run_group
+from onegrad.spec.experiment import Compare, Point
 
 QUANTITIES = ("train_loss", "test_loss", "misclassification")
 RATIOS = (0.3, 1.0, 3.0)

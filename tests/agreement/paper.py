@@ -3,8 +3,8 @@
 import onegrad as og
 from onegrad.compute.array_pool import Pool
 from onegrad.results.results import Results
-from onegrad.simulation import Simulation, group_points, run_group
-from onegrad.specs.experiment import Compare, Point
+from onegrad.simulate.simulate import Simulation, group_points, run_group
+from onegrad.spec.experiment import Compare, Point
 
 
 def setting(n=1000, activation="relu", ratio=1.0, strength=0.74, weighting=0.5, **labels):

@@ -6,12 +6,12 @@ from functools import lru_cache
 import numpy as np
 
 from onegrad.compute.linalg import leading_direction
-from onegrad.models import MODELS
-from onegrad.network.trial import Trial
+from onegrad.compute.randomness import Streams
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
 from onegrad.results.estimates import Estimate
-from onegrad.risk.sampled import sampled_risk
+from onegrad.simulate.models import MODELS
+from onegrad.simulate.network.trial import Trial
+from onegrad.simulate.risk.sampled import sampled_risk
 from onegrad.theory.layers.matrix import DrawnLayer
 from onegrad.theory.semi_parametric import predict_from_layers
 

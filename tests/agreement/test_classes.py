@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad import readouts
-from onegrad.models import MODELS
-from onegrad.models.base import exact_risk
-from onegrad.network.trial import Trial
-from onegrad.randomness import Streams
-from onegrad.risk.classes import class_risk
+from onegrad.compute.randomness import Streams
+from onegrad.predict import layers as readouts
+from onegrad.simulate.models import MODELS
+from onegrad.simulate.models.base import exact_risk
+from onegrad.simulate.network.trial import Trial
+from onegrad.simulate.risk.classes import class_risk
 from onegrad.theory import layer_classes
 from onegrad.theory.nodes.rules import QuadratureLevel
 

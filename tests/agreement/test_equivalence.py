@@ -5,7 +5,7 @@ import pytest
 
 import onegrad as og
 from onegrad.results.rows import Row
-from onegrad.simulation import simulate
+from onegrad.simulate.simulate import simulate
 from tests.agreement.paper import setting, simulate_together
 
 EQUIVALENTS = ("hermite", "conditional-gaussian")
@@ -63,7 +63,7 @@ def test_one_degree_too_low_is_visibly_wrong():
 @pytest.mark.slow
 def test_the_conditional_model_needs_its_spikes(monkeypatch):
     """Teacher along the spikes, α = 0: right with κ; without κ (negative control) far off."""
-    from onegrad.models import conditional_gaussian as module
+    from onegrad.simulate.models import conditional_gaussian as module
 
     problem = setting(600, "relu", 1.0, 0.74, 0.0, direction="spikes")
     models = ("network", "conditional-gaussian")

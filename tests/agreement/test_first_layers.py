@@ -7,8 +7,8 @@ import pytest
 
 import onegrad as og
 from onegrad.compute.linalg import leading_direction
-from onegrad.network.trial import Trial
-from onegrad.randomness import Streams
+from onegrad.compute.randomness import Streams
+from onegrad.simulate.network.trial import Trial
 from onegrad.theory import any_layer, resolution
 from onegrad.theory.layers import recursion
 from onegrad.theory.layers.types import drawn_types

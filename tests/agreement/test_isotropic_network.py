@@ -3,8 +3,8 @@
 import pytest
 
 import onegrad as og
-from onegrad.prediction import predict
-from onegrad.simulation import simulate
+from onegrad.predict.predict import predict
+from onegrad.simulate.simulate import simulate
 from tests.agreement.paper import simulate_together
 
 pytestmark = pytest.mark.slow

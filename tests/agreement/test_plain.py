@@ -5,11 +5,11 @@ import pytest
 
 import onegrad as og
 from onegrad.bench import plain
-from onegrad.models import MODELS
-from onegrad.network import readout, refine
-from onegrad.network.trial import Trial
-from onegrad.randomness import Streams
-from onegrad.risk.sampled import sampled_risk
+from onegrad.compute.randomness import Streams
+from onegrad.simulate.models import MODELS
+from onegrad.simulate.network import readout, refine
+from onegrad.simulate.network.trial import Trial
+from onegrad.simulate.risk.sampled import sampled_risk
 
 SAMPLES = 120
 TEST_SAMPLES = 3000  # more than one block of ours

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from onegrad import readouts
 from onegrad.data.instance import Instance
 from onegrad.errors import Failure
+from onegrad.predict import layers as readouts
 from onegrad.problem import Problem
 from onegrad.theory import any_layer, averages, layer_rules
 from onegrad.theory.any_layer import layer_errors

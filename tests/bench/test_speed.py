@@ -10,9 +10,9 @@ from onegrad.bench import plain
 from onegrad.bench.measure import ACTIVATIONS, MODELS, clock, points
 from onegrad.compute import backend
 from onegrad.compute.array_pool import Pool
-from onegrad.network import gram as weight_gram
-from onegrad.network import readout, refine
-from onegrad.simulation import run_group
+from onegrad.simulate.network import gram as weight_gram
+from onegrad.simulate.network import readout, refine
+from onegrad.simulate.simulate import run_group
 
 
 @pytest.fixture

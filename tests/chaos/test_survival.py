@@ -160,7 +160,7 @@ import os, threading, time
 import onegrad as og
 from onegrad.runs.engines.work import work
 from onegrad.runs.run import simulate_experiment
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 spec = {"data": {"model": "mixture", "dim": 60}, "network": {"width": 50},
         "training": {"samples": 60}, "scaling": {"strength": 0.6, "weighting": 0.5},
         "compare": {"models": ["network", "hermite"], "seeds": 2}}

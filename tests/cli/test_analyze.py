@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from onegrad.cli.commands import app
-from onegrad.data.reading import read_table
-from onegrad.data.table import Table
-from onegrad.learning.subsets import Targets
-from onegrad.report.findings import find_direction, heavy_tails, label_tail
-from onegrad.report.scores import CUT, LOGARITHM, UNCUT, Tails, compare
+from onegrad.tabular.learning.subsets import Targets
+from onegrad.tabular.reading.reading import read_table
+from onegrad.tabular.reading.table import Table
+from onegrad.tabular.report.findings import find_direction, heavy_tails, label_tail
+from onegrad.tabular.report.scores import CUT, LOGARITHM, UNCUT, Tails, compare
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ from onegrad.cli.theory_text import (
     draft_line,
     prediction_table,
 )
-from onegrad.degrees import degree
-from onegrad.predicted import Prediction
-from onegrad.prediction import predict_experiment
+from onegrad.degree.report import degree
+from onegrad.predict.predict import predict_experiment
+from onegrad.predict.prediction import Prediction
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 from onegrad.theory.options import Theory
 from tests.cli.started import onegrad
 from tests.cli.test_cli import fresh

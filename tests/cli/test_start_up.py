@@ -40,7 +40,7 @@ except SystemExit:
         tell()
 """
 SLOW = ("scipy.stats", "scipy.optimize", "scipy.interpolate", "matplotlib", "sklearn", "pandas")
-THEORY = ("onegrad.prediction", "onegrad.theory.conditional", "scipy.sparse.linalg")
+THEORY = ("onegrad.predict.predict", "onegrad.theory.conditional", "scipy.sparse.linalg")
 # command, what it must not load, and how many modules it may have loaded
 COMMANDS = {
     "--help": ((*SLOW, *THEORY, "numpy", "pydantic"), 220),

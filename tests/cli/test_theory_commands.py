@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from onegrad.declared import override, read_toml
-from onegrad.prediction import predict
-from onegrad.simulation import group_points, run_group
-from onegrad.specs.catalogue import preset_names, preset_path
-from onegrad.specs.experiment import Experiment
-from onegrad.spectra import spectrum
+from onegrad.predict.predict import predict
+from onegrad.simulate.simulate import group_points, run_group
+from onegrad.spec.experiment import Experiment
+from onegrad.spec.fields import override, read_toml
+from onegrad.spec.presets.catalogue import preset_names, preset_path
+from onegrad.spectrum.report import spectrum
 from tests.cli.started import onegrad
 from tests.cli.test_cli import SPEC
 from tests.images import needs_fashion_mnist

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad import simulation as simulate
 from onegrad.compute import array_pool as pools
 from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import read_only
-from onegrad.models import SIMULATED
-from onegrad.simulation import run_group
-from onegrad.specs.experiment import Experiment
+from onegrad.simulate import simulate
+from onegrad.simulate.models import SIMULATED
+from onegrad.simulate.simulate import run_group
+from onegrad.spec.experiment import Experiment
 
 SHAPE = (256, 256)
 

@@ -11,19 +11,19 @@ import torch
 import onegrad as og
 from onegrad.compute import backend as backends
 from onegrad.compute.backend import NUMPY, Backend, get_backend, host
+from onegrad.compute.randomness import Streams
 from onegrad.errors import ConvergenceError, SpecError
 from onegrad.gaussian.activation import Activation, names
-from onegrad.memory import check_memory
-from onegrad.models import MODELS, SIMULATED
-from onegrad.models.base import exact_risk
-from onegrad.network import readout
-from onegrad.network.readout import RidgeSolver
-from onegrad.network.trial import Draw, Reuse, Trial
-from onegrad.randomness import Streams
-from onegrad.risk.sampled import sampled_risk
 from onegrad.runs.run import simulate_experiment
-from onegrad.simulation import group_points, run_group
-from onegrad.specs.experiment import Experiment
+from onegrad.simulate.memory import check_memory
+from onegrad.simulate.models import MODELS, SIMULATED
+from onegrad.simulate.models.base import exact_risk
+from onegrad.simulate.network import readout
+from onegrad.simulate.network.readout import RidgeSolver
+from onegrad.simulate.network.trial import Draw, Reuse, Trial
+from onegrad.simulate.risk.sampled import sampled_risk
+from onegrad.simulate.simulate import group_points, run_group
+from onegrad.spec.experiment import Experiment
 from tests.keys import key_of
 
 DIM, SAMPLES, NARROW, WIDE = 40, 60, 30, 90

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onegrad.randomness import PURPOSES, Streams, generator
+from onegrad.compute.randomness import PURPOSES, Streams, generator
 
 
 def test_streams_are_distinct():

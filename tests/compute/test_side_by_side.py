@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_info
 
 from onegrad.bench.measure import points
 from onegrad.compute.array_pool import Pool
+from onegrad.compute.randomness import Streams
 from onegrad.compute.side_by_side import (
     for_each,
     for_pieces,
@@ -17,9 +18,8 @@ from onegrad.compute.side_by_side import (
     sum_of_shares,
 )
 from onegrad.compute.threads import blas_threads
-from onegrad.network.trial import Draw
-from onegrad.randomness import Streams
-from onegrad.simulation import reuse_of, run_group
+from onegrad.simulate.network.trial import Draw
+from onegrad.simulate.simulate import reuse_of, run_group
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

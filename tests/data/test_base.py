@@ -11,8 +11,8 @@ import onegrad as og
 from onegrad.data import DATA_MODELS
 from onegrad.data.base import DataModel, DataNodes
 from onegrad.data.population import Batch, Population
-from onegrad.declared import Count
-from onegrad.specs.experiment import Compare, Point
+from onegrad.spec.experiment import Compare, Point
+from onegrad.spec.fields import Count
 from tests.keys import key_of
 
 ROOT = Path(og.__file__).parent

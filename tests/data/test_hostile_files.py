@@ -15,7 +15,7 @@ import pytest
 import onegrad as og
 from onegrad.data.arrays import File
 from onegrad.data.idx import read_idx
-from onegrad.data.reading import read_table
+from onegrad.tabular.reading.reading import read_table
 
 
 def refusal(use, path):

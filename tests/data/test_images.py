@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 import onegrad as og
+from onegrad.compute.randomness import Streams
 from onegrad.data import fashion_mnist
 from onegrad.data.digits import Digits
 from onegrad.data.fashion_mnist import DEBIAN, FILES, FashionMnist, load_fashion_mnist
 from onegrad.data.idx import parse_idx, read_idx
 from onegrad.data.images import ImagePopulation
 from onegrad.errors import SpecError
-from onegrad.network.trial import Draw
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
-from onegrad.specs.experiment import Experiment, Point
+from onegrad.simulate.network.trial import Draw
+from onegrad.spec.experiment import Experiment, Point
 from tests.images import needs_fashion_mnist
 from tests.keys import key_of
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad.network.trial import Trial
-from onegrad.randomness import Streams
+from onegrad.compute.randomness import Streams
+from onegrad.simulate.network.trial import Trial
 
 
 def problem(**data):

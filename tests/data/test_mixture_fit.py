@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad.data.fit import fit_mixture
 from onegrad.data.mixture import Mixture
+from onegrad.data.mixture_fit import fit_mixture
 from onegrad.errors import AssumptionError, SpecError
 from onegrad.problem import Problem
-from onegrad.specs.experiment import Compare, Point
+from onegrad.spec.experiment import Compare, Point
 from tests.keys import key_of
 
 rng = np.random.default_rng

@@ -4,9 +4,9 @@ import pytest
 
 import onegrad as og
 from onegrad.cli.theory_text import degree_text
-from onegrad.degrees import degree, degree_notes
-from onegrad.network.mean_features import check_means
-from onegrad.specs.experiment import Experiment
+from onegrad.degree.mean_features import check_means
+from onegrad.degree.report import degree, degree_notes
+from onegrad.spec.experiment import Experiment
 
 
 def tables(activation, link, convention, **more):

@@ -3,14 +3,14 @@
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from onegrad import degrees
 from onegrad.cli.theory_text import degree_text
-from onegrad.degrees import degree
+from onegrad.degree import report as degrees
+from onegrad.degree.report import degree
 from onegrad.errors import AssumptionError, SpecError
-from onegrad.network.rounding import worth_rounding
 from onegrad.problem import Problem
-from onegrad.specs.experiment import Experiment
-from onegrad.spectra import limiting_spectrum
+from onegrad.simulate.network.rounding import worth_rounding
+from onegrad.spec.experiment import Experiment
+from onegrad.spectrum.report import limiting_spectrum
 from onegrad.theory.isotropic.closed_form import regime_of
 
 MIXTURE = {
@@ -130,7 +130,7 @@ def test_large_problems_are_measured_in_single_precision(rate, accuracy, monkeyp
     )
     assert worth_rounding(problem)
     found = [term.norm_ratio for term in degree(problem).terms]
-    monkeypatch.setattr("onegrad.degrees.worth_rounding", lambda problem: False)
+    monkeypatch.setattr("onegrad.degree.report.worth_rounding", lambda problem: False)
     double = [term.norm_ratio for term in degree(problem).terms]
     assert found == pytest.approx(double, rel=accuracy)
 

@@ -18,8 +18,8 @@ from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.results.summaries import relative_difference
 from onegrad.results.verdict import verdicts
-from onegrad.specs.experiment import Experiment
-from tests.results.test_reproduced import made_up
+from onegrad.spec.experiment import Experiment
+from tests.validate.test_reproduced import made_up
 
 MODELS = ["network", "hermite", "linear", "theory"]
 SPEC = {

@@ -8,7 +8,7 @@ from onegrad.figures.draw import save_figure_of
 from onegrad.figures.scaling import draw_scaling, panels_of
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 
 EXPERIMENT = Experiment.from_tables({
     "name": "a power law", "data": {"model": "isotropic", "dim": 50},

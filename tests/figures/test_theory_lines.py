@@ -7,9 +7,9 @@ import pytest
 
 from onegrad.figures.curves import draw_curves
 from onegrad.figures.theory_lines import theory_line
-from onegrad.prediction import predict_experiment, theory_row
+from onegrad.predict.predict import predict_experiment, theory_row
 from onegrad.results.results import Results
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 
 MIXTURE = {
     "name": "lines",

@@ -18,11 +18,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from onegrad.data.arrays import File
-from onegrad.data.reading import read_table
 from onegrad.errors import OnegradError
+from onegrad.tabular.reading.reading import read_table
 
 SECONDS = 5.0
-MEGABYTES = 1500  # that reading one file may add, as files.py states: 1 GB and the table itself
+MEGABYTES = 1500  # that reading one file may add, as data/files.py states: 1 GB and the table
 KINDS = ("csv", "npz", "idx", "idx.gz", "parquet")
 KEPT: tuple[tuple[int, int], ...] = ()
 

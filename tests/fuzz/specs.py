@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from onegrad.errors import OnegradError
 from onegrad.runs.cost import cost_of
 from onegrad.runs.store import compute_spec, point_spec
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 
 SECONDS = 5.0
 MEGABYTES = 500  # that reading one spec may add, a million points included

@@ -154,8 +154,8 @@ def estimator_of(x: np.ndarray, y: np.ndarray, options: dict[str, Any]) -> dict[
 def analysis_of(x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     """The numbers of a learning curve and of the direction that a step finds."""
     import onegrad as og
-    from onegrad.learning.subsets import Targets
-    from onegrad.report.findings import find_direction
+    from onegrad.tabular.learning.subsets import Targets
+    from onegrad.tabular.report.findings import find_direction
 
     classes = len(np.unique(y)) < 5
     labels = np.array([f"class {v:g}" for v in y]) if classes else y

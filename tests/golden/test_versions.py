@@ -2,7 +2,7 @@
 
 import json
 
-from onegrad.models import MODELS
+from onegrad.simulate.models import MODELS
 from tests.golden.test_golden import GOLDEN
 from tests.golden.versions import FILE, digests, not_raised, out_of_date, owner
 

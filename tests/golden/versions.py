@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from onegrad.models import MODELS
 from onegrad.runs.store import version_of
+from onegrad.simulate.models import MODELS
 from tests.golden.cases import CASES
 from tests.golden.record import FILE as GOLDEN_FILE
 

@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 
-from onegrad.explorer import bounds
+from onegrad.page import bounds
 
 PATIENCE = 1.5  # seconds
 LONG = "ONEGRAD_HOSTILE" in os.environ
@@ -31,9 +31,9 @@ def _hurry():
 
 def _tell(hubs):
     """Pages that are open, and sessions, connections and tasks that Python still has in memory."""
-    from onegrad.explorer.connections import Connection
-    from onegrad.explorer.session import Session
-    from onegrad.explorer.worker_pool import PageTask
+    from onegrad.page.connections import Connection
+    from onegrad.page.session import Session
+    from onegrad.page.worker_pool import PageTask
 
     for _ in sys.stdin:
         gc.collect()
@@ -48,7 +48,7 @@ def main():
     if not LONG:
         _hurry()
     from onegrad.cli.commands import main as onegrad
-    from onegrad.explorer import app
+    from onegrad.page import app
 
     if not LONG:
         app._LINGER = 0.3  # until workers without a page end

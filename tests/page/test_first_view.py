@@ -6,8 +6,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from onegrad.explorer.controls import TASKS
-from onegrad.explorer.work import perform
+from onegrad.page.controls import TASKS
+from onegrad.page.work import perform
 from tests.page.browsing import download, ink, table
 from tests.page.server import eventually
 

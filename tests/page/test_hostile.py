@@ -16,7 +16,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from onegrad.explorer import bounds
+from onegrad.page import bounds
 from tests.page.counting import LONG, PATIENCE
 from tests.page.server import SPEC, Explorer, collect, eventually, say
 

@@ -9,9 +9,9 @@ import psutil
 import pytest
 from playwright.sync_api import expect
 
-from onegrad.prediction import predict_experiment
+from onegrad.predict.predict import predict_experiment
 from onegrad.runs.run import run_experiment, simulate_experiment
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 from tests.page.browsing import SMALL, download, ink, open_preset, table
 from tests.page.conftest import Visit
 from tests.page.server import SPEC, collect, say

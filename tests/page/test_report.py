@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from onegrad.data.reading import read_table
-from onegrad.report.analysis import analyse
-from onegrad.report.page import write_page
+from onegrad.tabular.reading.reading import read_table
+from onegrad.tabular.report.analysis import analyse
+from onegrad.tabular.report.page import write_page
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from onegrad.prediction import predict
+from onegrad.predict.predict import predict
 from onegrad.problem import Problem
 from onegrad.runs.run import simulate_experiment
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 from tests.page.server import SPEC, Explorer, collect, eventually, say
 
 

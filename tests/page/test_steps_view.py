@@ -4,7 +4,7 @@ import tomllib
 
 from playwright.sync_api import expect
 
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 from tests.page.browsing import SMALL, download, ink, table
 
 

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from onegrad.runs.run import run_experiment
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 from tests.page.browsing import download, open_preset, table
 from tests.page.conftest import Visit
 from tests.page.server import SPEC, Explorer

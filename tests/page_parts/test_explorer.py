@@ -11,21 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onegrad.declared import bounds
 from onegrad.errors import OnegradError, SpecError
-from onegrad.explorer import app, controls, server, session, work
-from onegrad.explorer.cache import Cache
-from onegrad.explorer.requests import channel_of
-from onegrad.explorer.stored import open_stored
-from onegrad.explorer.untrained import without_step
-from onegrad.explorer.work import perform
-from onegrad.explorer.worker_pool import PageTask, WorkerPool
-from onegrad.prediction import predict
+from onegrad.page import app, controls, server, session, work
+from onegrad.page.cache import Cache
+from onegrad.page.requests import channel_of
+from onegrad.page.stored import open_stored
+from onegrad.page.untrained import without_step
+from onegrad.page.work import perform
+from onegrad.page.worker_pool import PageTask, WorkerPool
+from onegrad.predict.predict import predict
 from onegrad.problem import Problem
 from onegrad.runs.run import run_experiment
-from onegrad.specs.catalogue import preset_names
-from onegrad.specs.experiment import Experiment
-from onegrad.specs.toml_text import to_toml
+from onegrad.spec.experiment import Experiment
+from onegrad.spec.fields import bounds
+from onegrad.spec.presets.catalogue import preset_names
+from onegrad.spec.toml_text import to_toml
 from tests import event_loop
 
 MIXTURE = controls.TASKS["regression"]["tables"]

@@ -5,14 +5,14 @@ import json
 import numpy as np
 import pytest
 
+from onegrad.compute.randomness import Streams
 from onegrad.errors import SpecError
-from onegrad.explorer.requests import read_request
-from onegrad.explorer.steps import COUNTS, VERSUS, after_steps, step_tables, with_equal_first_step
-from onegrad.models.network import fit_network
-from onegrad.network.trial import Trial
+from onegrad.page.requests import read_request
+from onegrad.page.steps import COUNTS, VERSUS, after_steps, step_tables, with_equal_first_step
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
-from onegrad.simulation import simulate
+from onegrad.simulate.models.network import fit_network
+from onegrad.simulate.network.trial import Trial
+from onegrad.simulate.simulate import simulate
 
 TABLES = {
     "data": {"model": "mixture", "dim": 120, "weights": [0.5, 0.5], "rank": 1, "spread": 4.0},

@@ -6,12 +6,12 @@ import math
 
 import pytest
 
-from onegrad import drawn_instead
-from onegrad.drawn_instead import DrawnLayers
 from onegrad.errors import AssumptionError
-from onegrad.prediction import predict
+from onegrad.predict import fallback as drawn_instead
+from onegrad.predict.fallback import DrawnLayers
+from onegrad.predict.layers import LeftOpen
+from onegrad.predict.predict import predict
 from onegrad.problem import Problem
-from onegrad.readouts import LeftOpen
 from onegrad.theory.options import Theory
 
 TABLES = {

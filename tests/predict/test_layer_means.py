@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from onegrad import readouts
-from onegrad.layer_means import LabelPower, over_layers, scatter_of, tells
+from onegrad.predict import layers as readouts
+from onegrad.predict.layer_means import LabelPower, over_layers, scatter_of, tells
 from onegrad.problem import Problem
 from onegrad.theory.layer_study import LayerErrors
 from onegrad.theory.layers.matrix_errors import MatrixErrors

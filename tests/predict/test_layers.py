@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad import readouts
-from onegrad.answers import of_layers
 from onegrad.compute.linalg import outlying_directions
+from onegrad.compute.randomness import Streams
 from onegrad.errors import AssumptionError, SpecError
-from onegrad.layer_means import scatter_of
-from onegrad.network.trial import Trial
-from onegrad.randomness import Streams
+from onegrad.predict import layers as readouts
+from onegrad.predict.layer_means import scatter_of
+from onegrad.predict.wording import of_layers
+from onegrad.simulate.network.trial import Trial
 from onegrad.theory import any_layer, layer_rules
 from onegrad.theory.layer_study import LayerErrors
 from onegrad.theory.layers.low_rank import DenseTable, LowRankTable, table_of

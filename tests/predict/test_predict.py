@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad import prediction
 from onegrad.errors import ConvergenceError, Failure, OnegradError
-from onegrad.prediction import predict_experiment, theory_row
-from onegrad.specs.experiment import Experiment
+from onegrad.predict import predict as prediction
+from onegrad.predict.predict import predict_experiment, theory_row
+from onegrad.spec.experiment import Experiment
 
 TABLES = {
     "data": {"model": "mixture", "dim": 300},

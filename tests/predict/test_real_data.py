@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import onegrad as og
+from onegrad.compute.randomness import Streams
 from onegrad.data.mixture import Mixture
 from onegrad.errors import AssumptionError
+from onegrad.predict.real_data import draw_layer
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
-from onegrad.real_data import draw_layer
 
 rng = np.random.default_rng
 

@@ -18,7 +18,7 @@ from onegrad.results.rows import Row
 from onegrad.runs.engines import Local
 from onegrad.runs.run import run_experiment
 from onegrad.runs.store import Store
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 
 QUANTITIES = ["test_error", "train_error", "train_objective"]
 SPEC = {

@@ -12,7 +12,7 @@ from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.runs.engines import Local
 from onegrad.runs.run import run_experiment
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 
 SPEC = {
     "name": "signs",

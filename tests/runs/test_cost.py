@@ -10,7 +10,7 @@ from onegrad.results.rows import Row
 from onegrad.runs import cost
 from onegrad.runs.engines import Local
 from onegrad.runs.run import run_experiment
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 
 SPEC = {
     "data": {"model": "mixture", "dim": 20},
@@ -61,7 +61,7 @@ def test_the_estimate_is_right_to_a_factor_of_three():
     data = {"data": SPEC["data"] | {"dim": 500}}
     tables = SPEC | size | data | {"compare": {"models": ["network"], "seeds": 4}}
     experiment = Experiment.read(tables)
-    from onegrad.simulation import run_group
+    from onegrad.simulate.simulate import run_group
 
     run_group(experiment.points, ("network",), 0)
     start = time.process_time()

@@ -9,12 +9,12 @@ import warnings
 
 import pytest
 
-from onegrad.explorer.stored import open_stored
+from onegrad.page.stored import open_stored
 from onegrad.runs import database
 from onegrad.runs.load import load_results
 from onegrad.runs.run import run_experiment
 from onegrad.runs.store import Store, StoreError, StoreWarning
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 
 SPEC = {
     "data": {"model": "mixture", "dim": 20},

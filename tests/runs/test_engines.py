@@ -26,8 +26,8 @@ from onegrad.runs.engines import (
 )
 from onegrad.runs.run import run_experiment, simulate_experiment
 from onegrad.runs.schedule import Schedule
-from onegrad.simulation import run_group
-from onegrad.specs.experiment import Experiment
+from onegrad.simulate.simulate import run_group
+from onegrad.spec.experiment import Experiment
 
 SPEC = {
     "name": "small",

@@ -13,10 +13,10 @@ from onegrad.gaussian.activation import (
     names,
     register_activation,
 )
-from onegrad.models import MODELS
 from onegrad.runs.run import run_experiment
 from onegrad.runs.store import point_spec, version_of
-from onegrad.specs.experiment import Experiment
+from onegrad.simulate.models import MODELS
+from onegrad.spec.experiment import Experiment
 
 
 def spec(**network):

@@ -12,7 +12,7 @@ from onegrad.results.estimates import Estimate
 from onegrad.runs import progress
 from onegrad.runs.coordinator import Status
 from onegrad.runs.progress import line, time_left, where
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 
 SPEC = """
 name = "told"

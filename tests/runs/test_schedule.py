@@ -6,14 +6,14 @@ import random
 import numpy as np
 import pytest
 
-from onegrad.control_variates import Control
 from onegrad.errors import SpecError
 from onegrad.results.estimates import Estimate
 from onegrad.results.rows import Row
 from onegrad.runs.engines import Local
 from onegrad.runs.run import run_experiment
 from onegrad.runs.schedule import Schedule, caution, interim_analyses, next_count
-from onegrad.specs.experiment import Compare, Experiment
+from onegrad.simulate.control_variates import Control
+from onegrad.spec.experiment import Compare, Experiment
 
 SPEC = {
     "data": {"model": "mixture", "dim": 30},

@@ -13,7 +13,7 @@ from onegrad.runs import claims
 from onegrad.runs.engines import Local
 from onegrad.runs.run import run_experiment
 from onegrad.runs.store import Store
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 
 SPEC = {
     "data": {"model": "mixture", "dim": 20},

@@ -10,7 +10,7 @@ from onegrad.results.rows import SPECTRUM_COLUMNS
 from onegrad.runs import spectra
 from onegrad.runs.load import load_results
 from onegrad.runs.spectra import run_spectra
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 
 ISOTROPIC = {
     "name": "closed forms",

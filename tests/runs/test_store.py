@@ -7,13 +7,13 @@ from dataclasses import astuple, replace
 
 import pytest
 
-from onegrad.models import MODELS
 from onegrad.results.rows import Row
 from onegrad.runs import database
 from onegrad.runs.engines import work
 from onegrad.runs.run import run_experiment
 from onegrad.runs.store import Store, StoreError
-from onegrad.specs.experiment import Experiment
+from onegrad.simulate.models import MODELS
+from onegrad.spec.experiment import Experiment
 from tests.keys import key_of
 
 SPEC = {

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from onegrad.control_variates import CONTROLS, ControlVariates
+from onegrad.compute.randomness import Streams
 from onegrad.errors import SpecError
-from onegrad.network.trial import Draw, Trial
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
 from onegrad.results.estimates import Estimate, _intercept, corrected_values
 from onegrad.runs.engines import Local
 from onegrad.runs.run import run, run_experiment
-from onegrad.simulation import run_group, simulate
-from onegrad.specs.experiment import Compare, Experiment, Point
+from onegrad.simulate.control_variates import CONTROLS, ControlVariates
+from onegrad.simulate.network.trial import Draw, Trial
+from onegrad.simulate.simulate import run_group, simulate
+from onegrad.spec.experiment import Compare, Experiment, Point
 
 MIXTURE = {
     "data": {"model": "mixture", "dim": 40},

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad import memory
+from onegrad.compute.randomness import Streams
 from onegrad.errors import SpecError
-from onegrad.network.trial import Draw, Reuse, Trial
-from onegrad.randomness import Streams
-from onegrad.simulation import reuse_of, run_group
-from onegrad.specs.experiment import Experiment
+from onegrad.simulate import memory
+from onegrad.simulate.network.trial import Draw, Reuse, Trial
+from onegrad.simulate.simulate import reuse_of, run_group
+from onegrad.spec.experiment import Experiment
 
 
 def experiment(n=1000, k=1000, m=1000, sweep=None, dtype="float64"):

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from onegrad.declared import read_toml
 from onegrad.errors import SpecError
-from onegrad.specs.catalogue import (
+from onegrad.spec.experiment import Experiment
+from onegrad.spec.fields import read_toml
+from onegrad.spec.presets.catalogue import (
     RENAMED,
     estimated_minutes,
     known_tables,
@@ -13,8 +14,7 @@ from onegrad.specs.catalogue import (
     preset_names,
     preset_path,
 )
-from onegrad.specs.experiment import Experiment
-from onegrad.specs.published import published_figure, published_names
+from onegrad.validate.published import published_figure, published_names
 
 
 def test_every_published_figure_has_a_preset_at_its_points():

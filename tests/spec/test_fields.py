@@ -7,7 +7,7 @@ import pytest
 
 import onegrad as og
 from onegrad.errors import SpecError
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 
 TABLES = {
     "data": {"model": "mixture", "dim": 100}, "network": {"width": 80},

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import onegrad as og
+from onegrad.compute.randomness import Streams
 from onegrad.errors import SpecError
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
-from onegrad.simulation import run_group
-from onegrad.specs.experiment import Experiment, Point
+from onegrad.simulate.simulate import run_group
+from onegrad.spec.experiment import Experiment, Point
 from onegrad.theory.strengths import strength_nodes
 
 BASE = {
@@ -104,7 +104,7 @@ def test_a_teacher_at_a_cosine_to_a_spike():
 
 
 def test_rows_of_unit_norm():
-    from onegrad.network.init import draw_weights
+    from onegrad.simulate.network.init import draw_weights
 
     ours = problem(data={"model": "isotropic"}, network={"rows": "unit"})
     weights = draw_weights(ours, Streams(0, 0))

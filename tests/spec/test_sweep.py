@@ -3,9 +3,9 @@
 import pytest
 
 from onegrad.errors import SpecError
-from onegrad.specs.catalogue import preset_names
-from onegrad.specs.experiment import Experiment
-from onegrad.specs.overrides import parse_change
+from onegrad.spec.experiment import Experiment
+from onegrad.spec.overrides import parse_change
+from onegrad.spec.presets.catalogue import preset_names
 
 SPEC = {
     "name": "small",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad.structured_spectra import StructuredSpectrum, expected_outliers
+from onegrad.spectrum.structured import StructuredSpectrum, expected_outliers
 
 N = 60
 MIXTURE = {"model": "mixture", "dim": N, "spread": 3.0, "weights": [1.0]}

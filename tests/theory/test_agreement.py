@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onegrad.drawn_layers import drawn_neurons
 from onegrad.errors import AssumptionError
-from onegrad.prediction import predict
+from onegrad.predict.predict import predict
+from onegrad.predict.sampled_neurons import drawn_neurons
 from onegrad.problem import Problem
-from onegrad.simulation import simulate
+from onegrad.simulate.simulate import simulate
 from onegrad.theory.arrangement import typical_geometry
 from onegrad.theory.conditional import predict_mixture
 from onegrad.theory.overlaps import geometry_of

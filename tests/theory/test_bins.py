@@ -9,9 +9,9 @@ import pytest
 
 import onegrad.theory.conditional as conditional_module
 from onegrad.errors import AssumptionError
-from onegrad.prediction import predict
+from onegrad.predict.predict import predict
 from onegrad.problem import Problem
-from onegrad.simulation import simulate
+from onegrad.simulate.simulate import simulate
 from onegrad.theory.bins import _bin_means, binned
 from onegrad.theory.conditional import predict_mixture
 from onegrad.theory.layers.step import StepChance

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onegrad.errors import AssumptionError, SpecError
-from onegrad.prediction import predict
+from onegrad.predict.predict import predict
 from onegrad.problem import Problem
 from onegrad.theory import resolution
 from onegrad.theory.conditional import predict_mixture

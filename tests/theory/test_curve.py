@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onegrad.errors import AssumptionError
-from onegrad.prediction import predict, predict_curve
+from onegrad.predict.predict import predict, predict_curve
 from onegrad.problem import Problem
 from onegrad.theory import average_curves, resolution
 from onegrad.theory.conditional import predict_mixture, predict_mixtures

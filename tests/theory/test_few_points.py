@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onegrad import along_curves
-from onegrad.along_curves import Looks, with_points_between
 from onegrad.errors import AssumptionError, Failure
-from onegrad.predicted import Prediction
-from onegrad.prediction import predict, predict_curve
+from onegrad.predict import curves as along_curves
+from onegrad.predict.curves import Looks, with_points_between
+from onegrad.predict.predict import predict, predict_curve
+from onegrad.predict.prediction import Prediction
 from onegrad.problem import Problem
 from onegrad.theory import few_points
 from onegrad.theory.curves import along, curves, interpolated
@@ -105,7 +105,7 @@ def test_a_curve_at_few_points_agrees_with_all_of_them(name: str) -> None:
 
 def test_without_the_check_the_peak_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: at next to no ridge errors rise by a factor at k = m, between points."""
-    monkeypatch.setattr("onegrad.along_curves.DRAFT", DRAFT._replace(misfit=np.inf))
+    monkeypatch.setattr("onegrad.predict.curves.DRAFT", DRAFT._replace(misfit=np.inf))
     few = predict_curve(problems_of("peak"), accuracy=0.03)
     assert computed(few) < COUNT
     every = point_by_point("peak")
@@ -153,7 +153,7 @@ def test_a_curve_of_logistic_losses_is_computed_at_eleven_points() -> None:
 def test_without_ratios_so_few_points_are_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: the numbers themselves, interpolated without a check."""
     rule = RATIOS._replace(nodes=9, misfit=np.inf)
-    monkeypatch.setattr("onegrad.along_curves.RATIOS", rule)
+    monkeypatch.setattr("onegrad.predict.curves.RATIOS", rule)
     monkeypatch.setattr(Looks, "reference", lambda self, point, sparsity: np.zeros(10))
     assert largest_gap(predict_curve(steep())) > 0.02
 

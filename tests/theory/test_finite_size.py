@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onegrad.prediction import predict, predict_curve, theory_row
-from onegrad.simulation import simulate
-from onegrad.specs.experiment import Experiment
+from onegrad.predict.predict import predict, predict_curve, theory_row
+from onegrad.simulate.simulate import simulate
+from onegrad.spec.experiment import Experiment
 from onegrad.theory import correction_curves, finite_size
 from onegrad.theory.errors import Correction
 from onegrad.theory.finite_size import correction_of

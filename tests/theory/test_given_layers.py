@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from onegrad.compute.linalg import span_basis
-from onegrad.network.trial import Trial
-from onegrad.randomness import Streams
+from onegrad.compute.randomness import Streams
+from onegrad.simulate.network.trial import Trial
 from onegrad.theory import any_layer, layer_rules
 from onegrad.theory.any_layer import layer_errors, own_directions
 from onegrad.theory.geometry import drawn_geometry

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from onegrad.compute.randomness import Streams
 from onegrad.gaussian.quadrature import gauss_hermite
-from onegrad.network.trial import Trial
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
+from onegrad.simulate.network.trial import Trial
 from onegrad.theory import any_layer, layer_rules
 from onegrad.theory.geometry import drawn_geometry
 from onegrad.theory.layer_rules import Tried, apart, quasi_level, rules_tried

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from onegrad import predict_readout
-from onegrad.network.trial import Trial
+from onegrad.compute.randomness import Streams
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
+from onegrad.simulate.network.trial import Trial
 from onegrad.theory import any_layer
 from onegrad.theory.any_layer import layer_errors, own_directions
 from onegrad.theory.geometry import drawn_geometry

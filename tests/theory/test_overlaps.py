@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onegrad.prediction import predict, predict_curve
+from onegrad.predict.predict import predict, predict_curve
 from onegrad.problem import Problem
-from onegrad.simulation import simulate
+from onegrad.simulate.simulate import simulate
 from onegrad.theory.arrangement import Arrangement
 from onegrad.theory.averages import averaged
 from onegrad.theory.chance import Law, law_of

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import onegrad.theory.finite_size as finite_size
-from onegrad.network.trial import Trial
-from onegrad.prediction import predict
+from onegrad.compute.randomness import Streams
+from onegrad.predict.predict import predict
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
-from onegrad.simulation import simulate
+from onegrad.simulate.network.trial import Trial
+from onegrad.simulate.simulate import simulate
 from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.quadratic_chance import quadratic_chance, stretch_variance
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import onegrad.theory.step_chance as module
+from onegrad.compute.randomness import Streams
 from onegrad.errors import AssumptionError
-from onegrad.network.trial import Trial
-from onegrad.prediction import predict
+from onegrad.predict.predict import predict
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
-from onegrad.simulation import simulate
+from onegrad.simulate.network.trial import Trial
+from onegrad.simulate.simulate import simulate
 from onegrad.theory.chance import law_of
 from onegrad.theory.conditional import predict_mixture
 from onegrad.theory.layers.step import StepChance, step_sample

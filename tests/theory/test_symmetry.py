@@ -11,7 +11,7 @@ import pytest
 
 from onegrad.data.population import Population
 from onegrad.problem import Problem
-from onegrad.simulation import simulate
+from onegrad.simulate.simulate import simulate
 from onegrad.theory.arrangement import typical_geometry
 from onegrad.theory.geometry import Geometry, drawn_geometry
 from onegrad.theory.layers import features as features_module

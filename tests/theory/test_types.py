@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onegrad.drawn_layers import drawn_neurons
 from onegrad.errors import AssumptionError
-from onegrad.prediction import predict
+from onegrad.predict.predict import predict
+from onegrad.predict.sampled_neurons import drawn_neurons
 from onegrad.problem import Problem
-from onegrad.simulation import simulate
+from onegrad.simulate.simulate import simulate
 from onegrad.theory.chance import law_of
 from onegrad.theory.layers import step, types
 from onegrad.theory.layers.types import pure_types

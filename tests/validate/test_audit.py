@@ -13,13 +13,13 @@ from onegrad.data.labels import ComponentLabels, SingleIndex
 from onegrad.data.mixture import Mixture
 from onegrad.errors import SpecError
 from onegrad.problem import Network, Problem, Scaling, Training
-from onegrad.results.audit_report import Audit, Checked
-from onegrad.results.audit_text import audit_page
 from onegrad.results.estimates import Estimate
-from onegrad.runs.audit import AuditPlan, run_audit
 from onegrad.runs.engines import Local
-from onegrad.specs.experiment import Experiment
-from onegrad.specs.random_specs import LEFT_OUT, random_spec
+from onegrad.spec.experiment import Experiment
+from onegrad.validate.audit import AuditPlan, run_audit
+from onegrad.validate.audit_report import Audit, Checked
+from onegrad.validate.audit_text import audit_page
+from onegrad.validate.random_specs import LEFT_OUT, random_spec
 
 # --- the generator -------------------------------------------------------------------------
 
@@ -204,7 +204,7 @@ def test_a_wrong_theory_is_seen(forty):
 
 def test_an_audit_goes_on_where_it_stopped(forty, monkeypatch):
     plan, folder, audit = forty
-    monkeypatch.setattr("onegrad.simulation.run_group", None)  # what is stored is not asked for
+    monkeypatch.setattr("onegrad.simulate.simulate.run_group", None)  # rows are stored
     monkeypatch.setattr("onegrad.runs.engines.work.run_group", None)
     again = run_audit(plan, folder, Local(1))
     assert [one.simulated for one in again.problems] == [one.simulated for one in audit.problems]

@@ -12,13 +12,13 @@ from dataclasses import replace
 import pytest
 
 from onegrad.errors import SpecError
-from onegrad.report.reproduction import sentences, summary_rows, write_reproduction
-from onegrad.runs.reproduce import chosen_figures, planned
 from onegrad.runs.store import version_of
-from onegrad.specs.published import published_figure, published_names
 from onegrad.theory.options import DRAFT
+from onegrad.validate.published import published_figure, published_names
+from onegrad.validate.reproduce import chosen_figures, planned
+from onegrad.validate.reproduction_page import sentences, summary_rows, write_reproduction
 from tests.chaos.processes import stored
-from tests.results.test_reproduced import made_up
+from tests.validate.test_reproduced import made_up
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="

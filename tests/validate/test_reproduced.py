@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from onegrad.cli.tables import published_table
-from onegrad.results import reproduced
-from onegrad.results.common_shift import common_shift
-from onegrad.results.reproduced import agreements, comparable
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.runs.run import simulate_experiment
-from onegrad.specs.experiment import Experiment
-from onegrad.specs.published import published_figure
+from onegrad.spec.experiment import Experiment
+from onegrad.validate import reproduced
+from onegrad.validate.common_shift import common_shift
+from onegrad.validate.published import published_figure
+from onegrad.validate.reproduced import agreements, comparable
 
 SPREAD, PAIRED, SEEDS = 0.025, 0.004, 20
 

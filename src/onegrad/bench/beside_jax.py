@@ -13,8 +13,8 @@ from onegrad.bench import plain, plain_jax
 from onegrad.bench.measure import ACTIVATIONS, MODELS, Clock, clock, mean_clock, points
 from onegrad.compute.array_pool import Pool
 from onegrad.compute.threads import cores
-from onegrad.simulation import run_group
-from onegrad.specs.experiment import Point
+from onegrad.simulate.simulate import run_group
+from onegrad.spec.experiment import Point
 
 
 def _cpu_of_seed(dim: int, width: int, seed: int) -> float:

@@ -19,10 +19,10 @@ from threadpoolctl import threadpool_limits
 from onegrad.bench import plain
 from onegrad.bench.precision import Curve, cost_alone, cost_together, relative_variance
 from onegrad.compute.array_pool import Pool
-from onegrad.memory import peak_bytes
 from onegrad.problem import Problem
-from onegrad.simulation import reuse_of, run_group
-from onegrad.specs.experiment import Compare, Point
+from onegrad.simulate.memory import peak_bytes
+from onegrad.simulate.simulate import reuse_of, run_group
+from onegrad.spec.experiment import Compare, Point
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid")
 MODELS = ("network", "hermite")

@@ -11,10 +11,10 @@ from threadpoolctl import threadpool_limits
 
 from onegrad.bench.measure import TARGET, bench_problem, clock
 from onegrad.errors import OnegradError
-from onegrad.prediction import predict, predict_curve
+from onegrad.predict.predict import predict, predict_curve
 from onegrad.problem import Problem
-from onegrad.simulation import run_group
-from onegrad.specs.experiment import Compare, Point
+from onegrad.simulate.simulate import run_group
+from onegrad.spec.experiment import Compare, Point
 
 _MIXTURE: dict[str, Any] = {
     "data": {"model": "mixture", "dim": 1000},

@@ -14,8 +14,8 @@ from onegrad.gaussian.activation import Activation, register_activation
 from onegrad.runs.coordinator import Status
 from onegrad.runs.engines import engine_of
 from onegrad.runs.run import run_experiment
-from onegrad.simulation import run_group
-from onegrad.specs.experiment import Experiment
+from onegrad.simulate.simulate import run_group
+from onegrad.spec.experiment import Experiment
 
 CELL, LONG_CELL = 0.05, 0.5  # seconds
 

@@ -32,10 +32,10 @@ def analyze(
     out: Annotated[Path | None, typer.Option(help="the HTML file to write")] = None,
 ) -> None:
     """What more rows of somebody's own data would buy, with advice: one HTML page."""
-    from onegrad.data.reading import read_table
-    from onegrad.report.analysis import analyse
-    from onegrad.report.page import write_page
-    from onegrad.report.words import backtest_sentence, rows_sentence
+    from onegrad.tabular.reading.reading import read_table
+    from onegrad.tabular.report.analysis import analyse
+    from onegrad.tabular.report.page import write_page
+    from onegrad.tabular.report.words import backtest_sentence, rows_sentence
 
     path = out or Path(f"{data.stem}-report.html")
     table = read_table(data, label, task)
@@ -67,10 +67,10 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Random problems: theory against simulation, the table of deviations."""
-    from onegrad.results.audit_text import audit_page
-    from onegrad.runs.audit import AuditPlan, run_audit
     from onegrad.runs.engines import engine_of
     from onegrad.runs.progress import progress_line
+    from onegrad.validate.audit import AuditPlan, run_audit
+    from onegrad.validate.audit_text import audit_page
 
     plan = AuditPlan(problems, seed, dims, only=tuple(only or ()))
     kept = f"{out} keeps every row; run the same command again to go on."
@@ -126,8 +126,8 @@ def explore(
     ] = False,
 ) -> None:
     """The page: move a slider, see the theory; let simulated points arrive on it."""
-    from onegrad.explorer.server import Place
-    from onegrad.explorer.server import explore as serve
+    from onegrad.page.server import Place
+    from onegrad.page.server import explore as serve
 
     place = Place(host, port, tuple(allow_host or ()), base_url)
     serve(folder, place, browser=not no_browser)
@@ -152,12 +152,12 @@ def reproduce(
     from onegrad.cli.tables import reproduction_table
     from onegrad.figures.draw import save_figure_of
     from onegrad.figures.histograms import save_spectra
-    from onegrad.report.reproduction import write_reproduction
     from onegrad.runs.engines import engine_of
     from onegrad.runs.progress import progress_line
-    from onegrad.runs.reproduce import chosen_figures, planned
     from onegrad.runs.run import run_experiment
     from onegrad.runs.spectra import run_spectra
+    from onegrad.validate.reproduce import chosen_figures, planned
+    from onegrad.validate.reproduction_page import write_reproduction
 
     folder = out or Path("results") / f"reproduction{'-quick' * quick}"
     where = engine_of(engine, workers, scheduler)

@@ -68,7 +68,7 @@ def run(
     from onegrad.runs.engines import engine_of
     from onegrad.runs.progress import progress_line
     from onegrad.runs.run import default_folder, run_experiment
-    from onegrad.specs.experiment import Experiment
+    from onegrad.spec.experiment import Experiment
 
     experiment = Experiment.read(spec, with_finite_size(changes, finite_size), quick)
     folder = out or default_folder(spec, experiment.name, quick)
@@ -105,7 +105,7 @@ def simulate(
     from onegrad.runs.engines import engine_of
     from onegrad.runs.progress import progress_line
     from onegrad.runs.run import simulate_experiment
-    from onegrad.specs.experiment import Experiment
+    from onegrad.spec.experiment import Experiment
 
     experiment = Experiment.read(spec, changes or (), quick)
     with stoppable("Nothing is kept: `onegrad run` stores."), progress_line(experiment) as progress:
@@ -130,8 +130,8 @@ def predict(
 ) -> None:
     """Theory alone: no sampling."""
     from onegrad.cli.theory_text import draft_line, prediction_table
-    from onegrad.prediction import predict_experiment
-    from onegrad.specs.experiment import Experiment
+    from onegrad.predict.predict import predict_experiment
+    from onegrad.spec.experiment import Experiment
     from onegrad.theory.options import Theory
 
     experiment = Experiment.read(spec, with_finite_size(changes, finite_size), quick)
@@ -155,8 +155,8 @@ def predict(
 def degree(spec: Spec, changes: Set = None, quick: Quick = False, as_json: Json = False) -> None:
     """Which polynomial degree is enough, and why; a sweep as one table."""
     from onegrad.cli.theory_text import degree_table, degree_text
-    from onegrad.degrees import degree as degree_of
-    from onegrad.specs.experiment import Experiment
+    from onegrad.degree.report import degree as degree_of
+    from onegrad.spec.experiment import Experiment
 
     experiment = Experiment.read(spec, changes or (), quick)
     reports = [
@@ -181,7 +181,7 @@ def spectrum(
 ) -> None:
     """Singular values of weights and features: limiting bulk, spikes, alignments."""
     from onegrad.runs.run import default_folder
-    from onegrad.specs.experiment import Experiment
+    from onegrad.spec.experiment import Experiment
 
     experiment = Experiment.read(spec, changes or (), quick)
     folder = out or default_folder(spec, experiment.name, quick)
@@ -211,7 +211,7 @@ def export(
 @app.command("list")
 def list_presets() -> None:
     """The built-in experiments: name, title, about how many minutes on two cores."""
-    from onegrad.specs.catalogue import preset_groups
+    from onegrad.spec.presets.catalogue import preset_groups
 
     groups = preset_groups()
     longest = max(len(one.name) for presets in groups.values() for one in presets)
@@ -225,7 +225,7 @@ def list_presets() -> None:
 @app.command("show")
 def show_preset(preset: Preset) -> None:
     """A preset as TOML, which runs as it is."""
-    from onegrad.specs.catalogue import preset_names, preset_path, unknown
+    from onegrad.spec.presets.catalogue import preset_names, preset_path, unknown
 
     if preset not in preset_names():
         raise unknown(preset)
@@ -241,12 +241,12 @@ def cite(
     spec: Annotated[str | None, typer.Argument(help="only what this spec or preset uses")] = None,
 ) -> None:
     """BibTeX of what was used."""
-    from onegrad.specs.citations import bibliography, cited
+    from onegrad.spec.citations import bibliography, cited
 
     entries = bibliography()
     keys = list(entries)
     if spec:
-        from onegrad.specs.experiment import Experiment
+        from onegrad.spec.experiment import Experiment
 
         keys = cited(Experiment.read(spec))
     print("\n\n".join(entries[key] for key in keys))

@@ -13,7 +13,7 @@ from onegrad.cli.layout import print_table, print_text
 
 if TYPE_CHECKING:
     from onegrad.results.results import Results
-    from onegrad.specs.experiment import Experiment
+    from onegrad.spec.experiment import Experiment
 
 
 def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
@@ -23,7 +23,7 @@ def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
     from onegrad.figures.histograms import save_spectra
     from onegrad.results.rows import SPECTRUM
     from onegrad.runs.spectra import run_spectra
-    from onegrad.spectra import SpectrumReport
+    from onegrad.spectrum.report import SpectrumReport
 
     pairs = run_spectra(experiment, folder)
     written = save_spectra(experiment, [report for _, report in pairs], folder)
@@ -42,7 +42,7 @@ def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
 def show_results(experiment: Experiment, results: Results, as_json: bool) -> None:
     """A table of all models, or the JSON of the contract; exit code 2 if nothing came out."""
     from onegrad.cli.tables import results_table
-    from onegrad.degrees import degree_notes
+    from onegrad.degree.report import degree_notes
 
     notes = degree_notes(experiment)
     if as_json:

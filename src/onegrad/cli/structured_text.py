@@ -9,8 +9,8 @@ from onegrad.cli.tables import format_value
 from onegrad.cli.theory_text import count_of
 
 if TYPE_CHECKING:
-    from onegrad.specs.experiment import Point
-    from onegrad.structured_spectra import MatrixSpectrum, StructuredSpectrum
+    from onegrad.spec.experiment import Point
+    from onegrad.spectrum.structured import MatrixSpectrum, StructuredSpectrum
 
 
 def structured_text(point: Point, report: StructuredSpectrum) -> str:

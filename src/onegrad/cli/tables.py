@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from onegrad.results.results import Results
     from onegrad.results.summaries import Summary
     from onegrad.results.verdict import Deviation
-    from onegrad.runs.reproduce import Reproduction
-    from onegrad.specs.experiment import Experiment
+    from onegrad.spec.experiment import Experiment
+    from onegrad.validate.reproduce import Reproduction
 
 
 _SHORT = {
@@ -132,7 +132,7 @@ def verdict_table(results: Results) -> Table | None:
 
 def published_table(experiment: Experiment, results: Results) -> Table | None:
     """How far network, models and theory are from the published points; None if there are none."""
-    from onegrad.results.reproduced import agreements
+    from onegrad.validate.reproduced import agreements
 
     rows = agreements(experiment, results)
     if not rows:
@@ -156,7 +156,7 @@ def published_table(experiment: Experiment, results: Results) -> Table | None:
 
 def reproduction_table(done: Sequence[Reproduction]) -> Table:
     """One line per figure and model that has published points."""
-    from onegrad.report.reproduction import SUMMARY, summary_rows
+    from onegrad.validate.reproduction_page import SUMMARY, summary_rows
 
     table = new_table("Published points")
     for i, header in enumerate(SUMMARY):

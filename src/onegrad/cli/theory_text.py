@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 from onegrad.cli.layout import new_table
 from onegrad.cli.tables import format_value
-from onegrad.degrees import means_in_words
+from onegrad.degree.report import means_in_words
 from onegrad.theory.options import DRAFT, Theory
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from onegrad.degrees import DegreeReport
-    from onegrad.predicted import Prediction
+    from onegrad.degree.report import DegreeReport
+    from onegrad.predict.prediction import Prediction
     from onegrad.problem import Problem
-    from onegrad.specs.experiment import Experiment, Point
-    from onegrad.spectra import SpectrumReport
+    from onegrad.spec.experiment import Experiment, Point
+    from onegrad.spectrum.report import SpectrumReport
 
 
 def prediction_table(experiment: Experiment, predictions: Sequence[Prediction]) -> Table:
@@ -62,7 +62,7 @@ def prediction_table(experiment: Experiment, predictions: Sequence[Prediction]) 
 @contextmanager
 def draft_line(experiment: Experiment, theory: Theory, patience: float = 1.0) -> Iterator[None]:
     """After so many seconds a line on the terminal with a draft of what is being computed."""
-    from onegrad.prediction import predict_experiment
+    from onegrad.predict.predict import predict_experiment
 
     def show() -> None:
         count = len(experiment.points)

@@ -15,8 +15,8 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.data.labels import Labels
 from onegrad.data.population import Batch, Population
-from onegrad.declared import Section
 from onegrad.errors import AssumptionError, SpecError
+from onegrad.spec.fields import Section
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ import numpy as np
 from pydantic import Field
 
 from onegrad.compute.backend import Array
-from onegrad.declared import Real
 from onegrad.errors import SpecError
+from onegrad.spec.fields import Real
 
 _Level = Annotated[Real, Field(gt=0, le=1e9)]
 _LARGEST_RATIO = 1e12  # of two eigenvalues: beyond it the smallest are rounding errors

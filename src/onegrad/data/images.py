@@ -13,8 +13,8 @@ from pydantic import Field, model_validator
 from onegrad.compute.backend import Array
 from onegrad.data.base import DataModel, DataNodes
 from onegrad.data.population import Batch
-from onegrad.declared import Real, Whole
 from onegrad.errors import SpecError
+from onegrad.spec.fields import Real, Whole
 
 _LABELS = np.array([1.0, -1.0])
 

@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from onegrad.compute.backend import Array
+from onegrad.compute.randomness import Rng, generator
 from onegrad.data.label_base import Teacher, flipped
 from onegrad.data.label_power import label_variance
 from onegrad.data.population import Batch, Population
-from onegrad.randomness import Rng, generator
-from onegrad.shown import brief
+from onegrad.text.display import brief
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from onegrad.data.bulk import (
     check_spectrum,
 )
 from onegrad.data.population import Population
-from onegrad.declared import Count
+from onegrad.spec.fields import Count
 
 
 class Isotropic(DataModel):

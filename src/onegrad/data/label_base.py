@@ -10,11 +10,11 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from onegrad.compute.backend import Array
 from onegrad.data.population import Population
-from onegrad.declared import Real, Section
 from onegrad.errors import AssumptionError, SpecError
 from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.joint_links import JointLink
-from onegrad.shown import brief
+from onegrad.spec.fields import Real, Section
+from onegrad.text.display import brief
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from onegrad.compute.backend import Array
 from onegrad.data.label_base import Flip, LabelModel, Teacher
 from onegrad.data.multi_index import MultiIndex
 from onegrad.data.population import Population
-from onegrad.declared import Real
 from onegrad.errors import SpecError
 from onegrad.gaussian.activation import SIGN, Activation, get_activation, written
+from onegrad.spec.fields import Real
 
 
 def _link(value: Any) -> Any:

@@ -20,8 +20,8 @@ from onegrad.data.bulk import (
     check_spectrum,
 )
 from onegrad.data.population import Population
-from onegrad.declared import Count, Real, Whole
 from onegrad.errors import SpecError
+from onegrad.spec.fields import Count, Real, Whole
 
 _Weight = Annotated[Real, Field(ge=0, le=1)]
 _Strength = Annotated[Real, Field(ge=0, le=1e6)]

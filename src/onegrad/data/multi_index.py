@@ -10,9 +10,9 @@ from pydantic import Field, PlainSerializer, SerializationInfo, model_validator
 from onegrad.compute.backend import Array
 from onegrad.data.label_base import Flip, LabelModel, Teacher
 from onegrad.data.population import Population
-from onegrad.declared import Count, Real
 from onegrad.errors import SpecError
 from onegrad.gaussian.joint_links import MOST_INDICES, JointLink, get_joint_link
+from onegrad.spec.fields import Count, Real
 
 
 def _written(link: Any, info: SerializationInfo) -> Any:

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from onegrad.compute.backend import Array, like
-from onegrad.randomness import gaussian_rows
-from onegrad.shown import brief
+from onegrad.compute.randomness import gaussian_rows
+from onegrad.text.display import brief
 
 _CACHED = 1 << 17  # numbers drawn at once, so that means and spikes are added in the cache
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.data.label_power import component_laws
-from onegrad.degree_rule import MOST_DEGREE
+from onegrad.degree.rule import MOST_DEGREE
 from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem

@@ -11,17 +11,17 @@ import numpy as np
 
 from onegrad.compute.backend import Array, get_backend
 from onegrad.compute.linalg import operator_norm
+from onegrad.compute.randomness import Streams
 from onegrad.compute.threads import blas_threads, threads_for
-from onegrad.degree_rule import MOST_DEGREE, degree_rule, needed_degree
+from onegrad.degree.mean_features import MeansCheck, check_means
+from onegrad.degree.rule import MOST_DEGREE, degree_rule, needed_degree
 from onegrad.gaussian.exponents import LinkExponents, link_exponents
 from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
-from onegrad.network.mean_features import MeansCheck, check_means
-from onegrad.network.rounding import worth_rounding
-from onegrad.network.trial import Draw, Trial
-from onegrad.presets import Spec
 from onegrad.problem import Problem, as_problem
-from onegrad.randomness import Streams
-from onegrad.shown import html_table, plots, text_table
+from onegrad.simulate.network.rounding import worth_rounding
+from onegrad.simulate.network.trial import Draw, Trial
+from onegrad.spec.presets.names import Spec
+from onegrad.text.display import html_table, plots, text_table
 
 _ROUNDING = 1e-12  # shares below are those of a term that is not there
 _SMALL = 2000  # sizes up to which some matrices fit into every memory
@@ -29,7 +29,7 @@ _COLUMNS = ("degree", "kept", "share of E σ²", "norm over noise")
 _RATIO = "norm over noise: near 1 what is not kept is harmless noise, above 1 structure is lost"
 
 if TYPE_CHECKING:
-    from onegrad.specs.experiment import Experiment, Point
+    from onegrad.spec.experiment import Experiment, Point
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,9 @@ def degree(problem: Problem | Spec, seed: int = 0, beyond: int = 3) -> DegreeRep
     high: float | None
     sizes = problem.dim, problem.width, problem.samples, problem.step_samples
     if max(sizes) > _SMALL:
-        from onegrad.memory import check_memory  # a small problem fits, and is not kept waiting
+        from onegrad.simulate.memory import (
+            check_memory,  # a small problem fits, and is not kept waiting
+        )
 
         check_memory(problem)
     with blas_threads(threads_for(problem.operations)):
@@ -167,7 +169,7 @@ def degree_notes(experiment: Experiment) -> list[str]:
     Where it is capped, and where the rule's assumption visibly fails; of points with the same
     activation, labels and degree the first one is looked at.
     """
-    from onegrad.models import MODELS
+    from onegrad.simulate.models import MODELS
 
     automatic = {name for name, model in MODELS.items() if model.polynomial}  # no hermite:1
     names = [name for name in experiment.compare.models if name in automatic]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from onegrad.results.results import Results
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 
 
 def caption(experiment: Experiment, results: Results, *remarks: str) -> str:

@@ -28,7 +28,7 @@ from onegrad.figures.style import (
 from onegrad.figures.theory_lines import NOTHING, TheoryLine, position, theory_line
 from onegrad.results.results import Results
 from onegrad.results.summaries import Summary
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

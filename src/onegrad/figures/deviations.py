@@ -15,7 +15,7 @@ from onegrad.results.estimates import Estimate
 from onegrad.results.results import Results
 from onegrad.results.summaries import Summary
 from onegrad.results.verdict import ERRORS
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from onegrad.figures.deviations import save_deviations
 from onegrad.figures.maps import save_difference_map, save_map
 from onegrad.figures.scaling import save_scaling
 from onegrad.results.results import Results
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 
 KINDS = {
     "curves": save_curves,

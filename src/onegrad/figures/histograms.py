@@ -10,9 +10,9 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.figures.caption import spectrum_caption
 from onegrad.figures.style import COLOURS, RC, head, label, save_figure
-from onegrad.specs.experiment import Experiment
-from onegrad.spectra import Report
-from onegrad.structured_spectra import MatrixSpectrum, StructuredSpectrum
+from onegrad.spec.experiment import Experiment
+from onegrad.spectrum.report import Report
+from onegrad.spectrum.structured import MatrixSpectrum, StructuredSpectrum
 from onegrad.theory.isotropic.bulk import Bulk
 from onegrad.theory.spectral.law import SpectralLaw
 

@@ -16,8 +16,8 @@ from onegrad.results.estimates import Estimate
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.results.summaries import estimate, relative_difference
-from onegrad.specs.experiment import Experiment
-from onegrad.specs.published import PublishedPoint
+from onegrad.spec.experiment import Experiment
+from onegrad.validate.published import PublishedPoint
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.degrees import DegreeReport
+from onegrad.degree.report import DegreeReport
 from onegrad.errors import AssumptionError, SpecError, did_you_mean
 from onegrad.figures import histograms
 from onegrad.figures.curves import Curves, curves_of, draw_failed, draw_panel, legend_handles
 from onegrad.figures.style import COLOURS, LINES, RC, tick
 from onegrad.figures.theory_lines import TheoryLine, position
-from onegrad.predicted import Prediction
+from onegrad.predict.prediction import Prediction
 from onegrad.results.results import Results
 from onegrad.results.rows import EXTRAS, QUANTITIES
-from onegrad.specs.figure_options import FigureOptions
+from onegrad.spec.figure_options import FigureOptions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

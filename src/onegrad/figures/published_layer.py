@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onegrad.figures.theory_lines import position
-from onegrad.results.reproduced import comparable, is_at
-from onegrad.specs.experiment import Experiment
-from onegrad.specs.published import PublishedPoint
+from onegrad.spec.experiment import Experiment
+from onegrad.validate.published import PublishedPoint
+from onegrad.validate.reproduced import comparable, is_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,10 +15,10 @@ from onegrad.errors import SpecError
 from onegrad.figures.caption import caption
 from onegrad.figures.style import COLOURS, RC, head, label, mark_of, save_figure, tick
 from onegrad.results.estimates import Estimate
+from onegrad.results.exponents import ScalingExponent, scaling_exponents
 from onegrad.results.results import Results
-from onegrad.results.scaling import ScalingExponent, scaling_exponents
 from onegrad.results.summaries import Summary
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

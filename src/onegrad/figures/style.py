@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onegrad.files import replacing
-from onegrad.models import MODELS
-from onegrad.models.base import Mark
+from onegrad.figures.files import replacing
 from onegrad.results.results import Results
 from onegrad.results.rows import EXTRAS, QUANTITIES
 from onegrad.results.summaries import Summary
-from onegrad.specs.experiment import Experiment
+from onegrad.simulate.models import MODELS
+from onegrad.simulate.models.base import Mark
+from onegrad.spec.experiment import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

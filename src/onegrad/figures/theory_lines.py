@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.declared import override
 from onegrad.errors import OnegradError
 from onegrad.figures.best_constant import label_power
 from onegrad.figures.style import RATIOS
-from onegrad.predicted import Prediction
-from onegrad.prediction import predict_curve, theory_of
+from onegrad.predict.predict import predict_curve, theory_of
+from onegrad.predict.prediction import Prediction
 from onegrad.problem import Problem
 from onegrad.results.summaries import Summary
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
+from onegrad.spec.fields import override
 from onegrad.theory.options import DRAFT, Theory
 
 _GRID = 62  # even: on a symmetric axis the middle, where drafts may jump, is not one of them

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI, Response, WebSocket, WebSocketDisconnect
 
 from onegrad.compute.threads import cores
-from onegrad.explorer.bounds import PAGES, SEND_SECONDS
-from onegrad.explorer.cache import Cache
-from onegrad.explorer.controls import about
-from onegrad.explorer.guard import Door, Guard
-from onegrad.explorer.session import Session
-from onegrad.explorer.worker_pool import WorkerPool
+from onegrad.page.bounds import PAGES, SEND_SECONDS
+from onegrad.page.cache import Cache
+from onegrad.page.controls import about
+from onegrad.page.guard import Door, Guard
+from onegrad.page.session import Session
+from onegrad.page.worker_pool import WorkerPool
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -69,7 +69,7 @@ class Hub:
 def make_app(door: Door, stored: dict[str, Any] | None = None) -> ASGIApp:
     """The guarded application; the page's files are read once and no other file ever is."""
     hub = Hub()
-    files = _page_files(resources.files("onegrad.explorer") / "static")
+    files = _page_files(resources.files("onegrad.page") / "static")
     hello = json.dumps(about(stored))
 
     @contextlib.asynccontextmanager

@@ -7,7 +7,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from onegrad.explorer.bounds import EXCHANGE_SECONDS, SEND_SECONDS, WAITING
+from onegrad.page.bounds import EXCHANGE_SECONDS, SEND_SECONDS, WAITING
 
 _LOOK = SEND_SECONDS / 5  # seconds between two looks whether a page's connection is being closed
 

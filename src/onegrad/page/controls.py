@@ -14,16 +14,16 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from onegrad import __version__
-from onegrad.declared import allowed, read_toml
-from onegrad.explorer.bounds import DATA_MODELS
-from onegrad.explorer.steps import COUNTS, VERSUS
 from onegrad.figures.style import COLOURS, LABELS, MARKS, RATIOS
 from onegrad.gaussian.activation import Activation, names
+from onegrad.page.bounds import DATA_MODELS
+from onegrad.page.steps import COUNTS, VERSUS
 from onegrad.results.rows import QUANTITIES as DRAWN
-from onegrad.specs.catalogue import preset_groups, preset_path
-from onegrad.specs.citations import bibliography
-from onegrad.specs.experiment import TABLES
-from onegrad.specs.published import published_figure, published_names
+from onegrad.spec.citations import bibliography
+from onegrad.spec.experiment import TABLES
+from onegrad.spec.fields import allowed, read_toml
+from onegrad.spec.presets.catalogue import preset_groups, preset_path
+from onegrad.validate.published import published_figure, published_names
 
 _MIXED = ("regression", "classification")
 _ALONE = ("isotropic", "multi-index")

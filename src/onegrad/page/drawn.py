@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.network.trial import Trial
+from onegrad.compute.randomness import Streams
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
+from onegrad.simulate.network.trial import Trial
 
 _BINS = 50
 _OUTSIDE = 1.05  # a singular value this much beyond the largest one without the step is a spike

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from onegrad.explorer.requests import Request
-from onegrad.explorer.steps import COUNTS, VERSUS, step_tables
-from onegrad.explorer.untrained import tables_without_step
+from onegrad.page.requests import Request
+from onegrad.page.steps import COUNTS, VERSUS, step_tables
+from onegrad.page.untrained import tables_without_step
 
 _SHARED = ("theory", "map", "spikes")  # kinds of which one task may hold several
 _CURVE = 20  # points of a curve

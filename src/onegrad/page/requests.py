@@ -11,9 +11,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from onegrad.declared import Section, Whole, override
 from onegrad.errors import SpecError
-from onegrad.explorer.bounds import (
+from onegrad.page.bounds import (
     DATA_MODELS,
     MESSAGE_BYTES,
     POINTS,
@@ -23,8 +22,9 @@ from onegrad.explorer.bounds import (
     check_steps,
     check_theory,
 )
-from onegrad.specs.experiment import Experiment
-from onegrad.specs.sweep import ZIP
+from onegrad.spec.experiment import Experiment
+from onegrad.spec.fields import Section, Whole, override
+from onegrad.spec.sweep import ZIP
 
 Kind = Literal[
     "curve", "map", "spectrum", "features", "steps", "picture", "simulate", "draw", "drawn",

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from onegrad.errors import OnegradError, SpecError
-from onegrad.explorer.bounds import MESSAGE_BYTES, PAGES, PING_SECONDS
-from onegrad.explorer.guard import Door
-from onegrad.explorer.worker_pool import one_thread_each
+from onegrad.page.bounds import MESSAGE_BYTES, PAGES, PING_SECONDS
+from onegrad.page.guard import Door
+from onegrad.page.worker_pool import one_thread_each
 
 PORT = 8471
 TOKEN = "ONEGRAD_TOKEN"  # in the environment: a token of one's own, that outlives a restart
@@ -91,11 +91,11 @@ def explore(folder: Path | None = None, place: Place | None = None, browser: boo
         import uvicorn
         import websockets  # noqa: F401
 
-        from onegrad.explorer.app import make_app
-        from onegrad.explorer.connections import for_one_server
+        from onegrad.page.app import make_app
+        from onegrad.page.connections import for_one_server
     except ModuleNotFoundError as error:
         raise OnegradError(f"{_INSTALL} ({error})") from None
-    from onegrad.explorer.stored import open_stored
+    from onegrad.page.stored import open_stored
 
     place = place or Place()
     door = place.door()

@@ -10,19 +10,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from onegrad.errors import SpecError
-from onegrad.explorer.bounds import SIMULATION_SECONDS, THEORY_SECONDS
-from onegrad.explorer.cache import Cache
-from onegrad.explorer.pieces import Piece, chunks, pieces_of
-from onegrad.explorer.requests import (
+from onegrad.page.bounds import SIMULATION_SECONDS, THEORY_SECONDS
+from onegrad.page.cache import Cache
+from onegrad.page.pieces import Piece, chunks, pieces_of
+from onegrad.page.requests import (
     Request,
     channel_named,
     channel_of,
     read_request,
     request_number,
 )
-from onegrad.explorer.work import fault
-from onegrad.explorer.worker_pool import PageTask, WorkerPool
-from onegrad.specs.toml_text import to_toml
+from onegrad.page.work import fault
+from onegrad.page.worker_pool import PageTask, WorkerPool
+from onegrad.spec.toml_text import to_toml
 
 _log = logging.getLogger(__name__)
 _numbers = itertools.count(1)

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from onegrad.compute.randomness import Streams
 from onegrad.errors import OnegradError
-from onegrad.explorer.bounds import MOST_STEPS
-from onegrad.explorer.untrained import tables_by_hand, tables_without_step
 from onegrad.gaussian.polynomials import sqrt_factorial
-from onegrad.models.base import Fitted, exact_risk
-from onegrad.models.network import fit_network
-from onegrad.network.trial import Trial
-from onegrad.prediction import predict
+from onegrad.page.bounds import MOST_STEPS
+from onegrad.page.untrained import tables_by_hand, tables_without_step
+from onegrad.predict.layers import predict_readout
+from onegrad.predict.predict import predict
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
-from onegrad.readouts import predict_readout
+from onegrad.simulate.models.base import Fitted, exact_risk
+from onegrad.simulate.models.network import fit_network
+from onegrad.simulate.network.trial import Trial
 from onegrad.theory.geometry import drawn_geometry
 from onegrad.theory.layers.recursion import recursion_holds
 from onegrad.theory.layers.types import drawn_types

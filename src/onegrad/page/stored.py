@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from onegrad.errors import SpecError
-from onegrad.explorer.controls import stored_axis
-from onegrad.explorer.work import finite
+from onegrad.page.controls import stored_axis
+from onegrad.page.work import finite
 from onegrad.runs.load import load_points
-from onegrad.specs.experiment import sweepable_keys
-from onegrad.specs.sweep import ZIP
+from onegrad.spec.experiment import sweepable_keys
+from onegrad.spec.sweep import ZIP
 
 
 def open_stored(folder: Path) -> dict[str, Any]:

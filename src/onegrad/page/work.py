@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from onegrad import spectra
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, OnegradError
-from onegrad.explorer.drawn import drawn_spectrum
-from onegrad.explorer.scatter import scatter
-from onegrad.explorer.steps import after_steps
-from onegrad.explorer.untrained import without_step
 from onegrad.gaussian.polynomials import sqrt_factorial
-from onegrad.predicted import Prediction
-from onegrad.prediction import predict, predict_curve
+from onegrad.page.drawn import drawn_spectrum
+from onegrad.page.scatter import scatter
+from onegrad.page.steps import after_steps
+from onegrad.page.untrained import without_step
+from onegrad.predict.predict import predict, predict_curve
+from onegrad.predict.prediction import Prediction
 from onegrad.problem import Problem
-from onegrad.simulation import run_group
-from onegrad.specs.experiment import Experiment
-from onegrad.structured_spectra import MatrixSpectrum, StructuredSpectrum
+from onegrad.simulate.simulate import run_group
+from onegrad.spec.experiment import Experiment
+from onegrad.spectrum import report as spectra
+from onegrad.spectrum.structured import MatrixSpectrum, StructuredSpectrum
 from onegrad.theory.isotropic.bulk import Bulk
 from onegrad.theory.options import ACCURATE, DRAFT, Theory
 from onegrad.theory.spectral.draws import alignment_doubts

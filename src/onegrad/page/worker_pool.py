@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
-from onegrad.explorer.bounds import REQUEST_SECONDS, WORKER_BYTES
+from onegrad.page.bounds import REQUEST_SECONDS, WORKER_BYTES
 
 _FORKS = sys.platform == "linux"  # a fork server replaces a process in hundredths of a second
 _GRACE = 1.0 if _FORKS else 4.0  # seconds a cancelled task may still run
@@ -62,7 +62,7 @@ class WorkerPool:
         self.size, self._niceness = size, niceness
         self._context = multiprocessing.get_context("forkserver" if _FORKS else "spawn")
         if _FORKS:
-            self._context.set_forkserver_preload(["onegrad.explorer.work"])
+            self._context.set_forkserver_preload(["onegrad.page.work"])
         self._changed = threading.Condition()
         self._waiting: dict[int, deque[PageTask]] = {}  # by page; the page served last goes last
         self._workers: _Workers | None = None
@@ -201,7 +201,7 @@ def serve(connection: Connection, niceness: int) -> None:
     import signal
     import warnings
 
-    from onegrad.explorer.work import perform
+    from onegrad.page.work import perform
 
     warnings.simplefilter("ignore")  # what matters comes back as an error of its own
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's affair

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from onegrad.answers import difference, of_closed_form
 from onegrad.errors import Failure, OnegradError
-from onegrad.predicted import Prediction
+from onegrad.predict.prediction import Prediction
+from onegrad.predict.wording import difference, of_closed_form
 from onegrad.problem import Problem
 from onegrad.theory.isotropic.closed_form import predict_isotropic
 

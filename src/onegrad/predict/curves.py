@@ -14,7 +14,7 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import Failure, OnegradError
-from onegrad.predicted import Prediction
+from onegrad.predict.prediction import Prediction
 from onegrad.problem import Problem
 from onegrad.theory.chance import Law
 from onegrad.theory.conditional import first_look

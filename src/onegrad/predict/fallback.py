@@ -9,11 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
-from onegrad.answers import of_solution
 from onegrad.errors import Failure, OnegradError
-from onegrad.predicted import LAYERS, Prediction
+from onegrad.predict.layers import LeftOpen, predict_layers
+from onegrad.predict.prediction import LAYERS, Prediction
+from onegrad.predict.wording import of_solution
 from onegrad.problem import Problem
-from onegrad.readouts import LeftOpen, predict_layers
 from onegrad.theory.chance import Law
 from onegrad.theory.options import ACCURATE, Theory
 from onegrad.theory.task import Solution, Task

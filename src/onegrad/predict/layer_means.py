@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from onegrad.compute.backend import Array
+from onegrad.compute.randomness import Streams
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
 from onegrad.theory.layer_study import LayerErrors
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.answers import of_layers, of_real_data
 from onegrad.compute.available import available_bytes
 from onegrad.compute.backend import Array, host
 from onegrad.compute.linalg import outlying_directions
+from onegrad.compute.randomness import Streams
 from onegrad.data.instance import Instance
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError
-from onegrad.layer_means import LabelPower, settled, tells
-from onegrad.network.trial import Draw, Reuse, Trial
-from onegrad.predicted import LAYERS, Prediction
-from onegrad.presets import Spec
+from onegrad.predict.layer_means import LabelPower, settled, tells
+from onegrad.predict.prediction import LAYERS, Prediction
+from onegrad.predict.real_data import RealPrediction, rows_as_nodes
+from onegrad.predict.wording import of_layers, of_real_data
 from onegrad.problem import Problem, as_problem
-from onegrad.randomness import Streams
-from onegrad.real_data import RealPrediction, rows_as_nodes
+from onegrad.simulate.network.trial import Draw, Reuse, Trial
+from onegrad.spec.presets.names import Spec
 from onegrad.theory.any_layer import (
     layer_errors,
     needed_bytes,

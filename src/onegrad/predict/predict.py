@@ -12,29 +12,29 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.along_curves import Look, Looks, drawn_drafts, with_points_between
-from onegrad.answers import of_closed_form, of_failure, of_outputs, of_real_data
-from onegrad.cross_check import cross_checked, version_at, why_not_isotropic
-from onegrad.drawn_instead import (
+from onegrad.compute.randomness import Seed, root_seed
+from onegrad.errors import AssumptionError, ConvergenceError, Failure, OnegradError
+from onegrad.predict.cross_check import cross_checked, version_at, why_not_isotropic
+from onegrad.predict.curves import Look, Looks, drawn_drafts, with_points_between
+from onegrad.predict.fallback import (
     LONG_PATIENCE,
     DrawnLayers,
     drawn_if_better,
     drawn_instead,
     without_drawn,
 )
-from onegrad.drawn_layers import drawn_neurons
-from onegrad.errors import AssumptionError, ConvergenceError, Failure, OnegradError
-from onegrad.models import MODELS
-from onegrad.predicted import Prediction
-from onegrad.presets import Spec
+from onegrad.predict.layers import DRAWS, predict_layers
+from onegrad.predict.prediction import Prediction
+from onegrad.predict.real_data import is_real, predict_real
+from onegrad.predict.sampled_neurons import drawn_neurons
+from onegrad.predict.strength_means import over_strengths, strength_points
+from onegrad.predict.wording import of_closed_form, of_failure, of_outputs, of_real_data
 from onegrad.problem import Problem, as_problem
-from onegrad.randomness import Seed, root_seed
-from onegrad.readouts import DRAWS, predict_layers
-from onegrad.real_data import is_real, predict_real
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
-from onegrad.specs.experiment import Compare, Experiment, Point
-from onegrad.strength_means import over_strengths, strength_points
+from onegrad.simulate.models import MODELS
+from onegrad.spec.experiment import Compare, Experiment, Point
+from onegrad.spec.presets.names import Spec
 from onegrad.theory.average_curves import averaged_along
 from onegrad.theory.chance import Law, law_of
 from onegrad.theory.classes import argmax_error, class_problems, rough_classes
@@ -307,7 +307,7 @@ def _of_real_data(problem: Problem, theory: Theory, seed: int) -> Prediction:
 
 
 def _curve(problems: Sequence[Problem], theory: Theory, seed: int) -> list[Prediction | Failure]:
-    """`_conditional`, of smooth curves at as many points as are needed (along_curves.py)."""
+    """`_conditional`, of smooth curves at as many points as are needed (predict/curves.py)."""
     looks = Looks(problems, theory, lambda problem: _tasks(problem, theory, seed))
 
     def compute(points: Sequence[int]) -> list[Prediction | Failure]:

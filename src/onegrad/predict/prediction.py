@@ -10,7 +10,7 @@ from typing import Any
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
-from onegrad.shown import html_table, plots
+from onegrad.text.display import html_table, plots
 from onegrad.theory.errors import Correction
 from onegrad.theory.learned import LearnedFunction, learned_function
 from onegrad.theory.learned_map import LearnedMap, learned_map

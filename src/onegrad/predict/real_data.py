@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from onegrad.compute.linalg import leading_direction, outlying_directions
+from onegrad.compute.randomness import Streams
 from onegrad.data.base import DataNodes
-from onegrad.data.fit import fit_mixture
 from onegrad.data.labels import ComponentLabels
+from onegrad.data.mixture_fit import fit_mixture
 from onegrad.errors import AssumptionError
-from onegrad.network.trial import Trial
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
+from onegrad.simulate.network.trial import Trial
 from onegrad.theory.layers.matrix import DrawnLayer
 from onegrad.theory.options import Theory
 from onegrad.theory.semi_parametric import SemiParametric, predict_from_layers

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from onegrad.compute.linalg import leading_direction
-from onegrad.network.trial import Trial
+from onegrad.compute.randomness import Streams
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
+from onegrad.simulate.network.trial import Trial
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.step import initial_output_matters
 from onegrad.theory.layers.types import NeuronTypes, drawn_types

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from onegrad.answers import of_solution
 from onegrad.errors import Failure
-from onegrad.predicted import Prediction
+from onegrad.predict.prediction import Prediction
+from onegrad.predict.wording import of_solution
 from onegrad.problem import Problem
 from onegrad.theory.averages import OverDraws
 from onegrad.theory.correction_curves import with_corrections

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.special import stdtrit
 
 from onegrad.errors import Failure
-from onegrad.layer_means import LabelPower, over_layers, scatter_of
-from onegrad.predicted import LAYERS, Prediction
-from onegrad.real_data import RealPrediction
+from onegrad.predict.layer_means import LabelPower, over_layers, scatter_of
+from onegrad.predict.prediction import LAYERS, Prediction
+from onegrad.predict.real_data import RealPrediction
 from onegrad.theory.averages import OverDraws
 from onegrad.theory.errors import Correction
 from onegrad.theory.isotropic.closed_form import IsotropicPrediction

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onegrad.control_variates import CONTROL_COLUMNS, control_columns
 from onegrad.errors import OnegradError, SpecError
 from onegrad.results.rows import EXTRAS, QUANTITIES, SPECTRUM_COLUMNS, Row
+from onegrad.simulate.control_variates import CONTROL_COLUMNS, control_columns
 
 if TYPE_CHECKING:
     import pandas as pd

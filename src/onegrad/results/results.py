@@ -10,7 +10,7 @@ from onegrad.results.frames import export, to_pandas, to_xarray
 from onegrad.results.rows import Row
 from onegrad.results.summaries import Groups, Summary, grouped, number_or_none, summaries
 from onegrad.results.verdict import verdicts
-from onegrad.shown import html_table, plots, text_table
+from onegrad.text.display import html_table, plots, text_table
 
 if TYPE_CHECKING:
     import pandas as pd

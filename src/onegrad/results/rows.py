@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from onegrad.control_variates import Controls
-from onegrad.shown import settings_text
+from onegrad.simulate.control_variates import Controls
+from onegrad.text.display import settings_text
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Row:
     test_loss, train_loss : mean of the readout's own loss, without penalty (`training.loss`)
     calibration : expected calibration error of 1/(1 + e^{−f}) in ten bins, for the logistic loss
     error_estimate : of a theory, relative; NaN where nothing was checked
-    spectrum : the record of a spectrum (spectrum_records.py), whose rows have no errors
+    spectrum : the record of a spectrum (spectrum/record.py), whose rows have no errors
     """
 
     point: dict[str, Any]

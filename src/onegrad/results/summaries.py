@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onegrad.control_variates import own_controls
-from onegrad.models import THEORIES
 from onegrad.results.estimates import FITTED_FROM, Estimate, usable
 from onegrad.results.rows import EXTRAS, QUANTITIES, Row
-from onegrad.shown import settings_text
+from onegrad.simulate.control_variates import own_controls
+from onegrad.simulate.models import THEORIES
+from onegrad.text.display import settings_text
 
 UNKNOWN = Estimate(math.nan, math.nan)
 Groups = dict[tuple[int, str], list[Row]]

@@ -15,8 +15,8 @@ from onegrad.runs.engines import Engine
 from onegrad.runs.engines.work import Done, Failure, Outcome
 from onegrad.runs.schedule import Schedule, Unit
 from onegrad.runs.store import Store
-from onegrad.simulation import failed_row
-from onegrad.specs.experiment import Experiment, Point
+from onegrad.simulate.simulate import failed_row
+from onegrad.spec.experiment import Experiment, Point
 
 _SUSPECT = 2  # losses after which a unit has to go alone, so that it can be told from the others
 _LOOK_ROUND = 5.0  # seconds without any row before the engine is asked how it is

@@ -12,11 +12,11 @@ import numpy as np
 
 from onegrad.compute.available import available_bytes
 from onegrad.compute.threads import blas_threads, threads_for
-from onegrad.memory import peak_bytes
 from onegrad.problem import Problem
 from onegrad.results.rows import Row
-from onegrad.simulation import by_layer, group_points, reuse_of
-from onegrad.specs.experiment import Experiment, Point
+from onegrad.simulate.memory import peak_bytes
+from onegrad.simulate.simulate import by_layer, group_points, reuse_of
+from onegrad.spec.experiment import Experiment, Point
 
 _OVERHEAD = 0.005  # seconds of a model's repetition, however small
 _SLOWER = 1.3  # than its products alone: measured 1.0 to 1.8 from n = 800 on
@@ -171,7 +171,7 @@ def _theory_seconds(problem: Problem, rate: float) -> float:
     if problem.data.known and problem.one_step:
         return _THEORY
     if problem.data.known:  # at worst from drawn layers
-        from onegrad.readouts import DRAWS  # the theory is loaded where there is one
+        from onegrad.predict.layers import DRAWS  # the theory is loaded where there is one
 
         steps = problem.training.steps * 4 * s * k * n
         return _THEORY + DRAWS * (steps + _LAYER * k * k * (k + n)) / rate

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from onegrad.control_variates import CONTROL_COLUMNS
 from onegrad.errors import OnegradError
 from onegrad.results.rows import SPECTRUM_COLUMNS, STORED
+from onegrad.simulate.control_variates import CONTROL_COLUMNS
 
 APPLICATION = 0x6F6E6567  # "oneg": tells our files from other SQLite files
 FORMAT = 3  # of the tables below, kept as the file's user_version

@@ -11,8 +11,8 @@ from html import escape
 from typing import Any
 
 from onegrad.runs.coordinator import Progress, Status
-from onegrad.shown import settings_text
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
+from onegrad.text.display import settings_text
 
 _OFTEN = 0.1  # seconds between two states of the line on a terminal or in a notebook
 _RARELY = 5.0  # in a pipe, where lines stay

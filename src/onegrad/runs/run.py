@@ -12,7 +12,6 @@ from typing import Any
 
 from onegrad.errors import SpecError
 from onegrad.gaussian.activation import get_activation, names, register_activation
-from onegrad.presets import Spec, preset_names, read_spec
 from onegrad.problem import Problem, as_problem
 from onegrad.results.results import Results
 from onegrad.results.rows import SPECTRUM
@@ -22,8 +21,9 @@ from onegrad.runs.engines import Dask, Local, open_engine
 from onegrad.runs.progress import progress_line
 from onegrad.runs.schedule import interim_analyses
 from onegrad.runs.store import Store
-from onegrad.specs.experiment import Experiment
-from onegrad.specs.figure_options import FigureOptions
+from onegrad.spec.experiment import Experiment
+from onegrad.spec.figure_options import FigureOptions
+from onegrad.spec.presets.names import Spec, preset_names, read_spec
 
 
 def run_experiment(

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from scipy.special import stdtrit
 
 from onegrad.compute.threads import threads_for
-from onegrad.control_variates import CONTROLS, own_controls
 from onegrad.results.estimates import Estimate
 from onegrad.results.rows import Row
-from onegrad.simulation import by_layer, group_points
-from onegrad.specs.experiment import Compare, Experiment
+from onegrad.simulate.control_variates import CONTROLS, own_controls
+from onegrad.simulate.simulate import by_layer, group_points
+from onegrad.spec.experiment import Compare, Experiment
 
 Errors = Mapping[str, Mapping[int, float]]  # test errors of each model by seed
 Variates = Mapping[int, Sequence[float]]  # control variates of a test error by seed

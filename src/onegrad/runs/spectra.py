@@ -7,9 +7,9 @@ from pathlib import Path
 
 from onegrad.results.rows import SPECTRUM, Row
 from onegrad.runs.store import Store
-from onegrad.specs.experiment import Experiment, Point
-from onegrad.spectra import Report, spectrum
-from onegrad.spectrum_records import spectrum_record, spectrum_report
+from onegrad.spec.experiment import Experiment, Point
+from onegrad.spectrum.record import spectrum_record, spectrum_report
+from onegrad.spectrum.report import Report, spectrum
 
 
 def run_spectra(experiment: Experiment, out: str | Path) -> list[tuple[Point, Report]]:

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from onegrad import __version__
-from onegrad.control_variates import CONTROL_COLUMNS, control_columns, controls_from
-from onegrad.models import MODELS
 from onegrad.results.rows import SPECTRUM, STORED, Row
 from onegrad.runs.claims import Cell, Claims
 from onegrad.runs.database import (
@@ -25,7 +23,9 @@ from onegrad.runs.database import (
     checksum,
     text_hash,
 )
-from onegrad.specs.experiment import Point
+from onegrad.simulate.control_variates import CONTROL_COLUMNS, control_columns, controls_from
+from onegrad.simulate.models import MODELS
+from onegrad.spec.experiment import Point
 
 __all__ = ["Key", "Store", "StoreError", "StoreWarning", "Stored", "compute_spec", "point_spec"]
 

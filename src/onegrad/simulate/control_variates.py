@@ -34,10 +34,10 @@ from onegrad.data.labels import SingleIndex
 from onegrad.data.population import Population
 from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.pair_moments import expand
-from onegrad.models import MODELS
-from onegrad.network.readout import RidgeSolver, solve_shifted
-from onegrad.network.trial import Draw, Trial
 from onegrad.problem import Problem
+from onegrad.simulate.models import MODELS
+from onegrad.simulate.network.readout import RidgeSolver, solve_shifted
+from onegrad.simulate.network.trial import Draw, Trial
 
 CONTROLS = 2  # control variates of a repetition: C, and the label power
 _TEACHERS = 63  # other teachers of a repetition: C then leaves an eighth of a standard deviation

@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterator, Sequence
 
 from onegrad.errors import AssumptionError, ConvergenceError
-from onegrad.models import MODELS
-from onegrad.models.base import Fitted, exact_risks
-from onegrad.network.rounding import check_rounding
-from onegrad.network.trial import Trial
-from onegrad.risk.exact import ExactRisk
-from onegrad.specs.experiment import Point
+from onegrad.simulate.models import MODELS
+from onegrad.simulate.models.base import Fitted, exact_risks
+from onegrad.simulate.network.rounding import check_rounding
+from onegrad.simulate.network.trial import Trial
+from onegrad.simulate.risk.exact import ExactRisk
+from onegrad.spec.experiment import Point
 
 Fit = tuple[Point, str, Fitted | str, float]  # or why there is none; seconds that it took
 

@@ -9,13 +9,13 @@ from onegrad.compute.available import available_bytes
 from onegrad.compute.backend import NUMPY, Backend
 from onegrad.compute.threads import threads_for
 from onegrad.errors import SpecError
-from onegrad.models import MODELS
-from onegrad.network.gram import gram_bytes
-from onegrad.network.optimisers import OPTIMISERS
-from onegrad.network.readout import COPIED
-from onegrad.network.trial import KEEP, Reuse
 from onegrad.problem import Problem
-from onegrad.risk.sampled import FEWEST
+from onegrad.simulate.models import MODELS
+from onegrad.simulate.network.gram import gram_bytes
+from onegrad.simulate.network.optimisers import OPTIMISERS
+from onegrad.simulate.network.readout import COPIED
+from onegrad.simulate.network.trial import KEEP, Reuse
+from onegrad.simulate.risk.sampled import FEWEST
 
 _SMALL = 1 << 27  # bytes that are never worth a look at the machine
 _OFTEN = 3 << 24  # bytes of an array of which one more than are in use waits in the pool

@@ -10,25 +10,25 @@ from typing import Any
 
 from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import Backend, get_backend
+from onegrad.compute.randomness import DATA_PURPOSES, Seed, Streams, root_seed
 from onegrad.compute.threads import blas_threads, threads_for
-from onegrad.control_variates import Controls, ControlVariates
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
-from onegrad.fits import fits, risks_of
-from onegrad.memory import check_memory
-from onegrad.models import MODELS, SIMULATED, VARIANTS
-from onegrad.models.base import Fitted
-from onegrad.network.trial import Draw, Reuse, Trial, draw_key
-from onegrad.presets import Spec
 from onegrad.problem import Problem, as_problem
-from onegrad.randomness import DATA_PURPOSES, Seed, Streams, root_seed
 from onegrad.results.estimates import Estimate
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.results.summaries import Summary
-from onegrad.risk.classes import class_risk
-from onegrad.risk.sampled import SampledRisk, sampled_risk, samples_worth
-from onegrad.shown import html_table, text_table
-from onegrad.specs.experiment import Compare, Point
+from onegrad.simulate.control_variates import Controls, ControlVariates
+from onegrad.simulate.fits import fits, risks_of
+from onegrad.simulate.memory import check_memory
+from onegrad.simulate.models import MODELS, SIMULATED, VARIANTS
+from onegrad.simulate.models.base import Fitted
+from onegrad.simulate.network.trial import Draw, Reuse, Trial, draw_key
+from onegrad.simulate.risk.classes import class_risk
+from onegrad.simulate.risk.sampled import SampledRisk, sampled_risk, samples_worth
+from onegrad.spec.experiment import Compare, Point
+from onegrad.spec.presets.names import Spec
+from onegrad.text.display import html_table, text_table
 
 _COLUMNS = ("model", "test error", "train error", "train objective")
 

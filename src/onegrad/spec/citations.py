@@ -7,7 +7,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from onegrad.specs.experiment import Experiment
+    from onegrad.spec.experiment import Experiment
 
 _BY_THEORY = {"mixture": ("cui2024", "hu2023"), "isotropic": ("adlam2020", "mei2022")}
 _BY_DATA = {"fashion-mnist": ("xiao2017",)}
@@ -24,7 +24,9 @@ def bibliography() -> dict[str, str]:
 
 def cited(experiment: Experiment) -> list[str]:
     """Keys of the papers behind the conventions and models of a spec."""
-    from onegrad.models import MODELS  # with NumPy, for which the list of all need not wait
+    from onegrad.simulate.models import (
+        MODELS,  # with NumPy, for which the list of all need not wait
+    )
 
     keys: dict[str, None] = {}
     for point in experiment.points:

@@ -10,20 +10,20 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, StrictBool
 
 from onegrad.compute.backend import check_device
-from onegrad.control_variates import random_labels
 from onegrad.data import DATA_MODELS
 from onegrad.data.arrays import Arrays
 from onegrad.data.labels import ComponentLabels, GivenLabels, SingleIndex
 from onegrad.data.multi_index import MultiIndex
-from onegrad.declared import Count, Real, Section, Whole, home, override
 from onegrad.errors import SpecError, did_you_mean
-from onegrad.models import MODELS, THEORIES, VARIANTS
-from onegrad.network.rounding import worth_rounding
-from onegrad.presets import read_spec
 from onegrad.problem import EXPERIMENT_KEYS, Network, Problem, Scaling, Training
-from onegrad.specs.figure_options import FigureOptions
-from onegrad.specs.overrides import quick_tables, with_changes
-from onegrad.specs.sweep import Axis, in_sweep, read_axes, settings_of
+from onegrad.simulate.control_variates import random_labels
+from onegrad.simulate.models import MODELS, THEORIES, VARIANTS
+from onegrad.simulate.network.rounding import worth_rounding
+from onegrad.spec.fields import Count, Real, Section, Whole, home, override
+from onegrad.spec.figure_options import FigureOptions
+from onegrad.spec.overrides import quick_tables, with_changes
+from onegrad.spec.presets.names import read_spec
+from onegrad.spec.sweep import Axis, in_sweep, read_axes, settings_of
 
 MODEL_NAMES = tuple(MODELS)
 _FEWEST_TESTS = 5000

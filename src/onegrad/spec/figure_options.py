@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from onegrad.declared import Section
 from onegrad.errors import SpecError, did_you_mean
-from onegrad.specs.published import published_names
+from onegrad.spec.fields import Section
+from onegrad.validate.published import published_names
 
 
 class FigureOptions(Section):

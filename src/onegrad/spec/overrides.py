@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard
 
-from onegrad.declared import RIVALS, override, parse_toml
 from onegrad.errors import SpecError
-from onegrad.specs.sweep import ZIP, flat
+from onegrad.spec.fields import RIVALS, override, parse_toml
+from onegrad.spec.sweep import ZIP, flat
 
 Tables = Mapping[str, Any]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from onegrad.declared import allowed
 from onegrad.gaussian.activation import Activation
-from onegrad.specs.experiment import TABLES
+from onegrad.spec.experiment import TABLES
+from onegrad.spec.fields import allowed
 
 
 def spec_reference() -> str:

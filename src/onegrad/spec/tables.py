@@ -14,10 +14,10 @@ from pydantic import (
 )
 
 from onegrad.data.base import DataModel
-from onegrad.declared import Count, Real, Section
 from onegrad.errors import SpecError
 from onegrad.gaussian.activation import Activation, get_activation, written
 from onegrad.gaussian.convex_losses import DELTA, OF_SIGNS
+from onegrad.spec.fields import Count, Real, Section
 
 NamedActivation = Annotated[
     Activation,

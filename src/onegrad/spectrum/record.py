@@ -16,8 +16,8 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.problem import Problem
 from onegrad.results.rows import SPECTRUM_NUMBERS
-from onegrad.spectra import Report, SpectrumReport, closed_form_limit
-from onegrad.structured_spectra import MatrixSpectrum, StructuredSpectrum
+from onegrad.spectrum.report import Report, SpectrumReport, closed_form_limit
+from onegrad.spectrum.structured import MatrixSpectrum, StructuredSpectrum
 from onegrad.theory.isotropic.measured import MeasuredSpectrum
 from onegrad.theory.spectral.draws import Outlier
 from onegrad.theory.spectral.law import SpectralLaw

@@ -1,7 +1,7 @@
 """Singular values of weights and features before and after the step, against their limits.
 
 Isotropic data after one step have closed forms; all other problems are those of
-structured_spectra.py.
+spectrum/structured.py.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.degree_rule import degree_rule
+from onegrad.compute.randomness import Streams
+from onegrad.degree.rule import degree_rule
 from onegrad.errors import AssumptionError
-from onegrad.memory import check_memory
-from onegrad.network.trial import Trial
-from onegrad.presets import Spec
 from onegrad.problem import Problem, as_problem
-from onegrad.randomness import Streams
-from onegrad.shown import html_table, plots, text_table
-from onegrad.structured_spectra import StructuredSpectrum, structured_spectrum
+from onegrad.simulate.memory import check_memory
+from onegrad.simulate.network.trial import Trial
+from onegrad.spec.presets.names import Spec
+from onegrad.spectrum.structured import StructuredSpectrum, structured_spectrum
+from onegrad.text.display import html_table, plots, text_table
 from onegrad.theory.isotropic.bulk import Bulk, feature_bulk, weight_bulk
 from onegrad.theory.isotropic.closed_form import check_exponent
 from onegrad.theory.isotropic.measured import (

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from onegrad.compute.backend import Array, host
+from onegrad.compute.randomness import Streams
 from onegrad.errors import OnegradError
-from onegrad.network.trial import Trial
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
-from onegrad.shown import html_table, plots, text_table
+from onegrad.simulate.network.trial import Trial
+from onegrad.text.display import html_table, plots, text_table
 from onegrad.theory.closed import leading_eigenvectors
 from onegrad.theory.geometry import teacher_names
 from onegrad.theory.isotropic.measured import all_singular_values, leading_singular

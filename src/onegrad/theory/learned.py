@@ -22,7 +22,7 @@ from onegrad.gaussian.polynomials import orthonormal_hermite, sqrt_factorial
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.gaussian.smoothing import smoothed
 from onegrad.problem import Problem
-from onegrad.shown import brief
+from onegrad.text.display import brief
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.symmetry import angles

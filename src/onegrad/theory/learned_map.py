@@ -13,7 +13,7 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, did_you_mean
 from onegrad.gaussian.smoothing import smoothed
-from onegrad.shown import brief
+from onegrad.text.display import brief
 from onegrad.theory.nodes.designs import quasi_gaussian
 from onegrad.theory.nodes.population import label_means
 from onegrad.theory.task import Solution

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from onegrad.compute.backend import Array
+from onegrad.compute.randomness import Streams
 from onegrad.data.base import DataModel
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
 from onegrad.theory.arrangement import Arrangement
 from onegrad.theory.closed import Closure, closed_geometry, typical_closed
 from onegrad.theory.geometry import (

@@ -23,7 +23,7 @@ class Task:
     chance : of the step along strong directions, where it is known or averaged over (chance.py)
     flat : whether outputs are known to differ less between nodes than at each of them, so that a
         loss with a clipped slope needs no more nodes than others
-    most : types × nodes beyond which it is left to another theory (drawn_instead.py)
+    most : types × nodes beyond which it is left to another theory (predict/fallback.py)
     surplus : of positive labels among the samples of the readout, in standard deviations; losses
         other than the squared one alone know it (`losses.reweighted.LossProblem`)
     coarse : a coarser resolution of the same task, for such a loss to start from

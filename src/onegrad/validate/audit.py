@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from onegrad.control_variates import random_labels
 from onegrad.errors import SpecError
 from onegrad.problem import Problem
-from onegrad.results.audit_report import Audit, Checked
 from onegrad.results.rows import QUANTITIES
 from onegrad.results.summaries import Summary
 from onegrad.runs.coordinator import Progress
 from onegrad.runs.cost import Agree
 from onegrad.runs.engines import Dask, Local
 from onegrad.runs.run import run_experiment
-from onegrad.specs.experiment import Compare, Experiment, Point
-from onegrad.specs.figure_options import FigureOptions
-from onegrad.specs.random_specs import Tables, random_spec
+from onegrad.simulate.control_variates import random_labels
+from onegrad.spec.experiment import Compare, Experiment, Point
+from onegrad.spec.figure_options import FigureOptions
+from onegrad.validate.audit_report import Audit, Checked
+from onegrad.validate.random_specs import Tables, random_spec
 
 _FEWEST, _MOST = 24, 240  # repetitions; a standard error of fewer than 24 is too often too small
 _OPERATIONS = 3e10  # of the repetitions of a problem, about 3 s: fewer seeds where one is dear

@@ -18,7 +18,7 @@ import numpy as np
 from onegrad.results.estimates import Estimate
 from onegrad.results.rows import QUANTITIES
 from onegrad.results.summaries import number_or_none
-from onegrad.specs.toml_text import to_toml
+from onegrad.spec.toml_text import to_toml
 
 BAND = 0.01  # relative deviation that counts as agreement, beside the simulation's own error
 SIGMAS = 4.0  # standard errors that are blamed on the simulation

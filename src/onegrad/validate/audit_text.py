@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from onegrad.results.audit_report import BAND, SIGMAS, Audit, Checked, times
 from onegrad.results.rows import QUANTITIES
+from onegrad.validate.audit_report import BAND, SIGMAS, Audit, Checked, times
 
 _QUANTILES = (0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 _NAMES = {"test_error": "test", "train_error": "train", "train_objective": "objective"}

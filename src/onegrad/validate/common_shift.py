@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onegrad.results.reproduced import comparable, is_at, readable, test_noise
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
+from onegrad.validate.reproduced import comparable, is_at, readable, test_noise
 
 _FEWEST = 8  # data sets from which on their spread is known
 

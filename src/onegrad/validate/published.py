@@ -141,7 +141,7 @@ def published_figure(name: str) -> PublishedFigure:
 
 @lru_cache(maxsize=4)
 def _lines(source: str) -> tuple[dict[str, str], ...]:
-    file = resources.files("onegrad.specs") / "published" / f"{source}.csv"
+    file = resources.files("onegrad.validate") / "published_points" / f"{source}.csv"
     return tuple(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
 
 

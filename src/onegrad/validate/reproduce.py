@@ -8,17 +8,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from onegrad.declared import override
 from onegrad.errors import SpecError, did_you_mean
-from onegrad.results.common_shift import CommonShift, common_shift
-from onegrad.results.reproduced import Agreement, agreements
 from onegrad.results.results import Results
 from onegrad.runs.store import point_spec
-from onegrad.specs.catalogue import SOURCES, known_tables, preset_names
-from onegrad.specs.experiment import Experiment
-from onegrad.specs.published import published_figure
-from onegrad.specs.sweep import ZIP, flat
+from onegrad.spec.experiment import Experiment
+from onegrad.spec.fields import override
+from onegrad.spec.presets.catalogue import SOURCES, known_tables, preset_names
+from onegrad.spec.sweep import ZIP, flat
 from onegrad.theory.options import DRAFT
+from onegrad.validate.common_shift import CommonShift, common_shift
+from onegrad.validate.published import published_figure
+from onegrad.validate.reproduced import Agreement, agreements
 
 _VALUES, _SEEDS = 4, 5  # of --quick: values of a key, repetitions
 _LARGE = 1500  # inputs from which on one repetition has to do

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, stdtrit
 
-from onegrad.models import THEORIES
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.results.summaries import estimate, number_or_none, paired_difference
-from onegrad.specs.experiment import Experiment, Point
-from onegrad.specs.published import PublishedFigure, PublishedPoint, published_figure
+from onegrad.simulate.models import THEORIES
+from onegrad.spec.experiment import Experiment, Point
+from onegrad.validate.published import PublishedFigure, PublishedPoint, published_figure
 
 FAR = 3.0  # spreads from which on a point counts as off
 _TOO_FAR = 5.0  # spreads that no number of other points makes up for

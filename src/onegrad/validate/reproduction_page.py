@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from onegrad import __version__
-from onegrad.report.page import document
-from onegrad.results.common_shift import CommonShift
-from onegrad.results.reproduced import Agreement
-from onegrad.runs.reproduce import Reproduction
 from onegrad.runs.store import version_of
-from onegrad.specs.catalogue import SOURCES
-from onegrad.specs.published import GAN_STATISTICS, IMAGE_TESTS, ImageTest
+from onegrad.spec.presets.catalogue import SOURCES
+from onegrad.tabular.report.page import document
+from onegrad.validate.common_shift import CommonShift
+from onegrad.validate.published import GAN_STATISTICS, IMAGE_TESTS, ImageTest
+from onegrad.validate.reproduce import Reproduction
+from onegrad.validate.reproduced import Agreement
 
 _HALF = "The source plots half of the mean squared error; its points are doubled here."
 _LABELS = (

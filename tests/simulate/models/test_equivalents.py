@@ -5,16 +5,16 @@ import pytest
 
 import onegrad as og
 from onegrad.compute.linalg import leading_direction
+from onegrad.compute.randomness import Streams
 from onegrad.gaussian.activation import get_activation
 from onegrad.gaussian.pair_moments import pair_moments
 from onegrad.gaussian.polynomials import hermite_series
-from onegrad.models import MODELS, SIMULATED
-from onegrad.models.conditional_gaussian import ConditionalFeatures, SmoothTable
-from onegrad.models.hermite import HermiteFeatures
-from onegrad.models.spiked import SpikedFeatures
-from onegrad.network.trial import Trial
-from onegrad.randomness import Streams
-from onegrad.simulation import simulate
+from onegrad.simulate.models import MODELS, SIMULATED
+from onegrad.simulate.models.conditional_gaussian import ConditionalFeatures, SmoothTable
+from onegrad.simulate.models.hermite import HermiteFeatures
+from onegrad.simulate.models.spiked import SpikedFeatures
+from onegrad.simulate.network.trial import Trial
+from onegrad.simulate.simulate import simulate
 
 
 def mixture(activation="tanh", strength=0.6, weighting=0.5, n=40, k=30, m=50, **data):

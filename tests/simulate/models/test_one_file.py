@@ -12,7 +12,7 @@ TOY = '''
 """A toy: the constant 1 plus the first two inputs, at the network's ridge."""
 
 from onegrad.compute.backend import namespace
-from onegrad.models.base import Mark, Model, fit_features
+from onegrad.simulate.models.base import Mark, Model, fit_features
 
 
 class ToyFeatures:
@@ -36,12 +36,12 @@ USE = """
 from pathlib import Path
 
 import onegrad as og
-from onegrad.explorer.controls import about
-from onegrad.explorer.work import repetition
+from onegrad.page.controls import about
+from onegrad.page.work import repetition
 from onegrad.figures.draw import save_figure_of
 from onegrad.runs.run import run_experiment
-from onegrad.specs.citations import cited
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.citations import cited
+from onegrad.spec.experiment import Experiment
 
 spec = {
     "data": {"model": "mixture", "dim": 20}, "network": {"width": 15},

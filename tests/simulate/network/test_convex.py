@@ -6,10 +6,10 @@ from scipy.optimize import minimize
 
 import onegrad as og
 from onegrad.gaussian.convex_losses import NAMES, OF_SIGNS, loss_of
-from onegrad.network.convex import ConvexSolver, fit_kernel_readout, held_out_ridge
-from onegrad.network.readout import RidgeSolver
-from onegrad.simulation import run_group
-from onegrad.specs.experiment import Compare, Point
+from onegrad.simulate.network.convex import ConvexSolver, fit_kernel_readout, held_out_ridge
+from onegrad.simulate.network.readout import RidgeSolver
+from onegrad.simulate.simulate import run_group
+from onegrad.spec.experiment import Compare, Point
 
 SHAPES = [(120, 60), (90, 130)]
 

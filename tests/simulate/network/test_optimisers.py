@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad import memory
+from onegrad.compute.randomness import Streams
 from onegrad.errors import SpecError
-from onegrad.memory import peak_bytes
-from onegrad.network.trial import Draw, Reuse, Trial
-from onegrad.randomness import Streams
-from onegrad.simulation import run_group
-from onegrad.specs.experiment import Experiment
+from onegrad.simulate import memory
+from onegrad.simulate.memory import peak_bytes
+from onegrad.simulate.network.trial import Draw, Reuse, Trial
+from onegrad.simulate.simulate import run_group
+from onegrad.spec.experiment import Experiment
 
 NAMES = ("gd", "sign", "adam", "muon", "kfac")
 

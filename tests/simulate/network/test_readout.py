@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from onegrad.errors import ConvergenceError
-from onegrad.network.readout import RidgeSolver, Spectrum, fit_dual
+from onegrad.simulate.network.readout import RidgeSolver, Spectrum, fit_dual
 
 
 def fit(features, y, ridge):

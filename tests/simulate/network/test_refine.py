@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from onegrad.compute.threads import blas_threads
-from onegrad.network import readout, refine
-from onegrad.network.readout import RidgeSolver
+from onegrad.simulate.network import readout, refine
+from onegrad.simulate.network.readout import RidgeSolver
 
 
 def fit(features, y, ridge):

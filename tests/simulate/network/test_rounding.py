@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from onegrad.network import rounding
-from onegrad.network.refine import ROUNDED
-from onegrad.simulation import group_points, run_group
-from onegrad.specs.experiment import Compare, Experiment, Point
+from onegrad.simulate.network import rounding
+from onegrad.simulate.network.refine import ROUNDED
+from onegrad.simulate.simulate import group_points, run_group
+from onegrad.spec.experiment import Compare, Experiment, Point
 
 MODELS = ("network", "hermite", "random-features")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from onegrad.gaussian.activation import Activation, get_activation
-from onegrad.network.step import residual, slopes_and_error
+from onegrad.simulate.network.step import residual, slopes_and_error
 
 
 @pytest.mark.parametrize("name", ["tanh", "relu", "erf", "gelu", "hermite(0.1, 1, 0.4)"])

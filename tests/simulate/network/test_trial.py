@@ -3,9 +3,9 @@
 import numpy as np
 
 import onegrad as og
-from onegrad.network.trial import Trial
-from onegrad.randomness import Streams
-from onegrad.simulation import simulate
+from onegrad.compute.randomness import Streams
+from onegrad.simulate.network.trial import Trial
+from onegrad.simulate.simulate import simulate
 
 
 def problem(**changes):

@@ -7,17 +7,17 @@ import time
 import numpy as np
 import pytest
 
+from onegrad.compute.randomness import Streams
 from onegrad.data.instance import Instance
 from onegrad.data.population import Population
 from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.gaussian.activation import Activation, get_activation, hermite_activation
-from onegrad.models import MODELS, SIMULATED
-from onegrad.models.base import exact_risk
-from onegrad.network.gram import Grams
-from onegrad.network.trial import Inputs, Trial
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
-from onegrad.risk.exact import predictor_risk
+from onegrad.simulate.models import MODELS, SIMULATED
+from onegrad.simulate.models.base import exact_risk
+from onegrad.simulate.network.gram import Grams
+from onegrad.simulate.network.trial import Inputs, Trial
+from onegrad.simulate.risk.exact import predictor_risk
 
 N, K, M = 60, 40, 80
 LEAKY = Activation(

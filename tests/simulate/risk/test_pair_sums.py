@@ -6,17 +6,17 @@ import math
 import numpy as np
 import pytest
 
+from onegrad.compute.randomness import Streams
 from onegrad.gaussian.activation import Activation, get_activation
 from onegrad.gaussian.pair_moments import expand, pair_moments
 from onegrad.gaussian.quadrature import gauss_hermite
-from onegrad.models import MODELS
-from onegrad.models.base import exact_risk
-from onegrad.network.trial import Trial
 from onegrad.problem import Problem
-from onegrad.randomness import Streams
-from onegrad.risk import pairs, series
-from onegrad.risk.pairs import PairSum
-from onegrad.risk.series import Series, cross_sum
+from onegrad.simulate.models import MODELS
+from onegrad.simulate.models.base import exact_risk
+from onegrad.simulate.network.trial import Trial
+from onegrad.simulate.risk import pairs, series
+from onegrad.simulate.risk.pairs import PairSum
+from onegrad.simulate.risk.series import Series, cross_sum
 
 HARD = Activation(
     "hard-tanh", lambda x: np.clip(x, -1, 1), lambda x: (np.abs(x) < 1) * 1.0, (-1.0, 1.0)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-import onegrad.estimators.first_layer as first_layer
-from onegrad.estimators.first_layer import Covariance, prepare_step
-from onegrad.estimators.rows import Rows
+import onegrad.tabular.estimators.first_layer as first_layer
+from onegrad.compute.randomness import Streams
 from onegrad.gaussian.activation import get_activation
-from onegrad.randomness import Streams
+from onegrad.tabular.estimators.first_layer import Covariance, prepare_step
+from onegrad.tabular.estimators.rows import Rows
 
 
 def drawn(m=60, n=5, outputs=3, seed=0):

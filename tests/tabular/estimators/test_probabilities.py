@@ -6,11 +6,11 @@ from scipy.sparse import csr_array
 from sklearn.metrics import log_loss
 
 import onegrad as og
-from onegrad.estimators.calibration import fit_softness, probabilities
-from onegrad.estimators.first_layer import FirstLayer
-from onegrad.estimators.readout import _dual, _primal, fit_in_blocks
-from onegrad.estimators.rows import Rows
 from onegrad.gaussian.activation import get_activation
+from onegrad.tabular.estimators.calibration import fit_softness, probabilities
+from onegrad.tabular.estimators.first_layer import FirstLayer
+from onegrad.tabular.estimators.readout import _dual, _primal, fit_in_blocks
+from onegrad.tabular.estimators.rows import Rows
 
 
 def classes(count=3, m=600, seed=0, noise=1.0):

@@ -7,10 +7,10 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import onegrad as og
-from onegrad.estimators.first_layer import FirstLayer
-from onegrad.estimators.readout import fit_in_blocks
-from onegrad.estimators.rows import Rows
 from onegrad.gaussian.activation import get_activation
+from onegrad.tabular.estimators.first_layer import FirstLayer
+from onegrad.tabular.estimators.readout import fit_in_blocks
+from onegrad.tabular.estimators.rows import Rows
 
 RIDGES = np.array([1e-3, 1e-1, 10.0])
 

@@ -5,8 +5,8 @@ import pytest
 
 from onegrad import OneStepClassifier, OneStepRegressor, SpecError
 from onegrad.errors import ConvergenceError
-from onegrad.estimators import memory_need
-from onegrad.estimators.rows import _in_single_precision
+from onegrad.tabular.estimators import memory_need
+from onegrad.tabular.estimators.rows import _in_single_precision
 
 
 @pytest.fixture(scope="module")

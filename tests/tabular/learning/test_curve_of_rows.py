@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad.learning.forecast import Forecast, back_test
-from onegrad.learning.subsets import Plan, Subset, Targets, fit, sizes_of
-from onegrad.randomness import Streams
+from onegrad.compute.randomness import Streams
+from onegrad.tabular.learning.forecast import Forecast, back_test
+from onegrad.tabular.learning.subsets import Plan, Subset, Targets, fit, sizes_of
 from onegrad.theory.more_rows import LevelPath
 
 

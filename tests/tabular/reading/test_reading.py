@@ -6,8 +6,8 @@ import struct
 import numpy as np
 import pytest
 
-from onegrad.data.reading import read_table
 from onegrad.errors import SpecError
+from onegrad.tabular.reading.reading import read_table
 
 
 def csv_file(tmp_path, lines, name="data.csv"):
@@ -74,7 +74,7 @@ def test_no_header(tmp_path, rng):
 
 
 def test_long_file_is_sampled(tmp_path, rng, monkeypatch):
-    monkeypatch.setattr("onegrad.data.reading._MOST_ROWS", 500)
+    monkeypatch.setattr("onegrad.tabular.reading.reading._MOST_ROWS", 500)
     lines = ["a,b,y"] + [f"{rng.normal()},{rng.normal()},{i}.5" for i in range(5000)]
     table = read_table(csv_file(tmp_path, lines))
     assert len(table.y) == 500 and "Of 5,000 rows 500" in table.notes[0]

@@ -5,15 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from onegrad.data.table import Table
-from onegrad.learning.curve_of_rows import LearningCurve
-from onegrad.learning.forecast import BackTest
-from onegrad.learning.subsets import Subset
-from onegrad.report import page, words
-from onegrad.report.analysis import Analysis
-from onegrad.report.findings import Found
-from onegrad.report.number_texts import score_text
-from onegrad.report.scores import (
+from onegrad.results.estimates import Estimate
+from onegrad.tabular.learning.curve_of_rows import LearningCurve
+from onegrad.tabular.learning.forecast import BackTest
+from onegrad.tabular.learning.subsets import Subset
+from onegrad.tabular.reading.table import Table
+from onegrad.tabular.report import page, words
+from onegrad.tabular.report.analysis import Analysis
+from onegrad.tabular.report.findings import Found
+from onegrad.tabular.report.number_texts import score_text
+from onegrad.tabular.report.scores import (
     CONSTANT,
     CUT,
     LOGARITHM,
@@ -25,7 +26,6 @@ from onegrad.report.scores import (
     Tails,
     unequal,
 )
-from onegrad.results.estimates import Estimate
 from onegrad.theory.more_rows import LevelPath
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onegrad.prediction import predict
+from onegrad.predict.predict import predict
 from onegrad.problem import Problem
 from onegrad.theory.layers import types
 from onegrad.theory.layers.own_output import OwnMoments, own_moments

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad.risk import sampled
+from onegrad.simulate.risk import sampled
 from onegrad.theory import layer_losses, resolution
 from onegrad.theory.losses.calibration import calibration_error
 

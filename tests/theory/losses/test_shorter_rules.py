@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onegrad.errors import ConvergenceError
-from onegrad.prediction import predict, predict_curve
+from onegrad.predict.predict import predict, predict_curve
 from onegrad.problem import Problem
 from onegrad.theory import averages, conditional, resolution
 from onegrad.theory.chance import law_of

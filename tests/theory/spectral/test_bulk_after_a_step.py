@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad.randomness import Streams
-from onegrad.structured_spectra import structured_spectrum
+from onegrad.compute.randomness import Streams
+from onegrad.spectrum.structured import structured_spectrum
 from onegrad.theory.closed import Closure
 from onegrad.theory.spectral.structured import structured_limit
 
@@ -35,8 +35,8 @@ def limit():
 @pytest.fixture(scope="module")
 def drawn(limit):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onegrad.structured_spectra.structured_limit", lambda *_: limit)
-        patch.setattr("onegrad.structured_spectra.Streams", SameDirections)
+        patch.setattr("onegrad.spectrum.structured.structured_limit", lambda *_: limit)
+        patch.setattr("onegrad.spectrum.structured.Streams", SameDirections)
         return [structured_spectrum(PROBLEM, seed) for seed in range(DRAWS)]
 
 

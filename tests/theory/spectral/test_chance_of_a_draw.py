@@ -9,9 +9,9 @@ import pytest
 
 import onegrad as og
 from onegrad.compute.backend import host
-from onegrad.network.trial import Trial
-from onegrad.randomness import Streams
-from onegrad.structured_spectra import _directions, _functions
+from onegrad.compute.randomness import Streams
+from onegrad.simulate.network.trial import Trial
+from onegrad.spectrum.structured import _directions, _functions
 from onegrad.theory.isotropic.measured import leading_singular
 from onegrad.theory.spectral import draws as draws_of
 from onegrad.theory.spectral import structured

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 import onegrad as og
-from onegrad.network.trial import Trial
-from onegrad.randomness import Streams
+from onegrad.compute.randomness import Streams
+from onegrad.simulate.network.trial import Trial
 from onegrad.theory.chance import law_of
 from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.layers.types import NeuronTypes, RowMixing

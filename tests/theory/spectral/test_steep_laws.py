@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 import onegrad as og
-from onegrad.network.trial import Trial
-from onegrad.randomness import Streams
-from onegrad.structured_spectra import _edges_of_rows
+from onegrad.compute.randomness import Streams
+from onegrad.simulate.network.trial import Trial
+from onegrad.spectrum.structured import _edges_of_rows
 from onegrad.theory.chance import law_of
 from onegrad.theory.layers.recursion import NoiseDirections, trained_types
 from onegrad.theory.nodes.rules import QuadratureLevel

@@ -8,7 +8,7 @@ from onegrad.compute.backend import get_backend
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.runs.engines.base import Engine, EngineError
 from onegrad.runs.engines.local import LocalEngine
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 
 __all__ = ["Dask", "Engine", "EngineError", "Local", "engine_of", "open_engine"]
 

@@ -24,7 +24,7 @@ from onegrad.runs.engines.work import (
     work_on_packed,
 )
 from onegrad.runs.schedule import Unit
-from onegrad.specs.experiment import Experiment
+from onegrad.spec.experiment import Experiment
 
 _CONNECT = 10.0  # seconds to wait for a scheduler
 _NO_WORKERS = 60.0  # seconds to wait for a first worker, or for one to come back

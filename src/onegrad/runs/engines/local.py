@@ -9,12 +9,12 @@ from concurrent.futures import BrokenExecutor, Executor, Future
 
 from onegrad.compute.available import available_bytes
 from onegrad.compute.threads import cores, threads_for
-from onegrad.memory import peak_bytes
 from onegrad.runs.engines.base import Engine, Here
 from onegrad.runs.engines.work import Done, ctrl_c_waits, pack, start_worker, work, work_on_started
 from onegrad.runs.schedule import Unit
-from onegrad.simulation import by_layer, group_points, reuse_of
-from onegrad.specs.experiment import Experiment
+from onegrad.simulate.memory import peak_bytes
+from onegrad.simulate.simulate import by_layer, group_points, reuse_of
+from onegrad.spec.experiment import Experiment
 
 _WORTH_WORKERS = 4.0  # seconds of work; two processes take one to two to come up
 _INTERPRETER = 200_000_000  # bytes of a worker before it has any problem

@@ -15,11 +15,11 @@ from functools import lru_cache
 from onegrad import __version__
 from onegrad.compute.array_pool import Pool
 from onegrad.compute.threads import blas_threads
-from onegrad.models import THEORIES
 from onegrad.results.rows import Row
 from onegrad.runs.schedule import Unit
-from onegrad.simulation import run_group
-from onegrad.specs.experiment import Point
+from onegrad.simulate.models import THEORIES
+from onegrad.simulate.simulate import run_group
+from onegrad.spec.experiment import Point
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _outcome(points: Sequence[Point], unit: Unit, pool: Pool) -> Outcome:
 def _rows(points: Sequence[Point], unit: Unit, pool: Pool) -> list[Row]:
     members = [points[i] for i in unit.points]
     if unit.models[0] in THEORIES:
-        from onegrad.prediction import theory_row  # the theory is loaded where there is one
+        from onegrad.predict.predict import theory_row  # the theory is loaded where there is one
 
         with blas_threads(unit.threads):
             return [theory_row(members[0], unit.models[0])]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pkgutil
 from importlib import import_module
 
-from onegrad.models.base import Model
+from onegrad.simulate.models.base import Model
 
 _ORDER = (
     "network", "hermite", "conditional-gaussian", "spiked", "gaussian", "random-features", "linear",

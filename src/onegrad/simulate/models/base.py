@@ -16,12 +16,12 @@ import numpy as np
 
 from onegrad.compute.backend import Array, host, namespace
 from onegrad.errors import AssumptionError, ConvergenceError
-from onegrad.network.convex import ConvexSolver, readout_solver
-from onegrad.network.readout import Readout, RidgeSolver
-from onegrad.network.trial import Inputs, Trial
 from onegrad.problem import Problem
-from onegrad.risk.component import Neurons
-from onegrad.risk.exact import ExactRisk, Predictor, predictor_risk, predictor_risks
+from onegrad.simulate.network.convex import ConvexSolver, readout_solver
+from onegrad.simulate.network.readout import Readout, RidgeSolver
+from onegrad.simulate.network.trial import Inputs, Trial
+from onegrad.simulate.risk.component import Neurons
+from onegrad.simulate.risk.exact import ExactRisk, Predictor, predictor_risk, predictor_risks
 
 
 class Fitted(Protocol):

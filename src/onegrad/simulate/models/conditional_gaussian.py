@@ -12,11 +12,11 @@ from onegrad.compute.linalg import leading_direction, outlying_directions, span_
 from onegrad.errors import AssumptionError
 from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.chebyshev import chebyshev_basis, chebyshev_nodes, chebyshev_transform
-from onegrad.models.base import Fitted, Mark, Model, fit_features
-from onegrad.network.trial import Inputs, Trial
 from onegrad.problem import Problem
-from onegrad.risk.component import Neurons
-from onegrad.risk.exact import Predictor
+from onegrad.simulate.models.base import Fitted, Mark, Model, fit_features
+from onegrad.simulate.network.trial import Inputs, Trial
+from onegrad.simulate.risk.component import Neurons
+from onegrad.simulate.risk.exact import Predictor
 
 _TABLE = 4096  # shifts in the table of a smoothed activation; linear in between, error < 1e-5
 _AT_ONCE = 64  # neurons whose tables stay in the cache

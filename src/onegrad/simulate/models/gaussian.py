@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from onegrad.models.base import Fitted, Mark, Model, fit_features
-from onegrad.models.hermite import HermiteFeatures
-from onegrad.network.trial import Trial
+from onegrad.simulate.models.base import Fitted, Mark, Model, fit_features
+from onegrad.simulate.models.hermite import HermiteFeatures
+from onegrad.simulate.network.trial import Trial
 
 
 def fit_gaussian(trial: Trial) -> Fitted:

@@ -10,10 +10,10 @@ from onegrad.compute.backend import Array
 from onegrad.compute.side_by_side import for_pieces
 from onegrad.gaussian.activation import Activation, hermite_activation
 from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
-from onegrad.models.base import Fitted, Mark, Model, fit_features
-from onegrad.network.trial import Inputs, Trial
-from onegrad.risk.component import Neurons
-from onegrad.risk.exact import Predictor
+from onegrad.simulate.models.base import Fitted, Mark, Model, fit_features
+from onegrad.simulate.network.trial import Inputs, Trial
+from onegrad.simulate.risk.component import Neurons
+from onegrad.simulate.risk.exact import Predictor
 
 MOST_DEGREES = 30
 

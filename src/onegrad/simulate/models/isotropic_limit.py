@@ -1,6 +1,6 @@
 """The isotropic closed form in the limit of large samples."""
 
-from onegrad.models.base import Mark, Model
+from onegrad.simulate.models.base import Mark, Model
 
 MODEL = Model(
     "isotropic-limit",

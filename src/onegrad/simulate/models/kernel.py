@@ -9,11 +9,11 @@ import numpy as np
 from onegrad.compute.backend import Array, host, namespace
 from onegrad.errors import AssumptionError
 from onegrad.gaussian.pair_moments import pair_moments
-from onegrad.models.base import Fitted, Mark, Model
-from onegrad.network.convex import fit_kernel_readout
-from onegrad.network.readout import Readout
-from onegrad.network.trial import Inputs, Trial
-from onegrad.risk.exact import Predictor
+from onegrad.simulate.models.base import Fitted, Mark, Model
+from onegrad.simulate.network.convex import fit_kernel_readout
+from onegrad.simulate.network.readout import Readout
+from onegrad.simulate.network.trial import Inputs, Trial
+from onegrad.simulate.risk.exact import Predictor
 
 
 @dataclass(frozen=True)

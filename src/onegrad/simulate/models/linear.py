@@ -10,12 +10,12 @@ import numpy as np
 from onegrad.compute.backend import Array, namespace
 from onegrad.errors import ConvergenceError
 from onegrad.gaussian.pair_moments import IDENTITY
-from onegrad.models.base import Fitted, LinearInFeatures, Mark, Model
-from onegrad.network.convex import ConvexSolver, held_out_ridge
-from onegrad.network.readout import Readout, Spectrum
-from onegrad.network.trial import Inputs, Trial
-from onegrad.risk.component import Single
-from onegrad.risk.exact import Predictor
+from onegrad.simulate.models.base import Fitted, LinearInFeatures, Mark, Model
+from onegrad.simulate.network.convex import ConvexSolver, held_out_ridge
+from onegrad.simulate.network.readout import Readout, Spectrum
+from onegrad.simulate.network.trial import Inputs, Trial
+from onegrad.simulate.risk.component import Single
+from onegrad.simulate.risk.exact import Predictor
 
 
 @dataclass(frozen=True)

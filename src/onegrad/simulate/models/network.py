@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onegrad.models.base import (
+from onegrad.simulate.models.base import (
     Fitted,
     Mark,
     Model,
@@ -10,7 +10,7 @@ from onegrad.models.base import (
     fit_features,
     initial_features,
 )
-from onegrad.network.trial import Trial
+from onegrad.simulate.network.trial import Trial
 
 
 def fit_network(trial: Trial) -> Fitted:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from onegrad.models.base import Fitted, Mark, Model, fit_features, initial_features
-from onegrad.network.trial import Trial
+from onegrad.simulate.models.base import Fitted, Mark, Model, fit_features, initial_features
+from onegrad.simulate.network.trial import Trial
 
 
 def fit_random_features(trial: Trial) -> Fitted:

@@ -10,10 +10,10 @@ from onegrad.compute.backend import Array, host
 from onegrad.errors import AssumptionError
 from onegrad.gaussian.activation import hermite_activation
 from onegrad.gaussian.polynomials import power_to_hermite
-from onegrad.models.base import Fitted, Mark, Model, fit_features
-from onegrad.network.trial import Inputs, Trial
-from onegrad.risk.component import Neurons, Single
-from onegrad.risk.exact import Predictor
+from onegrad.simulate.models.base import Fitted, Mark, Model, fit_features
+from onegrad.simulate.network.trial import Inputs, Trial
+from onegrad.simulate.risk.component import Neurons, Single
+from onegrad.simulate.risk.exact import Predictor
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """For real data: the theory of a Gaussian mixture fitted to them (docs/real-data.md)."""
 
-from onegrad.models.base import Mark, Model
+from onegrad.simulate.models.base import Mark, Model
 
 MODEL = Model(
     "surrogate",

@@ -1,6 +1,6 @@
 """The deterministic prediction, by the method that applies, at this size."""
 
-from onegrad.models.base import Mark, Model
+from onegrad.simulate.models.base import Mark, Model
 
 MODEL = Model(
     "theory",

@@ -1,6 +1,6 @@
 """The deterministic prediction without its 1/n correction."""
 
-from onegrad.models.base import Mark, Model
+from onegrad.simulate.models.base import Mark, Model
 
 MODEL = Model(
     "theory-limit",

@@ -16,9 +16,9 @@ from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import Array, host, like
 from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.gaussian.convex_losses import Loss, Softmax
-from onegrad.network.minimisers import Minimum, minimise
-from onegrad.network.readout import Readout, RidgeSolver, fit_dual
-from onegrad.network.systems import FeatureSystem, KernelSystem, System
+from onegrad.simulate.network.minimisers import Minimum, minimise
+from onegrad.simulate.network.readout import Readout, RidgeSolver, fit_dual
+from onegrad.simulate.network.systems import FeatureSystem, KernelSystem, System
 
 
 class ConvexSolver:

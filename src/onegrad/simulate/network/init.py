@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from onegrad.compute.backend import Array, pieces
+from onegrad.compute.randomness import Streams, gaussian_rows
 from onegrad.problem import Problem
-from onegrad.randomness import Streams, gaussian_rows
 
 
 def draw_weights(problem: Problem, streams: Streams, out: Array | None = None) -> Array:

@@ -17,8 +17,8 @@ from scipy.linalg import cho_factor, cho_solve
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 from onegrad.gaussian.convex_losses import Clipped, Loss, Softmax
-from onegrad.network.softmax import softmax_readout
-from onegrad.network.systems import FeatureSystem, System
+from onegrad.simulate.network.softmax import softmax_readout
+from onegrad.simulate.network.systems import FeatureSystem, System
 
 _ENOUGH = 1e-16  # of the objective: the gap at which Newton's method stops
 _ACCEPTED = 1e-8  # the gap that is good enough where rounding allows no less

@@ -11,7 +11,7 @@ from numpy.linalg import LinAlgError
 from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import Array, lower_gram, namespace, positive_solver, shift_diagonal
 from onegrad.errors import ConvergenceError
-from onegrad.network.refine import (
+from onegrad.simulate.network.refine import (
     ROUNDED,
     Multiply,
     conjugate_solution,

@@ -12,9 +12,9 @@ from functools import lru_cache
 
 from onegrad.errors import ConvergenceError
 from onegrad.gaussian.activation import Activation
-from onegrad.network.readout import Readout
-from onegrad.network.refine import ROUNDED, WORTH_ROUNDING
 from onegrad.problem import Problem
+from onegrad.simulate.network.readout import Readout
+from onegrad.simulate.network.refine import ROUNDED, WORTH_ROUNDING
 
 # Bound of what rounding changes (`Readout.magnified`) up to which it is not looked at: at the
 # interpolation peak errors then change by 5e-7, fifty thousand times less (docs/devices.md).

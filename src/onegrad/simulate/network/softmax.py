@@ -18,7 +18,7 @@ from scipy.special import softmax
 
 from onegrad.compute.backend import Array
 from onegrad.gaussian.convex_losses import Softmax
-from onegrad.network.systems import factor
+from onegrad.simulate.network.systems import factor
 
 _ENOUGH = 1e-16  # of the objective: the gap at which Newton's method stops
 _SMALL = 1e-8  # where it stops if rounding allows no less

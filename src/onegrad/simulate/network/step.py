@@ -9,9 +9,9 @@ from onegrad.compute.backend import Array, multiplied, namespace, pieces
 from onegrad.compute.side_by_side import for_pieces
 from onegrad.data.population import Batch
 from onegrad.gaussian.activation import Activation
-from onegrad.network.optimisers import OPTIMISERS, State
 from onegrad.problem import Problem
-from onegrad.settings import DAMPING
+from onegrad.simulate.network.optimisers import OPTIMISERS, State
+from onegrad.spec.tables import DAMPING
 
 
 def residual(activation: Activation, preactivation: Array, readout: Array, y: Array) -> Array:

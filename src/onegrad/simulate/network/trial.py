@@ -12,17 +12,17 @@ import numpy as np
 
 from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import NUMPY, Array, Backend, multiplied, namespace, pieces
+from onegrad.compute.randomness import Streams, gaussian_rows
 from onegrad.compute.side_by_side import several_threads, side_by_side
 from onegrad.data.instance import Instance
 from onegrad.data.label_base import flipped
 from onegrad.data.population import Batch
-from onegrad.network.gram import Grams
-from onegrad.network.init import draw_readout, draw_weights
-from onegrad.network.inputs import Inputs
-from onegrad.network.step import Steps, residual, slopes_and_error
 from onegrad.problem import Problem
-from onegrad.randomness import Streams, gaussian_rows
-from onegrad.settings import Training
+from onegrad.simulate.network.gram import Grams
+from onegrad.simulate.network.init import draw_readout, draw_weights
+from onegrad.simulate.network.inputs import Inputs
+from onegrad.simulate.network.step import Steps, residual, slopes_and_error
+from onegrad.spec.tables import Training
 
 _BLOCK = 2048
 KEEP = 1 << 28  # bytes of noise that is kept for the next layer or drawn ahead; more is drawn again

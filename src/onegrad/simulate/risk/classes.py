@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from onegrad.compute.backend import Array, host
-from onegrad.network.trial import Inputs, Trial
 from onegrad.problem import Problem
-from onegrad.risk.sampled import Key, Predicts, SampledRisk, slope_on
+from onegrad.simulate.network.trial import Inputs, Trial
+from onegrad.simulate.risk.sampled import Key, Predicts, SampledRisk, slope_on
 
 
 def class_risk(trial: Trial, models: Mapping[Key, Predicts], count: int) -> dict[Key, SampledRisk]:

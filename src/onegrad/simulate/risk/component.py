@@ -13,9 +13,9 @@ from onegrad.errors import AssumptionError
 from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.joint_links import JointLink
 from onegrad.gaussian.joint_rules import joint_law
-from onegrad.risk.joint import JointTerm
-from onegrad.risk.pairs import PairSum
-from onegrad.risk.series import Series, Sum, cross_sum
+from onegrad.simulate.risk.joint import JointTerm
+from onegrad.simulate.risk.pairs import PairSum
+from onegrad.simulate.risk.series import Series, Sum, cross_sum
 
 _CROSS = 1e-6  # error allowed in a product of two functions, relative to what is known
 

@@ -24,10 +24,10 @@ import numpy as np
 
 from onegrad.compute.backend import Array, host, like
 from onegrad.errors import AssumptionError, ConvergenceError
-from onegrad.network.gram import precision
-from onegrad.network.trial import Trial
-from onegrad.risk.component import ComponentRisk, Neurons, Several, Single
-from onegrad.risk.pairs import PairSum, add_block
+from onegrad.simulate.network.gram import precision
+from onegrad.simulate.network.trial import Trial
+from onegrad.simulate.risk.component import ComponentRisk, Neurons, Several, Single
+from onegrad.simulate.risk.pairs import PairSum, add_block
 
 _ACCEPTED = 1e-3  # largest estimated error, relative to the risk
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.gaussian.joint_rules import JointLaw
-from onegrad.risk.series import Series, Sum
+from onegrad.simulate.risk.series import Series, Sum
 
 _ORDERS = (3, 4, 6, 8, 16, 40)
 _PIECE = 1 << 20  # nodes × neurons at once

@@ -20,7 +20,7 @@ from onegrad.compute.backend import (
     rows_at_once,
 )
 from onegrad.compute.side_by_side import for_each
-from onegrad.risk.series import ORDERS, Closed, Series, Sum
+from onegrad.simulate.risk.series import ORDERS, Closed, Series, Sum
 
 _TOLERANCE = 1e-5  # of the part of the risk that is known before the pairs
 _CLOSED_FROM = 12  # orders; fewer are faster than the inverse sines of the closed forms

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from onegrad.compute.backend import Array, host, namespace
-from onegrad.network.trial import Inputs, Trial
 from onegrad.problem import Problem
+from onegrad.simulate.network.trial import Inputs, Trial
 
 Key = TypeVar("Key", bound=Hashable)
 

@@ -8,9 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from onegrad.declared import read_toml
-from onegrad.presets import RENAMED, SOURCES, known_tables, preset_names, preset_path, unknown
-from onegrad.specs.sweep import ZIP, flat
+from onegrad.spec.fields import read_toml
+from onegrad.spec.presets.names import (
+    RENAMED,
+    SOURCES,
+    known_tables,
+    preset_names,
+    preset_path,
+    unknown,
+)
+from onegrad.spec.sweep import ZIP, flat
 
 __all__ = [
     "RENAMED", "SOURCES", "Preset", "estimated_minutes", "known_tables", "preset_groups",

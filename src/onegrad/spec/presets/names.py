@@ -9,8 +9,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from onegrad.declared import read_toml
 from onegrad.errors import SpecError, did_you_mean
+from onegrad.spec.fields import read_toml
 
 Spec = str | Path | Mapping[str, Any]
 
@@ -40,7 +40,7 @@ RENAMED = {
 
 
 def preset_path(name: str) -> Path:
-    return Path(str(resources.files("onegrad") / "specs" / "presets" / f"{name}.toml"))
+    return Path(str(resources.files("onegrad.spec.presets") / f"{name}.toml"))
 
 
 def preset_names() -> list[str]:

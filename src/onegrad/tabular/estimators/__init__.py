@@ -3,6 +3,6 @@
 docs/estimators.md has the mathematics and measured comparisons.
 """
 
-from onegrad.estimators.one_step import OneStepClassifier, OneStepRegressor
+from onegrad.tabular.estimators.one_step import OneStepClassifier, OneStepRegressor
 
 __all__ = ["OneStepClassifier", "OneStepRegressor"]

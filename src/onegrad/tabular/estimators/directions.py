@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, svds
 
 from onegrad.compute.backend import Array
-from onegrad.estimators.first_layer import Step
+from onegrad.tabular.estimators.first_layer import Step
 
 _MOST = 5
 _SMALL = 64  # inputs up to which all directions are computed

@@ -10,10 +10,10 @@ import numpy as np
 from scipy.linalg import eigh
 
 from onegrad.compute.backend import Array
+from onegrad.compute.randomness import Streams
 from onegrad.errors import ConvergenceError
-from onegrad.estimators.rows import Block, Rows
 from onegrad.gaussian.activation import Activation
-from onegrad.randomness import Streams
+from onegrad.tabular.estimators.rows import Block, Rows
 
 _BIAS = 0.5  # standard deviation of the biases, in units of a preactivation's
 _UNDERFLOW = 1e-300  # squares below have lost digits

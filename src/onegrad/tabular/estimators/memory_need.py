@@ -6,7 +6,7 @@ import math
 
 from onegrad.compute.available import available_bytes
 from onegrad.errors import SpecError
-from onegrad.estimators.rows import rows_in_block
+from onegrad.tabular.estimators.rows import rows_in_block
 
 _SMALL = 1 << 28  # bytes that are never worth a look at the machine
 _DENSE = 4096  # inputs up to which their covariance is a matrix

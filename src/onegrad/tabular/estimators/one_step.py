@@ -13,12 +13,12 @@ from sklearn.utils.validation import validate_data
 
 from onegrad.compute.backend import Array
 from onegrad.errors import SpecError
-from onegrad.estimators.calibration import fit_softness, logits_of, probabilities
-from onegrad.estimators.parameters import Choice, ClassWeight, class_weights, row_weights
-from onegrad.estimators.rows import Rows
-from onegrad.estimators.shared import SHARED_DOC, OneStep
-from onegrad.estimators.trained import Trained
 from onegrad.gaussian.activation import Activation
+from onegrad.tabular.estimators.calibration import fit_softness, logits_of, probabilities
+from onegrad.tabular.estimators.parameters import Choice, ClassWeight, class_weights, row_weights
+from onegrad.tabular.estimators.rows import Rows
+from onegrad.tabular.estimators.shared import SHARED_DOC, OneStep
+from onegrad.tabular.estimators.trained import Trained
 
 _OFTEN = 10  # times that an input occurs on average, from where on rows need not be left out
 

@@ -9,8 +9,8 @@ from scipy.linalg import eigh
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
-from onegrad.estimators.first_layer import FirstLayer
-from onegrad.estimators.rows import Rows
+from onegrad.tabular.estimators.first_layer import FirstLayer
+from onegrad.tabular.estimators.rows import Rows
 
 # relative to the mean variance of a feature
 AUTOMATIC_RIDGES = tuple(10.0 ** (0.5 * j) for j in range(-14, 3))

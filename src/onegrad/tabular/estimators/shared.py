@@ -18,21 +18,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from onegrad.compute.backend import Array
+from onegrad.compute.randomness import Streams
 from onegrad.errors import SpecError
-from onegrad.estimators.clipping import bounds_of
-from onegrad.estimators.directions import step_directions
-from onegrad.estimators.first_layer import FirstLayer
-from onegrad.estimators.memory_need import check_memory
-from onegrad.estimators.parameters import (
+from onegrad.gaussian.activation import Activation, get_activation
+from onegrad.tabular.estimators.clipping import bounds_of
+from onegrad.tabular.estimators.directions import step_directions
+from onegrad.tabular.estimators.first_layer import FirstLayer
+from onegrad.tabular.estimators.memory_need import check_memory
+from onegrad.tabular.estimators.parameters import (
     Choice,
     candidates,
     positive,
     whole,
 )
-from onegrad.estimators.rows import Rows, dense, rows_in_block
-from onegrad.estimators.trained import Recipe, Trained, train
-from onegrad.gaussian.activation import Activation, get_activation
-from onegrad.randomness import Streams
+from onegrad.tabular.estimators.rows import Rows, dense, rows_in_block
+from onegrad.tabular.estimators.trained import Recipe, Trained, train
 
 AUTOMATIC_RATES = (0.0, 1.0, 8.0, 64.0)
 _CLIP_ROWS = 10_000  # rows from which the bounds of a clip are taken

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.estimators.first_layer import FirstLayer, Step, prepare_step
-from onegrad.estimators.readout import BlockReadout, fit_in_blocks
-from onegrad.estimators.rows import Rows
+from onegrad.compute.randomness import Streams
 from onegrad.gaussian.activation import Activation
-from onegrad.randomness import Streams
+from onegrad.tabular.estimators.first_layer import FirstLayer, Step, prepare_step
+from onegrad.tabular.estimators.readout import BlockReadout, fit_in_blocks
+from onegrad.tabular.estimators.rows import Rows
 
 # Fresh inputs that are judged, and as many of the step's beside them when rates are compared.
 _JUDGED, _JUDGED_PER_NEURON = 10_000, 5

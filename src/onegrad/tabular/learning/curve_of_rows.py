@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onegrad.data.table import Raw, cleaned, column_of
 from onegrad.errors import SpecError
-from onegrad.learning.curve_point import FARTHEST, CurvePoint
-from onegrad.learning.forecast import BackTest, Forecast, back_test, drift
-from onegrad.learning.subsets import CLIP, Plan, Say, Subset, Targets, inputs_of, measure
+from onegrad.tabular.learning.curve_point import FARTHEST, CurvePoint
+from onegrad.tabular.learning.forecast import BackTest, Forecast, back_test, drift
+from onegrad.tabular.learning.subsets import CLIP, Plan, Say, Subset, Targets, inputs_of, measure
+from onegrad.tabular.reading.table import Raw, cleaned, column_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,7 +97,7 @@ class LearningCurve:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Measured errors, the forecast with its bar, raw theory and power law."""
-        from onegrad.learning.curve_picture import draw_curve
+        from onegrad.tabular.learning.curve_picture import draw_curve
 
         sizes = np.geomspace(self.subsets[0].rows, FARTHEST * self.fitted, 40).round().astype(int)
         return draw_curve(self.rows, self.subsets, [self.at(int(size)) for size in sizes], ax)

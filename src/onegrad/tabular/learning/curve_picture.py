@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from onegrad.figures.style import COLOURS, RC
-from onegrad.learning.curve_point import CurvePoint
-from onegrad.learning.subsets import Subset
+from onegrad.tabular.learning.curve_point import CurvePoint
+from onegrad.tabular.learning.subsets import Subset
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

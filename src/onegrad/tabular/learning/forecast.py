@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import least_squares
 
-from onegrad.learning.subsets import Subset
+from onegrad.tabular.learning.subsets import Subset
 from onegrad.theory.more_rows import LevelPath, mean_path, tuned_error
 
 # benchmarks/learning_curves.py chose these on some tables and checked them on others.

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.data.table import LARGEST, Task, labels_of
+from onegrad.compute.randomness import Streams
 from onegrad.errors import SpecError
-from onegrad.estimators.clipping import bounds_of
-from onegrad.estimators.rows import Rows
-from onegrad.estimators.shared import AUTOMATIC_RATES
-from onegrad.estimators.trained import Recipe, train
 from onegrad.gaussian.activation import get_activation
-from onegrad.randomness import Streams
+from onegrad.tabular.estimators.clipping import bounds_of
+from onegrad.tabular.estimators.rows import Rows
+from onegrad.tabular.estimators.shared import AUTOMATIC_RATES
+from onegrad.tabular.estimators.trained import Recipe, train
+from onegrad.tabular.reading.table import LARGEST, Task, labels_of
 from onegrad.theory.more_rows import LevelPath, level_path
 
 FEWEST_ROWS = 60

@@ -11,8 +11,8 @@ from typing import TextIO
 
 import numpy as np
 
-from onegrad.data.table import number_in
 from onegrad.errors import SpecError
+from onegrad.tabular.reading.table import number_in
 
 _MOST_LINE = 50_000_000  # characters
 _SEPARATORS = ",;\t|"

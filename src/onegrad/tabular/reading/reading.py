@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from onegrad.data.csv_text import read_csv
 from onegrad.data.files import check_file, check_size, read_npz
-from onegrad.data.table import Raw, Table, cleaned, column_of
 from onegrad.errors import SpecError, did_you_mean
+from onegrad.tabular.reading.csv_text import read_csv
+from onegrad.tabular.reading.table import Raw, Table, cleaned, column_of
 
 _MOST_ROWS = 20_000  # rows kept for the analysis, drawn at random from a longer file
 _MOST_CELLS = 40_000_000  # numbers kept: 320 MB

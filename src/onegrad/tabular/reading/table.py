@@ -10,8 +10,8 @@ from typing import Literal, cast
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.data.texts import numbers_in_texts
 from onegrad.errors import SpecError
+from onegrad.tabular.reading.texts import numbers_in_texts
 
 Task = Literal["regression", "classification"]
 

@@ -9,14 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.data.table import FEWEST_ROWS, Table
 from onegrad.errors import SpecError, did_you_mean
-from onegrad.estimators import OneStepClassifier, OneStepRegressor
-from onegrad.learning.curve_of_rows import WIDTH, LearningCurve, curve_of
-from onegrad.learning.subsets import Plan, Targets, inputs_of
-from onegrad.report.findings import Found, find_direction, heavy_tails, label_tail
-from onegrad.report.scores import CUT, LOGARITHM, NO_STEP, STEP, UNCUT, Score, Tails, compare
 from onegrad.results.estimates import Estimate
+from onegrad.tabular.estimators import OneStepClassifier, OneStepRegressor
+from onegrad.tabular.learning.curve_of_rows import WIDTH, LearningCurve, curve_of
+from onegrad.tabular.learning.subsets import Plan, Targets, inputs_of
+from onegrad.tabular.reading.table import FEWEST_ROWS, Table
+from onegrad.tabular.report.findings import Found, find_direction, heavy_tails, label_tail
+from onegrad.tabular.report.scores import (
+    CUT,
+    LOGARITHM,
+    NO_STEP,
+    STEP,
+    UNCUT,
+    Score,
+    Tails,
+    compare,
+)
 
 _WIDTHS = (60, 125, 250, 500, 1000)
 _WIDTH_ROWS = 1500

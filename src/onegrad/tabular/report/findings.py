@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.estimators.clipping import bounds_of
-from onegrad.estimators.directions import step_directions
-from onegrad.estimators.first_layer import prepare_step
-from onegrad.estimators.rows import Rows
+from onegrad.compute.randomness import Streams
 from onegrad.gaussian.activation import get_activation
-from onegrad.learning.subsets import CLIP, Targets
-from onegrad.randomness import Streams
+from onegrad.tabular.estimators.clipping import bounds_of
+from onegrad.tabular.estimators.directions import step_directions
+from onegrad.tabular.estimators.first_layer import prepare_step
+from onegrad.tabular.estimators.rows import Rows
+from onegrad.tabular.learning.subsets import CLIP, Targets
 
 _HALVES = 8
 _NEURONS = 60

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from onegrad import __version__
-from onegrad.report import pictures, words
-from onegrad.report.analysis import Analysis
-from onegrad.report.number_texts import measured_text, score_text, short
-from onegrad.report.scores import measure_name
+from onegrad.tabular.report import pictures, words
+from onegrad.tabular.report.analysis import Analysis
+from onegrad.tabular.report.number_texts import measured_text, score_text, short
+from onegrad.tabular.report.scores import measure_name
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1b; --paper: #ffffff; --quiet: #5a5a5a;

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onegrad.figures.style import COLOURS, RC, plain
-from onegrad.report.analysis import Analysis
-from onegrad.report.scores import STEP, measure_name
+from onegrad.tabular.report.analysis import Analysis
+from onegrad.tabular.report.scores import STEP, measure_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

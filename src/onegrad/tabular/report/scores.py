@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.data.table import Table
-from onegrad.estimators import OneStepClassifier, OneStepRegressor
-from onegrad.learning.subsets import CLIP
 from onegrad.results.estimates import Estimate
+from onegrad.tabular.estimators import OneStepClassifier, OneStepRegressor
+from onegrad.tabular.learning.subsets import CLIP
+from onegrad.tabular.reading.table import Table
 
 STEP, NO_STEP = "one gradient step", "random features (no step)"
 CUT, UNCUT = "one step, inputs cut", "one step, inputs not cut"

@@ -6,11 +6,19 @@ import math
 
 import numpy as np
 
-from onegrad.learning.curve_point import CurvePoint
-from onegrad.report.analysis import Analysis
-from onegrad.report.number_texts import digits_of, measured_text, short, signed
-from onegrad.report.scores import CONSTANT, CUT, LOGARITHM, STEP, UNCUT, measure_name, unequal
 from onegrad.results.estimates import Estimate
+from onegrad.tabular.learning.curve_point import CurvePoint
+from onegrad.tabular.report.analysis import Analysis
+from onegrad.tabular.report.number_texts import digits_of, measured_text, short, signed
+from onegrad.tabular.report.scores import (
+    CONSTANT,
+    CUT,
+    LOGARITHM,
+    STEP,
+    UNCUT,
+    measure_name,
+    unequal,
+)
 
 _SURE = 3.0  # standard errors beyond which a difference between splits is one
 _HARDLY = 0.9  # of the error that is left at least where twice the rows would hardly help

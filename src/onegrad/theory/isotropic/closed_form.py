@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onegrad.degree_rule import needed_degree
+from onegrad.degree.rule import needed_degree
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
 from onegrad.theory.isotropic.limits import (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from onegrad.network.optimisers import adam, gd, kfac, muon, sign
-from onegrad.network.optimisers.optimiser import Optimiser, State
+from onegrad.simulate.network.optimisers import adam, gd, kfac, muon, sign
+from onegrad.simulate.network.optimisers.optimiser import Optimiser, State
 
 OPTIMISERS: dict[str, Optimiser] = {
     module.OPTIMISER.name: module.OPTIMISER for module in (gd, sign, adam, muon, kfac)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from onegrad.compute.backend import Array, namespace
-from onegrad.network.optimisers.optimiser import Optimiser, State, times_width
+from onegrad.simulate.network.optimisers.optimiser import Optimiser, State, times_width
 
 
 def update(gradient: Array, state: State) -> Array:
