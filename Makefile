@@ -10,7 +10,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
 # arrays come and go: the GNU library keeps their pages (up to 1 GB) instead of fetching zeros anew
 KEEP_MEMORY := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=1073741824
 
-.PHONY: demo explore test most-tests page-tests quick lowest lint docs system clean
+.PHONY: demo explore test most-tests page-tests quick lowest lint docs evidence system clean
 
 demo: $(INSTALLED)  ## the main job on a small built-in experiment: a table and a figure
 	$(BIN)/onegrad run quickstart --out results/quickstart
@@ -45,6 +45,9 @@ lowest:  ## some quick tests with the lowest versions of all that pyproject.toml
 docs: $(READY)  ## the site, in docs/_build/html: pages from the code, examples run, no warning
 	$(BIN)/python docs/make_spec.py
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+
+evidence: $(READY)  ## predict the frozen problems, write docs/accuracy.md; SAMPLE=0.1 is quick, BASE=FILE compares
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m evidence $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(BASE),--base $(BASE))
 
 system:  ## a browser and a data set for the tests, where Debian's package manager can bring them
 	tools/system_packages

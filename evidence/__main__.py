@@ -1,6 +1,6 @@
 """`make evidence`: predict the frozen problems, compare, write the page.
 
-    python -m evidence [--sample 0.1] [--base FILE] [--out FILE] [--page FILE] [--only TEXT]
+python -m evidence [--sample 0.1] [--base FILE] [--out FILE] [--page FILE] [--only TEXT]
 """
 
 from __future__ import annotations

@@ -14,12 +14,13 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 import onegrad as og
-from onegrad.specs.random_specs import _activation, _Draw, _few_digits, _labels, random_spec
+from onegrad.validate.random_specs import _activation, _Draw, _few_digits, _labels, random_spec
 
 Spec = dict[str, Any]
 SEED = 5230  # of the specs
@@ -46,7 +47,11 @@ def _sizes(draw: _Draw, largest: int = 700) -> tuple[int, int, int]:
 def _mixture(draw: _Draw, n: int, components: tuple[int, ...] = (1, 2, 3, 4)) -> Spec:
     """Spikes, means and weights; equal weights in half of the problems."""
     count = draw.one_of(*components)
-    data: Spec = {"model": "mixture", "dim": n, "rank": draw.one_of(0, 1, 2, 3, weights=(0.1, 0.5, 0.25, 0.15))}
+    data: Spec = {
+        "model": "mixture",
+        "dim": n,
+        "rank": draw.one_of(0, 1, 2, 3, weights=(0.1, 0.5, 0.25, 0.15)),
+    }
     if draw.chance(0.5):
         data["weights"] = _equal(count)
     else:
@@ -129,8 +134,8 @@ def bulks(draw: _Draw, number: int) -> Spec:
     if draw.chance(0.5):
         data |= {"spectrum": "power-law", "exponent": draw.uniform(0.2, 1.5)}
     else:
-        data |= {"spectrum": "two-level", "levels": [draw.uniform(1.5, 8.0), draw.uniform(0.1, 1.0)],
-                 "share": draw.uniform(0.1, 0.7)}  # fmt: skip
+        levels = [draw.uniform(1.5, 8.0), draw.uniform(0.1, 1.0)]
+        data |= {"spectrum": "two-level", "levels": levels, "share": draw.uniform(0.1, 0.7)}
     more = {"rate": 0.0} if draw.chance(0.25) else {}
     return _problem(draw, data, _labels(draw, data), m, k, **more)
 
@@ -186,7 +191,10 @@ def steps(draw: _Draw, number: int) -> Spec:
     convention = draw.one_of("mixture", "isotropic", weights=(0.6, 0.4))
     training: Spec = {"optimiser": optimiser}
     if optimiser == "gd" or draw.chance(0.6):
-        training |= {"steps": int(draw.one_of(2, 3, weights=(0.7, 0.3))), "batch": draw.one_of("fresh", "same")}
+        training |= {
+            "steps": int(draw.one_of(2, 3, weights=(0.7, 0.3))),
+            "batch": draw.one_of("fresh", "same"),
+        }
     unit = (k if convention == "mixture" else 1.0) if optimiser in ("gd", "kfac") else 1.0
     training["rate"] = _few_digits(draw.between(0.1, 3.0) * unit)
     if optimiser == "kfac":
@@ -217,7 +225,10 @@ def equal_weights(draw: _Draw, number: int) -> Spec:
     if draw.chance(0.6):
         spec["data"].pop("spread", None)
         spec.pop("scaling", None)
-        rate = more.get("rate", draw.between(0.1, 2.0) * (k if spec["network"]["convention"] == "mixture" else 1))
+        rate = more.get(
+            "rate",
+            draw.between(0.1, 2.0) * (k if spec["network"]["convention"] == "mixture" else 1),
+        )
         spec["training"]["rate"] = _few_digits(rate)
         spec["data"]["spread"] = _few_digits(draw.between(5.0, n**0.75))
     return spec
@@ -226,6 +237,7 @@ def equal_weights(draw: _Draw, number: int) -> Spec:
 _PRESETS = ("quickstart", "demir2025/", "cui2024/", "moniri2024/", "ours/")
 
 
+@cache
 def _presets() -> list[tuple[str, Spec]]:
     """The built-in experiments on known populations, as their TOML says them."""
     command = [sys.executable, "-m", "onegrad"]
@@ -241,10 +253,10 @@ def _presets() -> list[tuple[str, Spec]]:
     return found
 
 
-def users(draw: _Draw, number: int, known: list[tuple[str, Spec]] = []) -> Spec:
+def users(draw: _Draw, number: int) -> Spec:
     """A point of a built-in experiment, at another size, and in half of the problems with another
     ridge or strength."""
-    known.extend(() if known else _presets())
+    known = _presets()
     weights = [4.0 if name.startswith(("demir", "quick")) else 1.0 for name, _ in known]
     share = np.array(weights) / sum(weights)
     _, tables = known[int(draw.rng.choice(len(known), p=share))]
@@ -270,15 +282,23 @@ def users(draw: _Draw, number: int, known: list[tuple[str, Spec]] = []) -> Spec:
     target = draw.one_of(200, 300, 500, 1000, 2000, weights=(0.25, 0.3, 0.3, 0.12, 0.03))
     factor = target / n
     spec["data"]["dim"] = target
-    for table, name in (("training", "samples"), ("training", "step_samples"), ("network", "width")):
+    for table, name in (
+        ("training", "samples"),
+        ("training", "step_samples"),
+        ("network", "width"),
+    ):
         if name in spec[table]:
             spec[table][name] = max(20, round(spec[table][name] * factor))
     mixture = spec["network"].get("convention", "mixture") == "mixture"
     rate = spec["training"].get("rate")
     if rate is not None and mixture and spec["training"].get("optimiser", "gd") in ("gd", "kfac"):
-        spec["training"]["rate"] = [r * factor for r in rate] if isinstance(rate, list) else rate * factor
+        spec["training"]["rate"] = (
+            [r * factor for r in rate] if isinstance(rate, list) else rate * factor
+        )
     if draw.chance(0.3):
-        spec["training"]["ridge"] = _few_digits(spec["training"].get("ridge", 1e-4) * draw.between(0.1, 10.0))
+        spec["training"]["ridge"] = _few_digits(
+            spec["training"].get("ridge", 1e-4) * draw.between(0.1, 10.0)
+        )
     if draw.chance(0.3) and "strength" in spec.get("scaling", {}):
         spec["scaling"]["strength"] = draw.uniform(0.2, 0.95)
     return spec
@@ -319,7 +339,12 @@ def main() -> None:
     lines = []
     for place, name in enumerate(LAWS):
         for number, spec in _drawn(name, place):
-            record = {"id": f"{name} {number}", "class": name, "seed": ROOT * (1 + place) + number, "spec": spec}
+            record = {
+                "id": f"{name} {number}",
+                "class": name,
+                "seed": ROOT * (1 + place) + number,
+                "spec": spec,
+            }
             lines.append(((number + 0.5) / COUNTS[name], place, record))
     for _, _, record in sorted(lines, key=lambda line: line[:2]):
         print(json.dumps(record))

@@ -221,7 +221,10 @@ def _worst(found: Sequence[Compared], count: int = 15) -> str:
         [one.id, one.engine, f"{100 * one.estimate:.2g} %", *_off(one), f"{one.seconds:.2g}"]
         for one in outside[:count]
     ]
-    of = f"{len(outside)} answers are outside the band in one of the three numbers; standard errors in brackets."
+    of = (
+        f"{len(outside)} answers are outside the band in one of the three numbers; standard errors "
+        "in brackets."
+    )
     return f"{of}\n\n{_table(head, rows)}"
 
 
@@ -242,7 +245,10 @@ def moves(found: Sequence[Compared], base: Sequence[Compared]) -> str:
     share = f"{len(changed)} of {len(pairs)} answers moved by more than {100 * _MOVED:g} %"
     worse = [new.id for _, new, old in changed if new.dishonest and not old.dishonest]
     better = [new.id for _, new, old in changed if old.dishonest and not new.dishonest]
-    text = f"{share}; newly dishonest: {', '.join(worse) or 'none'}; no more: {', '.join(better) or 'none'}."
+    text = (
+        f"{share}; newly dishonest: {', '.join(worse) or 'none'}; no more: "
+        f"{', '.join(better) or 'none'}."
+    )
     return text + ("\n\n" + _table(head, rows) if rows else "") + "\n"
 
 
@@ -256,7 +262,10 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     full = [[*row, *[""] * (len(head) - len(row))] for row in (head, *rows)]
     widths = [max(len(row[i]) for row in full) for i in range(len(head))]
     text = [
-        " | ".join(c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
+        " | ".join(
+            c.rjust(w) if i else c.ljust(w)
+            for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        )
         for row in full
     ]
     rule = "|".join("-" * (w + 1) + ":" if i else ":" + "-" * (w + 1) for i, w in enumerate(widths))

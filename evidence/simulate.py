@@ -1,10 +1,10 @@
 """Simulate the frozen problems: means and standard errors, one line of JSON a problem.
 
-    python evidence/simulate.py evidence/problems.jsonl evidence/frozen.jsonl [--cap 12] [--worse 0.01]
+    python evidence/simulate.py PROBLEMS.jsonl evidence/frozen.jsonl [--cap 12] [--worse 0.01]
 
 Resumable: a problem that the file has already is left alone, or with `--worse` simulated once more
 if the standard error of its test error, relative to the mean, is above that; the longer of two
-simulations counts. Every repetition draws all that is random anew (populations, data, network), from
+simulations counts. Every repetition draws all that is random anew (population, data, network), from
 the root `seed` of its problem. A problem ends at the first of the checks below at which its test
 error is known to PRECISION and its training error to TRAIN_PRECISION, or when `cap` seconds of
 processor time are used up.
@@ -46,8 +46,11 @@ def simulated(problem: og.Problem, root: int, cap: float) -> dict[str, Any]:
     activation = problem.network.activation
     # with a kink, the exact risk is a series that takes seconds and may not converge in the end
     slow = activation.breakpoints and activation.name != "relu"
-    compare = compare_of(models=("network",), seeds=2, seed=root, risk="sampled" if slow else "auto")
-    point, pool, rows = point_of({}, problem, compare), pool_of(), []
+    compare = compare_of(
+        models=("network",), seeds=2, seed=root, risk="sampled" if slow else "auto"
+    )
+    point, pool = point_of({}, problem, compare), pool_of()
+    rows: list[Any] = []
     controlled = random_labels(problem)
     start, check = time.process_time(), FEWEST
     while True:
