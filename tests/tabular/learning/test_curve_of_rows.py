@@ -6,8 +6,8 @@ import pytest
 import onegrad as og
 from onegrad.compute.randomness import Streams
 from onegrad.tabular.learning.forecast import Forecast, back_test
+from onegrad.tabular.learning.more_rows import LevelPath
 from onegrad.tabular.learning.subsets import Plan, Subset, Targets, fit, sizes_of
-from onegrad.theory.more_rows import LevelPath
 
 
 def table(rows, seed=0, classes=False):

@@ -8,6 +8,7 @@ import pytest
 from onegrad.results.estimates import Estimate
 from onegrad.tabular.learning.curve_of_rows import LearningCurve
 from onegrad.tabular.learning.forecast import BackTest
+from onegrad.tabular.learning.more_rows import LevelPath
 from onegrad.tabular.learning.subsets import Subset
 from onegrad.tabular.reading.table import Table
 from onegrad.tabular.report import page, words
@@ -26,7 +27,6 @@ from onegrad.tabular.report.scores import (
     Tails,
     unequal,
 )
-from onegrad.theory.more_rows import LevelPath
 
 
 def subset(rows, error, rate=8.0, wrong=np.nan, noise=0.01, power=1.0):

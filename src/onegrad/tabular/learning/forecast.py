@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import least_squares
 
+from onegrad.tabular.learning.more_rows import LevelPath, mean_path, tuned_error
 from onegrad.tabular.learning.subsets import Subset
-from onegrad.theory.more_rows import LevelPath, mean_path, tuned_error
 
 # benchmarks/learning_curves.py chose these on some tables and checked them on others.
 AT_ANCHOR, PER_DOUBLING = 0.07, 0.04  # standard deviation of the logarithm of the error

@@ -16,8 +16,8 @@ from onegrad.tabular.estimators.clipping import bounds_of
 from onegrad.tabular.estimators.rows import Rows
 from onegrad.tabular.estimators.shared import AUTOMATIC_RATES
 from onegrad.tabular.estimators.trained import Recipe, train
+from onegrad.tabular.learning.more_rows import LevelPath, level_path
 from onegrad.tabular.reading.table import LARGEST, Task, labels_of
-from onegrad.theory.more_rows import LevelPath, level_path
 
 FEWEST_ROWS = 60
 CLIP = 5.0  # robust standard deviations at which inputs are cut

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onegrad.theory.more_rows import LevelPath, level_path, mean_path, tuned_error
+from onegrad.tabular.learning.more_rows import LevelPath, level_path, mean_path, tuned_error
 
 K, N = 100, 80
 SPECTRUM = np.arange(1, K + 1) ** -1.2
