@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from onegrad.bench.scheduling import overhead
+from benchmarks.speed.scheduling import overhead
 
 MACHINES, EACH = 2, 4
 _PORT = 8797

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad.bench import plain
+from benchmarks.speed import plain
 from onegrad.compute.randomness import Streams
 from onegrad.simulate.models import MODELS
 from onegrad.simulate.network import readout, refine

@@ -2,7 +2,7 @@
 
 import pytest
 
-from onegrad.bench.precision import cost_alone, cost_together, relative_variance, seeds_for
+from benchmarks.speed.precision import cost_alone, cost_together, relative_variance, seeds_for
 
 
 def test_seeds_follow_the_variance_down_to_the_floor():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from onegrad.bench import plain
-from onegrad.bench.measure import ACTIVATIONS, MODELS, clock, points
+from benchmarks.speed import plain
+from benchmarks.speed.measure import ACTIVATIONS, MODELS, clock, points
 from onegrad.compute import backend
 from onegrad.compute.array_pool import Pool
 from onegrad.simulate.network import gram as weight_gram

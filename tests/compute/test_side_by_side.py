@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from onegrad.bench.measure import points
+from benchmarks.speed.measure import points
 from onegrad.compute.array_pool import Pool
 from onegrad.compute.randomness import Streams
 from onegrad.compute.side_by_side import (

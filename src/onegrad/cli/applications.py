@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,6 +14,7 @@ from onegrad.cli.arguments import Engine, Json, Scheduler, Workers, Yes, agreeme
 from onegrad.cli.layout import print_table
 from onegrad.cli.output import print_json
 from onegrad.cli.stopping import stoppable
+from onegrad.errors import OnegradError
 
 
 def analyze(
@@ -95,8 +97,7 @@ def bench(
     as_json: Json = False,
 ) -> None:
     """Speed against a straightforward implementation, in one run."""
-    from onegrad.bench.report import run_bench, tables
-
+    run_bench, tables = _benchmarks()
     report = run_bench(quick, lambda text: print(f"measuring {text} …", file=sys.stderr))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
@@ -106,6 +107,19 @@ def bench(
     for table in tables(report):
         print_table(table)
     print(f"Measurements: {out}")
+
+
+def _benchmarks() -> tuple[Any, Any]:
+    """`run_bench` and `tables` of benchmarks/speed, which the installed package does not have."""
+    checkout = Path(__file__).parents[3]
+    if not (checkout / "benchmarks" / "speed" / "report.py").exists():
+        raise OnegradError(
+            "onegrad bench needs benchmarks/speed of the source, which is not installed with the "
+            "package. Clone the repository, run `pip install --editable .` in it, and try again"
+        )
+    sys.path.insert(0, str(checkout))
+    report = import_module("benchmarks.speed.report")
+    return report.run_bench, report.tables
 
 
 def explore(

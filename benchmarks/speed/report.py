@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onegrad.bench import measure, predictions, scheduling
-from onegrad.bench.beside_jax import per_seed_beside_jax
+from benchmarks.speed import measure, predictions, scheduling
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -35,11 +34,6 @@ def run_bench(quick: bool = False, say: Say | None = None) -> dict[str, Any]:
     for ratio, (seeds, plain_seeds) in plan.items():
         say(f"seconds per seed at k/m = {ratio:g}")
         report["per_seed"].append(measure.per_seed(dim, ratio, seeds, plain_seeds))
-    report["jax"] = []
-    for ratio in plan:
-        say(f"beside JAX at k/m = {ratio:g}, where it is installed")
-        found = per_seed_beside_jax(dim, ratio, 1 if quick else 3)
-        report["jax"] += [found] if found else []
     sizes = (200, 300, 400, 600) if quick else (500, 1000, 2000, 4000)
     say(f"share of the machine's rate at n = {sizes[-1]}")
     report["gemm"] = measure.gemm_share(sizes[-1])
@@ -79,8 +73,7 @@ def _machine() -> dict[str, Any]:
 
 def tables(report: dict[str, Any]) -> list[Table]:
     """The report for a terminal."""
-    beside = [_beside_jax(report)] if report["jax"] else []
-    return [_per_seed(report), *beside, _rates(report), _theory(report)]
+    return [_per_seed(report), _rates(report), _theory(report)]
 
 
 def _table(title: str, *headers: str) -> Table:
@@ -111,20 +104,6 @@ def _per_seed(report: dict[str, Any]) -> Table:
         "standard error of all six mean test errors (with control variates; on either side at "
         'least as many seeds as "auto" takes), and for that of Hermite model minus network'
     )
-    return table
-
-
-def _beside_jax(report: dict[str, Any]) -> Table:
-    table = _table(
-        f"The same beside the procedure in JAX (compiled), n = m = {report['jax'][0]['n']}",
-        "k/m", "seconds: ours", "JAX", "ratio", "CPU seconds: ours", "JAX", "ratio",
-    )  # fmt: skip
-    for r in report["jax"]:
-        table.add_row(
-            f"{r['k'] / r['m']:g}",
-            f"{r['ours_seconds']:.3f}", f"{r['jax_seconds']:.2f}", f"{r['ratio']:.1f}×",
-            f"{r['ours_cpu']:.3f}", f"{r['jax_cpu']:.2f}", f"{r['cpu_ratio']:.1f}×",
-        )  # fmt: skip
     return table
 
 

@@ -16,8 +16,8 @@ from typing import Any, Literal
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from onegrad.bench import plain
-from onegrad.bench.precision import Curve, cost_alone, cost_together, relative_variance
+from benchmarks.speed import plain
+from benchmarks.speed.precision import Curve, cost_alone, cost_together, relative_variance
 from onegrad.compute.array_pool import Pool
 from onegrad.problem import Problem
 from onegrad.simulate.memory import peak_bytes
@@ -273,8 +273,11 @@ def growth(sizes: Sequence[int], known: dict[int, float]) -> dict[str, Any]:
 
 def peak_memory(size: int, which: str) -> dict[str, Any]:
     """Peak of one network at n = m = k = size in a process of its own, above its start."""
-    code = f"from onegrad.bench.measure import memory_child; memory_child({size}, {which!r})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    code = f"from benchmarks.speed.measure import memory_child; memory_child({size}, {which!r})"
+    checkout = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True, check=True
+    )
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from onegrad.bench.measure import TARGET, bench_problem, clock
+from benchmarks.speed.measure import TARGET, bench_problem, clock
 from onegrad.errors import OnegradError
 from onegrad.predict.predict import predict, predict_curve
 from onegrad.problem import Problem
