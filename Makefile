@@ -32,14 +32,14 @@ page-tests:
 		|| { cat $(VENV)/page.log; exit 1; }
 	@tail -n 1 $(VENV)/page.log
 
-quick: $(READY)  ## the tests that take seconds
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal -m "not slow"
+quick: $(READY)  ## the tests that take seconds, those of plain pytest
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
 
 lowest:  ## some quick tests with the lowest versions of all that pyproject.toml allows
 	$(PYTHON) -m venv $(VENV)-lowest
 	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check -r tools/lowest.txt
 	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
-	OPENBLAS_NUM_THREADS=1 $(VENV)-lowest/bin/python -m pytest -q -W default -m "not slow" -n auto \
+	OPENBLAS_NUM_THREADS=1 $(VENV)-lowest/bin/python -m pytest -q -W default -n auto \
 		$(shell grep -v '^\#' tools/lowest_tests.txt)
 
 docs: $(READY)  ## the site, in docs/_build/html: pages from the code, examples run, no warning
@@ -52,10 +52,11 @@ evidence: $(READY)  ## predict the frozen problems, write docs/accuracy.md; SAMP
 system:  ## a browser and a data set for the tests, where Debian's package manager can bring them
 	tools/system_packages
 
-lint: $(READY)  ## style and types
+lint: $(READY)  ## style, types, order of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 $(INSTALLED): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("onegrad needs Python 3.11 or newer: make PYTHON=python3.12 …" if sys.version_info < (3, 11) else 0)'

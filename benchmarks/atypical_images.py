@@ -23,7 +23,8 @@ import onegrad as og
 from onegrad.data.fashion_mnist import FashionMnist, load_fashion_mnist
 from onegrad.data.images import ImagePopulation
 from onegrad.spec.experiment import Experiment
-from onegrad.validate.published import GAN_STATISTICS, PublishedPoint, published_figure
+from onegrad.spec.published import PublishedPoint, published_figure
+from onegrad.validate.images import GAN_STATISTICS
 
 _MODELS = ("network", "hermite")
 Classes = tuple[np.ndarray, np.ndarray]

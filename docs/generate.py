@@ -15,8 +15,7 @@ import thumbnails
 
 import onegrad
 from onegrad.spec.citations import bibliography
-from onegrad.spec.presets.catalogue import Preset, preset_groups
-from onegrad.spec.presets.names import preset_path
+from onegrad.spec.presets import Preset, preset_groups, preset_path
 
 ROOT = Path(__file__).parents[1]
 GROUPS = {

@@ -13,7 +13,7 @@ from typing import Any
 from onegrad.errors import OnegradError
 from onegrad.spec.experiment import Experiment
 from onegrad.spec.overrides import quick_tables, with_changes
-from onegrad.spec.presets.names import preset_names, preset_path, read_spec
+from onegrad.spec.presets import preset_names, preset_path, read_spec
 
 
 def draw_all(folder: Path) -> dict[str, str]:

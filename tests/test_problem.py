@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 import onegrad as og
 from onegrad.compute.randomness import Streams
-from onegrad.degree.rule import degree_rule, needed_degree
 from onegrad.errors import AssumptionError, SpecError
-from onegrad.problem import Problem
+from onegrad.problem import Problem, degree_rule, needed_degree
 from onegrad.spec.experiment import Experiment
 
 GOOD = {
@@ -39,7 +38,7 @@ def spec(**changes):
 
 def test_a_preset_or_a_mapping_is_a_problem_everywhere():
     import onegrad as og
-    from onegrad.spec.presets.names import preset_path
+    from onegrad.spec.presets import preset_path
 
     problem = Problem.from_spec("quickstart")
     assert problem.dim > 10 and problem == Problem.from_spec(preset_path("quickstart"))

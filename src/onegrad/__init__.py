@@ -11,6 +11,8 @@ from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING, Any
 
+__version__ = "0.2.0"
+
 # OpenBLAS's threads wait actively for their next product, for 2²⁸ ticks of the clock unless told
 # otherwise: a tenth of a second in which they take the cores from the work between two products.
 # It is read when NumPy is loaded; who loads it earlier, or says it themselves, has it their way.
@@ -61,7 +63,6 @@ _PUBLIC = {
     "onegrad.validate.audit_report": ("Audit",),
 }
 if TYPE_CHECKING:
-    __version__: str
     from onegrad.data.arrays import Arrays as Arrays
     from onegrad.data.digits import Digits as Digits
     from onegrad.data.fashion_mnist import FashionMnist as FashionMnist
@@ -131,10 +132,6 @@ _sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("onegrad")
     if name not in _HOME:
         raise AttributeError(f"module 'onegrad' has no attribute {name!r}")
     return getattr(_import_module(_HOME[name]), name)

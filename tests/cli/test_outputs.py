@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from onegrad.cli.commands import app
-from onegrad.spec.presets.catalogue import preset_names
+from onegrad.spec.presets import preset_names
 from tests.cli.started import onegrad
 
 SPEC = """

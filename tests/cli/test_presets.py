@@ -11,7 +11,7 @@ from onegrad.figures.draw import save_figure_of
 from onegrad.runs.engines import Local
 from onegrad.runs.run import run_experiment
 from onegrad.spec.experiment import Experiment
-from onegrad.spec.presets.catalogue import preset_names, preset_path
+from onegrad.spec.presets import preset_names, preset_path
 from tests.images import needs_fashion_mnist
 
 

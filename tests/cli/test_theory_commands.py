@@ -8,7 +8,7 @@ from onegrad.predict.predict import predict
 from onegrad.simulate.simulate import group_points, run_group
 from onegrad.spec.experiment import Experiment
 from onegrad.spec.fields import override, read_toml
-from onegrad.spec.presets.catalogue import preset_names, preset_path
+from onegrad.spec.presets import preset_names, preset_path
 from onegrad.spectrum.report import spectrum
 from tests.cli.started import onegrad
 from tests.cli.test_cli import SPEC

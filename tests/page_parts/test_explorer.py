@@ -24,7 +24,7 @@ from onegrad.problem import Problem
 from onegrad.runs.run import run_experiment
 from onegrad.spec.experiment import Experiment
 from onegrad.spec.fields import bounds
-from onegrad.spec.presets.catalogue import preset_names
+from onegrad.spec.presets import preset_names
 from onegrad.spec.toml_text import to_toml
 from tests import event_loop
 

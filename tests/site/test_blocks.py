@@ -11,7 +11,7 @@ from typer.main import get_command
 
 import onegrad
 from onegrad.cli.commands import app
-from onegrad.spec.presets.names import preset_names
+from onegrad.spec.presets import preset_names
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

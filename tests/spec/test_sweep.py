@@ -5,7 +5,7 @@ import pytest
 from onegrad.errors import SpecError
 from onegrad.spec.experiment import Experiment
 from onegrad.spec.overrides import parse_change
-from onegrad.spec.presets.catalogue import preset_names
+from onegrad.spec.presets import preset_names
 
 SPEC = {
     "name": "small",
@@ -61,7 +61,6 @@ def test_a_value_may_come_again_in_a_list_that_advances_with_another():
         ({"zip": {"data.dmi": [50, 100]}}, ["sweep.zip.data.dmi", "data.dim"]),
         ({"zip": {"data.dim": 50}}, ["sweep.zip.data.dim", "list"]),
         ({"zip": [1, 2]}, ["sweep.zip", "table"]),
-        ({"together": ZIP}, ["sweep.together", "sweep.zip"]),
         ({"data.dim": [50], "zip": ZIP}, ["sweep.data.dim", "sweep.zip"]),
         ({"width": [5, 6]}, ["sweep.width", 'Write "network.width"']),
     ],

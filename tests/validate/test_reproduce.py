@@ -13,8 +13,8 @@ import pytest
 
 from onegrad.errors import SpecError
 from onegrad.runs.store import version_of
+from onegrad.spec.published import published_figure, published_names
 from onegrad.theory.options import DRAFT
-from onegrad.validate.published import published_figure, published_names
 from onegrad.validate.reproduce import chosen_figures, planned
 from onegrad.validate.reproduction_page import sentences, summary_rows, write_reproduction
 from tests.chaos.processes import stored

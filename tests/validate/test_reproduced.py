@@ -11,9 +11,9 @@ from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.runs.run import simulate_experiment
 from onegrad.spec.experiment import Experiment
+from onegrad.spec.published import published_figure
 from onegrad.validate import reproduced
 from onegrad.validate.common_shift import common_shift
-from onegrad.validate.published import published_figure
 from onegrad.validate.reproduced import agreements, comparable
 
 SPREAD, PAIRED, SEEDS = 0.025, 0.004, 20

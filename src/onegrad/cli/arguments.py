@@ -11,7 +11,7 @@ import typer
 
 def complete_preset(incomplete: str) -> list[str]:
     """Names of presets, for the shell's completion."""
-    from onegrad.spec.presets.names import preset_names
+    from onegrad.spec.presets import preset_names
 
     return [name for name in preset_names() if name.startswith(incomplete)]
 

@@ -211,7 +211,7 @@ def export(
 @app.command("list")
 def list_presets() -> None:
     """The built-in experiments: name, title, about how many minutes on two cores."""
-    from onegrad.spec.presets.catalogue import preset_groups
+    from onegrad.spec.presets import preset_groups
 
     groups = preset_groups()
     longest = max(len(one.name) for presets in groups.values() for one in presets)
@@ -225,7 +225,7 @@ def list_presets() -> None:
 @app.command("show")
 def show_preset(preset: Preset) -> None:
     """A preset as TOML, which runs as it is."""
-    from onegrad.spec.presets.catalogue import preset_names, preset_path, unknown
+    from onegrad.spec.presets import preset_names, preset_path, unknown
 
     if preset not in preset_names():
         raise unknown(preset)

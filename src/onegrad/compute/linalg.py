@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from scipy.linalg import eigh
@@ -39,37 +40,23 @@ def leading_direction(matrix: Array, iterations: int = 40) -> Array:
     return before
 
 
-def operator_norm(matrix: np.ndarray, iterations: int = 24, accuracy: float = 1e-4) -> float:
-    """The largest singular value, by Lanczos' iteration on AᵀA [lanczos1950].
+def operator_norm(matrix: np.ndarray, accuracy: float = 1e-4) -> float:
+    """The largest singular value; infinite where it overflows.
 
-    4·k·n operations each; ends when one of them moves it by less than `accuracy`. At the edge of a
-    bulk it is then up to 2e-4 too low; 40 of a power iteration leave 3e-3 to 9e-3.
+    At the edge of a bulk it is up to 1e-3 too low.
 
-    >>> round(operator_norm(np.diag([3.0, 1.0])), 9)
+    >>> round(operator_norm(np.diag([3.0, 1.0, 0.5])), 6)
     3.0
     """
-    vector = matrix.T @ matrix.sum(axis=1)
-    length = float(np.linalg.norm(vector))
-    basis = np.zeros((min(iterations, matrix.shape[1]), matrix.shape[1]), matrix.dtype)
-    projected = np.zeros((len(basis), len(basis)))  # AᵀA on the basis: tridiagonal
-    top = 0.0
-    for i in range(len(basis)):
-        if length <= 1e-12 * top:
-            break
-        basis[i] = vector / length
-        vector = matrix.T @ (matrix @ basis[i])
-        projected[i, i] = vector @ basis[i]
-        if i:
-            projected[i, i - 1] = length
-        for _ in range(2):  # against rounding, which would bring found directions back
-            vector -= (basis[: i + 1] @ vector) @ basis[: i + 1]
-        length = float(np.linalg.norm(vector))
-        if not math.isfinite(length):
-            return math.inf
-        before, top = top, float(np.linalg.eigvalsh(projected[: i + 1, : i + 1])[-1])
-        if top - before <= 2 * accuracy * top:
-            break
-    return math.sqrt(max(top, 0.0))
+    from scipy.sparse.linalg import svds
+
+    start = matrix.sum(axis=1 if matrix.shape[0] <= matrix.shape[1] else 0)
+    if not np.isfinite(start @ start):
+        return math.inf
+    if min(matrix.shape) < 3 or not start.any():
+        return float(np.linalg.norm(matrix, 2))
+    options = {"k": 1, "tol": accuracy, "v0": start, "return_singular_vectors": False}
+    return float(svds(matrix, **options)[0])
 
 
 def outlying_directions(matrix: Array, most: int = 4) -> Array:
@@ -93,7 +80,7 @@ def outlying_directions(matrix: Array, most: int = 4) -> Array:
     gram = matrix @ matrix.T if rows <= columns else matrix.T @ matrix
     values = eigh(gram, eigvals_only=True, check_finite=False)
     ratio = small / max(rows, columns)
-    edge = (1 + math.sqrt(ratio)) ** 2 / _median_of_bulk(ratio) * float(np.median(values))
+    edge = (1 + math.sqrt(ratio)) ** 2 / median_of_bulk(ratio) * float(np.median(values))
     count = min(most, int(np.sum(values > _ABOVE * edge)))
     if count == 0:
         return np.zeros((columns, 0))
@@ -107,10 +94,13 @@ def outlying_directions(matrix: Array, most: int = 4) -> Array:
 _ABOVE = 1.1  # of the edge of squared singular values: at finite size the bulk leaks over it
 
 
-def _median_of_bulk(ratio: float) -> float:
-    """Median of the Marchenko–Pastur law of that ratio ≤ 1, unit variance."""
-    low, high = (1 - math.sqrt(ratio)) ** 2, (1 + math.sqrt(ratio)) ** 2
-    angle = (np.arange(2000) + 0.5) * math.pi / 2000  # λ = middle − half·cos(angle)
+@lru_cache(maxsize=64)
+def median_of_bulk(ratio: float) -> float:
+    """Median of the Marchenko–Pastur law with γ = `ratio` and unit variance, of its positive part
+    if γ > 1."""
+    gamma, scale = (ratio, 1.0) if ratio <= 1 else (1 / ratio, ratio)
+    low, high = (1 - math.sqrt(gamma)) ** 2, (1 + math.sqrt(gamma)) ** 2
+    angle = (np.arange(20_000) + 0.5) * math.pi / 20_000  # λ = middle − half·cos(angle)
     value = (low + high) / 2 - (high - low) / 2 * np.cos(angle)
-    mass = np.cumsum(np.sin(angle) ** 2 / value)
-    return float(np.interp(0.5, mass / mass[-1], value))
+    mass = np.cumsum(np.sin(angle) ** 2 / value)  # density × dλ, up to a constant
+    return float(scale * np.interp(0.5, mass / mass[-1], value))

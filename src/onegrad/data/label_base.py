@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from onegrad.compute.backend import Array
 from onegrad.data.population import Population
@@ -150,12 +150,6 @@ class LabelModel(Section):
                 "labels.flip", flip, "changes the sign of labels ±1, and these are others",
                 'Use link = "sign", or component labels 1 and −1; for others labels.noise',
             )  # fmt: skip
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without flips where there are none: stored points keep their names."""
-        record: dict[str, Any] = dump(self)
-        return {k: v for k, v in record.items() if k != "flip" or v}
 
 
 Flip = Annotated[

@@ -161,16 +161,12 @@ def fit_mixture(
 def _whole(centred: Array) -> Spikes:
     """All eigenvalues and directions but the smallest, which is the noise; shrunk linearly towards
     their mean by the share that makes the expected error smallest  [ledoit2004]."""
-    rows, n = centred.shape
-    if n < 2:
+    if centred.shape[1] < 2:
         raise AssumptionError("a whole covariance needs at least two columns")
-    sample = centred.T @ centred / rows
-    mean = float(np.trace(sample)) / n
-    spread = float(np.sum(sample**2)) - n * mean**2
-    fourth = float(np.sum(np.sum(centred**2, axis=1) ** 2)) / rows - float(np.sum(sample**2))
-    share = min(1.0, max(fourth / rows, 0.0) / spread) if spread > 0 else 1.0
-    values, vectors = np.linalg.eigh(sample)
-    values = np.maximum((1 - share) * values + share * mean, 1e-6 * mean)[::-1]
+    from sklearn.covariance import ledoit_wolf
+
+    values, vectors = np.linalg.eigh(ledoit_wolf(centred, assume_centered=True)[0])
+    values = np.maximum(values, 1e-6 * float(values.mean()))[::-1]
     noise = float(values[-1])
     return Spikes(noise, values[:-1] / noise - 1.0, vectors[:, ::-1][:, :-1], values, np.inf)
 

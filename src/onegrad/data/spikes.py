@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onegrad.compute.backend import Array
+from onegrad.compute.linalg import median_of_bulk
 
 _TRACY_WIDOM = 3.3  # 99.9 % quantile of the largest eigenvalue's law, in its own scale
 FEWEST_COLUMNS = 10  # columns below which "bulk" means nothing
@@ -66,7 +67,7 @@ def find_spikes(centred: Array, groups: int = 1) -> Spikes:
     edge = _edge(freedom, columns)
     count = 0
     for _ in range(50):
-        noise = float(np.median(values[count:])) / _median(ratio)
+        noise = float(np.median(values[count:])) / median_of_bulk(ratio)
         found = int(np.sum(values > noise * edge))
         if found <= count or found >= len(values) // 2:
             break
@@ -86,13 +87,3 @@ def _strengths(values: Array, ratio: float) -> Array:
     """θ from λ = (1 + θ)(1 + γ/θ), the larger root."""
     middle = values - 1 - ratio
     return (middle + np.sqrt(np.maximum(middle**2 - 4 * ratio, 0.0))) / 2
-
-
-def _median(ratio: float) -> float:
-    """Median of the Marchenko–Pastur law with γ = n/N, of its positive part if γ > 1."""
-    gamma, scale = (ratio, 1.0) if ratio <= 1 else (1 / ratio, ratio)
-    low, high = (1 - np.sqrt(gamma)) ** 2, (1 + np.sqrt(gamma)) ** 2
-    angle = (np.arange(20_000) + 0.5) * np.pi / 20_000
-    x = (low + high) / 2 - (high - low) / 2 * np.cos(angle)
-    mass = np.cumsum(np.sin(angle) ** 2 / x)  # density × dx, up to a constant
-    return float(scale * np.interp(0.5, mass / mass[-1], x))

@@ -17,10 +17,9 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.data.label_power import component_laws
-from onegrad.degree.rule import MOST_DEGREE
 from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
 from onegrad.gaussian.quadrature import gauss_hermite
-from onegrad.problem import Problem
+from onegrad.problem import MOST_DEGREE, Problem
 
 VISIBLE = 0.05  # of the test error: below that the means are no reason to mistrust the rule
 _NEURONS = 512  # of the initial layer, drawn; the others are alike

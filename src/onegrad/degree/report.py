@@ -14,13 +14,12 @@ from onegrad.compute.linalg import operator_norm
 from onegrad.compute.randomness import Streams
 from onegrad.compute.threads import blas_threads, threads_for
 from onegrad.degree.mean_features import MeansCheck, check_means
-from onegrad.degree.rule import MOST_DEGREE, degree_rule, needed_degree
 from onegrad.gaussian.exponents import LinkExponents, link_exponents
 from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
-from onegrad.problem import Problem, as_problem
+from onegrad.problem import MOST_DEGREE, Problem, as_problem, degree_rule, needed_degree
 from onegrad.simulate.network.rounding import worth_rounding
 from onegrad.simulate.network.trial import Draw, Trial
-from onegrad.spec.presets.names import Spec
+from onegrad.spec.presets import Spec
 from onegrad.text.display import html_table, plots, text_table
 
 _ROUNDING = 1e-12  # shares below are those of a term that is not there

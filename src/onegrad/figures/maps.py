@@ -17,7 +17,7 @@ from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.results.summaries import estimate, relative_difference
 from onegrad.spec.experiment import Experiment
-from onegrad.validate.published import PublishedPoint
+from onegrad.spec.published import PublishedPoint
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,8 +9,7 @@ import numpy as np
 
 from onegrad.figures.theory_lines import position
 from onegrad.spec.experiment import Experiment
-from onegrad.validate.published import PublishedPoint
-from onegrad.validate.reproduced import comparable, is_at
+from onegrad.spec.published import PublishedPoint, comparable, is_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onegrad.figures.files import replacing
 from onegrad.results.results import Results
 from onegrad.results.rows import EXTRAS, QUANTITIES
 from onegrad.results.summaries import Summary
@@ -157,3 +158,17 @@ def mark_of(model: str) -> Mark:
 
 def label(key: str) -> str:
     return LABELS.get(key, key)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary name in the same folder that becomes `path` if nothing goes wrong.
+
+    An interruption leaves the file that was there before, or none.
+    """
+    draft = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
+    try:
+        yield draft
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -22,8 +22,8 @@ from onegrad.results.rows import QUANTITIES as DRAWN
 from onegrad.spec.citations import bibliography
 from onegrad.spec.experiment import TABLES
 from onegrad.spec.fields import allowed, read_toml
-from onegrad.spec.presets.catalogue import preset_groups, preset_path
-from onegrad.validate.published import published_figure, published_names
+from onegrad.spec.presets import preset_groups, preset_path
+from onegrad.spec.published import published_figure, published_names
 
 _MIXED = ("regression", "classification")
 _ALONE = ("isotropic", "multi-index")

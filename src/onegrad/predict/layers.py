@@ -21,7 +21,7 @@ from onegrad.predict.real_data import RealPrediction, rows_as_nodes
 from onegrad.predict.wording import of_layers, of_real_data
 from onegrad.problem import Problem, as_problem
 from onegrad.simulate.network.trial import Draw, Reuse, Trial
-from onegrad.spec.presets.names import Spec
+from onegrad.spec.presets import Spec
 from onegrad.theory.any_layer import (
     layer_errors,
     needed_bytes,

@@ -34,7 +34,7 @@ from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.simulate.models import MODELS
 from onegrad.spec.experiment import Compare, Experiment, Point
-from onegrad.spec.presets.names import Spec
+from onegrad.spec.presets import Spec
 from onegrad.theory.average_curves import averaged_along
 from onegrad.theory.chance import Law, law_of
 from onegrad.theory.classes import argmax_error, class_problems, rough_classes

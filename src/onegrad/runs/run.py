@@ -23,7 +23,7 @@ from onegrad.runs.schedule import interim_analyses
 from onegrad.runs.store import Store
 from onegrad.spec.experiment import Experiment
 from onegrad.spec.figure_options import FigureOptions
-from onegrad.spec.presets.names import Spec, preset_names, read_spec
+from onegrad.spec.presets import Spec, preset_names, read_spec
 
 
 def run_experiment(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,16 +19,19 @@ from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.results.summaries import Summary
 from onegrad.simulate.control_variates import Controls, ControlVariates
-from onegrad.simulate.fits import fits, risks_of
 from onegrad.simulate.memory import check_memory
 from onegrad.simulate.models import MODELS, SIMULATED, VARIANTS
-from onegrad.simulate.models.base import Fitted
+from onegrad.simulate.models.base import Fitted, exact_risks
+from onegrad.simulate.network.rounding import check_rounding
 from onegrad.simulate.network.trial import Draw, Reuse, Trial, draw_key
 from onegrad.simulate.risk.classes import class_risk
+from onegrad.simulate.risk.exact import ExactRisk
 from onegrad.simulate.risk.sampled import SampledRisk, sampled_risk, samples_worth
 from onegrad.spec.experiment import Compare, Point
-from onegrad.spec.presets.names import Spec
+from onegrad.spec.presets import Spec
 from onegrad.text.display import html_table, text_table
+
+Fit = tuple[Point, str, Fitted | str, float]  # or why there is none; seconds that it took
 
 _COLUMNS = ("model", "test error", "train error", "train objective")
 
@@ -149,9 +152,9 @@ def _run_layer(
     rows: list[Row] = []
     sampled: dict[int, tuple[Point, str, Fitted, float]] = {}
     signs: dict[int, Fitted] = {}  # by the number of their row, whose risk is known
-    for batch in fits(trial, points, models):
+    for batch in _fits(trial, points, models):
         start = time.process_time()
-        batch_risks = risks_of(trial, batch)
+        batch_risks = _risks_of(trial, batch)
         share = (time.process_time() - start) / len(batch)
         for (point, name, fitted, seconds), risk in zip(batch, batch_risks, strict=True):
             if isinstance(fitted, str) or isinstance(risk, str):
@@ -186,6 +189,60 @@ def _run_layer(
         rows = [replace(row, label_variance=variance) for row in rows]
     # models in the order asked for, whichever way their risk was computed
     return sorted(rows, key=lambda row: models.index(row.model))
+
+
+def _fits(trial: Trial, points: Sequence[Point], models: Sequence[str]) -> Iterator[list[Fit]]:
+    """The fitted models whose risks are taken together: all of one point. Those of several ridges
+    come one by one, so that one model's features are there at a time."""
+    batch: list[Fit] = []
+    for name in models:
+        fitted: Fitted | None = None
+        why = ""
+        for point in points:
+            start = time.process_time()
+            found: Fitted | str
+            try:
+                fit = MODELS[name].fit
+                assert fit is not None, f"{name} is not simulated"
+                ridge = point.problem.effective_ridge
+                if point is points[0]:
+                    fitted = fit(trial)
+                elif fitted is not None:
+                    fitted = fitted.at_ridge(ridge)
+                found = why if fitted is None else fitted
+            except (AssumptionError, ConvergenceError) as error:
+                found = why = str(error)
+            batch.append((point, name, found, time.process_time() - start))
+            if len(points) > 1:
+                yield batch
+                batch = []
+    if batch:
+        yield batch
+
+
+def _risks_of(trial: Trial, batch: Sequence[Fit]) -> list[float | str | None]:
+    """The risks without a test set; None where they have to be sampled, or why there is none."""
+    asked = {
+        i: fitted
+        for i, (point, _, fitted, _) in enumerate(batch)
+        if point.compare.risk != "sampled" and not isinstance(fitted, str)
+    }
+    found = dict(zip(asked, exact_risks(trial, list(asked.values())), strict=True))
+    risks: list[float | str | None] = []
+    for i, (point, _, fitted, _) in enumerate(batch):
+        risk = found.get(i)
+        value = risk.value if isinstance(risk, ExactRisk) else None
+        if isinstance(risk, Exception) and point.compare.risk == "exact":
+            risks.append(str(risk))
+            continue
+        try:
+            if trial.draw.backend.careful and not isinstance(fitted, str):
+                known = math.inf if value is None else value
+                check_rounding(fitted.readout, known, trial.instance.label_variance)
+            risks.append(value)
+        except ConvergenceError as error:
+            risks.append(str(error))
+    return risks
 
 
 def _with_sampled(row: Row, risk: SampledRisk) -> Row:

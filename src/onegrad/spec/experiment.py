@@ -22,7 +22,7 @@ from onegrad.simulate.network.rounding import worth_rounding
 from onegrad.spec.fields import Count, Real, Section, Whole, home, override
 from onegrad.spec.figure_options import FigureOptions
 from onegrad.spec.overrides import quick_tables, with_changes
-from onegrad.spec.presets.names import read_spec
+from onegrad.spec.presets import read_spec
 from onegrad.spec.sweep import Axis, in_sweep, read_axes, settings_of
 
 MODEL_NAMES = tuple(MODELS)
@@ -52,7 +52,6 @@ class Compare(Section):
     """Which models, how many repetitions, from which seed."""
 
     table: ClassVar[str] = "compare"
-    renamed: ClassVar[dict[str, str]] = {"companions": "control_variates"}
     models: Annotated[
         tuple[Annotated[str, AfterValidator(_known_model)], ...], AfterValidator(_no_repeats)
     ] = Field(

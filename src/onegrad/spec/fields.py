@@ -32,13 +32,7 @@ Whole = Annotated[int, BeforeValidator(_number)]
 Count = Annotated[int, BeforeValidator(_number), Field(ge=1, le=10_000_000)]
 
 
-if TYPE_CHECKING:
-    from pydantic._internal._model_construction import ModelMetaclass
-else:
-    ModelMetaclass = type(BaseModel)
-
-
-class _OurNames(ModelMetaclass):
+class _OurNames(type(BaseModel)):  # type: ignore[misc]
     """Of a class of settings: completion and `help` name what is ours, not pydantic's."""
 
     def __dir__(cls) -> list[str]:
@@ -47,17 +41,24 @@ class _OurNames(ModelMetaclass):
 
 def _ours(names: Iterable[str]) -> list[str]:
     """Without what pydantic and Python add to every class of settings."""
-    added = {*type.__dir__(BaseModel), "table", "only_in_python", "renamed"}
+    added = {*type.__dir__(BaseModel), "table", "only_in_python"}
     own = {name for name in names if not name.startswith("__")} - added
     return sorted(own | {"__class__", "__doc__", "__init__", "__module__"})
 
 
-class Section(BaseModel, metaclass=_OurNames):
+if TYPE_CHECKING:  # pydantic's metaclass has no public name
+    Base = BaseModel
+else:
+
+    class Base(BaseModel, metaclass=_OurNames):
+        """What `dir` lists of a table is ours."""
+
+
+class Section(Base):
     """A frozen table of settings that refuses unknown keys, NaN and infinity.
 
     table : name of the table in a spec file, the first part of its keys in messages
     only_in_python : cannot be written in a spec file
-    renamed : keys of earlier versions, and what they are called now
     """
 
     model_config = ConfigDict(
@@ -69,7 +70,6 @@ class Section(BaseModel, metaclass=_OurNames):
     )
     table: ClassVar[str] = ""
     only_in_python: ClassVar[bool] = False
-    renamed: ClassVar[dict[str, str]] = {}
 
     def __init__(self, /, *unnamed: Any, **settings: Any) -> None:  # a key may be called self
         """From settings by name; whatever is wrong with them is one SpecError."""
@@ -255,9 +255,6 @@ def _explain(item: dict[str, Any], root: type[Section]) -> Problematic:
     if kind == "extra_forbidden":
         known = list(root.model_fields)
         where = f"[{root.table}]" if root.table else "a spec"
-        if path in root.renamed:
-            new = f"{root.table}.{root.renamed[path]}"
-            return Problematic(key, value, f"is called {new} now", f"Write {new}")
         return Problematic(
             key, value, f"is not a known key; {where} takes {', '.join(known)}",
             home(path, root.table) or did_you_mean(path, known),

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.spec.fields import Section
-from onegrad.validate.published import published_names
+from onegrad.spec.published import published_names
 
 
 class FigureOptions(Section):

@@ -39,9 +39,6 @@ def flat(sweep: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_axes(sweep: Mapping[str, Any], known: Sequence[str]) -> tuple[Axis, ...]:
     """The directions of the grid that a [sweep] table spans, checked."""
-    if isinstance(sweep.get("together"), Mapping):
-        old, new = sweep["together"], f"sweep.{ZIP}"
-        raise SpecError.of("sweep.together", old, f"is called {new} now", f"Write [{new}]")
     free = flat({k: v for k, v in sweep.items() if k != ZIP})
     table = sweep.get(ZIP, {})
     if not isinstance(table, Mapping):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import (
     BeforeValidator,
     Field,
     PlainSerializer,
-    SerializerFunctionWrapHandler,
-    model_serializer,
     model_validator,
 )
 
@@ -158,14 +156,6 @@ class Training(Section):
                 'Use labels.model = "component" with values ±1, or loss = "squared", "huber" or '
                 '"absolute"',
             )  # fmt: skip
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without the keys of several steps and other losses where they say nothing: stored points
-        keep their names."""
-        record: dict[str, Any] = dump(self)
-        plain = {"steps": 1, "batch": "fresh", "optimiser": "gd", "loss": "squared", "delta": None}
-        return {k: v for k, v in record.items() if k not in plain or v != plain[k]}
 
 
 def check_steps(key: str, value: float | tuple[float, ...] | None, steps: int) -> None:

@@ -15,12 +15,11 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.compute.randomness import Streams
-from onegrad.degree.rule import degree_rule
 from onegrad.errors import AssumptionError
-from onegrad.problem import Problem, as_problem
+from onegrad.problem import Problem, as_problem, degree_rule
 from onegrad.simulate.memory import check_memory
 from onegrad.simulate.network.trial import Trial
-from onegrad.spec.presets.names import Spec
+from onegrad.spec.presets import Spec
 from onegrad.spectrum.structured import StructuredSpectrum, structured_spectrum
 from onegrad.text.display import html_table, plots, text_table
 from onegrad.theory.isotropic.bulk import Bulk, feature_bulk, weight_bulk

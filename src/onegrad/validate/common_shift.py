@@ -10,7 +10,8 @@ import numpy as np
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.spec.experiment import Experiment
-from onegrad.validate.reproduced import comparable, is_at, readable, test_noise
+from onegrad.spec.published import comparable, is_at
+from onegrad.validate.reproduced import readable, test_noise
 
 _FEWEST = 8  # data sets from which on their spread is known
 

@@ -13,11 +13,11 @@ from onegrad.results.results import Results
 from onegrad.runs.store import point_spec
 from onegrad.spec.experiment import Experiment
 from onegrad.spec.fields import override
-from onegrad.spec.presets.catalogue import SOURCES, known_tables, preset_names
+from onegrad.spec.presets import SOURCES, known_tables, preset_names
+from onegrad.spec.published import published_figure
 from onegrad.spec.sweep import ZIP, flat
 from onegrad.theory.options import DRAFT
 from onegrad.validate.common_shift import CommonShift, common_shift
-from onegrad.validate.published import published_figure
 from onegrad.validate.reproduced import Agreement, agreements
 
 _VALUES, _SEEDS = 4, 5  # of --quick: values of a key, repetitions

@@ -22,8 +22,8 @@ from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.results.summaries import estimate, number_or_none, paired_difference
 from onegrad.simulate.models import THEORIES
-from onegrad.spec.experiment import Experiment, Point
-from onegrad.validate.published import PublishedFigure, PublishedPoint, published_figure
+from onegrad.spec.experiment import Experiment
+from onegrad.spec.published import PublishedFigure, PublishedPoint, comparable, is_at
 
 FAR = 3.0  # spreads from which on a point counts as off
 _TOO_FAR = 5.0  # spreads that no number of other points makes up for
@@ -134,24 +134,9 @@ class Agreement:
         }
 
 
-def comparable(experiment: Experiment) -> PublishedFigure | None:
-    """The published figure of an experiment; None if it names none, or has another size."""
-    if not experiment.figure.published:
-        return None
-    figure = published_figure(experiment.figure.published)
-    same = all(point.problem.dim == figure.dim for point in experiment.points)
-    return figure if same else None
-
-
 def readable(published: PublishedPoint) -> bool:
     """Whether a point could be read off well enough to be compared."""
     return published.error <= _READABLE * published.value
-
-
-def is_at(published: PublishedPoint, point: Point) -> bool:
-    """Whether a point of an experiment is a published one; the activation need not be swept."""
-    activation = {"network.activation": point.problem.network.activation.name}
-    return published.at(activation | point.settings)
 
 
 def agreements(experiment: Experiment, results: Results) -> list[Agreement]:

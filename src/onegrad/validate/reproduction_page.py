@@ -10,10 +10,10 @@ from typing import Any
 
 from onegrad import __version__
 from onegrad.runs.store import version_of
-from onegrad.spec.presets.catalogue import SOURCES
-from onegrad.tabular.report.page import document
+from onegrad.spec.presets import SOURCES
+from onegrad.text.document import document
 from onegrad.validate.common_shift import CommonShift
-from onegrad.validate.published import GAN_STATISTICS, IMAGE_TESTS, ImageTest
+from onegrad.validate.images import GAN_STATISTICS, IMAGE_TESTS, ImageTest
 from onegrad.validate.reproduce import Reproduction
 from onegrad.validate.reproduced import Agreement
 

@@ -1,1 +1,140 @@
-"""The experiments that come with the package."""
+"""The built-in experiments, presets/<source>/<figure>.toml, and how a spec is found: a preset, a
+file or a mapping."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from onegrad.errors import SpecError, did_you_mean
+from onegrad.spec.fields import read_toml
+from onegrad.spec.sweep import ZIP, flat
+
+Spec = str | Path | Mapping[str, Any]
+
+SOURCES = {
+    "": "Start here",
+    "demir2025": "Demir & Dogan 2025: mixtures with structure, and Fashion-MNIST",
+    "moniri2024": "Moniri, Lee, Hassani, Dobriban 2024: isotropic data",
+    "cui2024": "Cui et al. 2024: isotropic data, maximal step",
+    "ours": "Ours",
+}
+_THEORIES = ("theory", "surrogate", "isotropic-limit")  # by name: records of models load much
+_SPEED = 4e10  # operations a second on the two cores that the minutes are meant for
+_SIZES = ("data.dim", "training.samples", "network.width", "network.width_ratio")
+_THEORY_SECONDS = 0.3  # of one point of a known population, on one core
+_BULK_SECONDS = 3.0  # of one with a bulk that is not flat
+_IMAGE_SECONDS = 3.0  # of one point of real images
+
+
+def preset_path(name: str) -> Path:
+    return Path(str(resources.files("onegrad.spec.presets") / f"{name}.toml"))
+
+
+def preset_names() -> list[str]:
+    """quickstart first, then source by source, figures in their order."""
+    folder = preset_path("x").parent
+    found = [p.relative_to(folder).with_suffix("").as_posix() for p in folder.rglob("*.toml")]
+    rank = {source: i for i, source in enumerate(SOURCES)}
+    return sorted(found, key=lambda name: (rank[name.rpartition("/")[0]], _natural(name)))
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Figure 10 after figure 9."""
+    return [(int(d or 0), t) for d, t in re.findall(r"(\d*)(\D*)", name)]
+
+
+def known_tables(spec: str | Path) -> dict[str, Any]:
+    """The tables of a preset, or of a TOML file."""
+    if not isinstance(spec, str | os.PathLike):
+        raise SpecError.of(
+            "problem", spec, "must be a Problem, a preset's name, the path of a TOML file, or a "
+            "mapping of tables", 'For example "quickstart"',
+        )  # fmt: skip
+    if str(spec) in preset_names():
+        return read_toml(preset_path(str(spec)))
+    try:
+        return read_toml(spec)
+    except SpecError as error:
+        if Path(spec).suffix != ".toml" and not Path(spec).exists():
+            raise unknown(str(spec)) from None
+        raise error
+
+
+def unknown(name: str) -> SpecError:
+    """What to say about a name that is no file and no preset."""
+    known = preset_names()
+    named = [full for full in known if full.rpartition("/")[2] == name]
+    near = f'Did you mean "{named[0]}"?' if named else did_you_mean(name, known)
+    advice = " ".join(filter(None, (near, "All presets: onegrad list")))
+    return SpecError.of("spec", name, "no such file or preset", advice)
+
+
+def read_spec(spec: Spec) -> Mapping[str, Any]:
+    """The tables of a preset, of a TOML file, or of the mapping itself."""
+    return spec if isinstance(spec, Mapping) else known_tables(spec)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A line of `onegrad list`."""
+
+    name: str
+    title: str
+    minutes: float
+
+
+def preset_groups() -> dict[str, list[Preset]]:
+    """Every preset, by where its figure comes from."""
+    groups: dict[str, list[Preset]] = {}
+    for name in preset_names():
+        tables = read_toml(preset_path(name))
+        line = Preset(name, tables["name"], estimated_minutes(tables))
+        groups.setdefault(SOURCES[name.rpartition("/")[0]], []).append(line)
+    return groups
+
+
+def estimated_minutes(tables: Mapping[str, Any]) -> float:
+    """About how long a run takes on two cores: operations of the products, Gram matrices and
+    solutions of all repetitions, and the seconds of the theory's points."""
+    sweep = tables.get("sweep", {})
+    zipped = flat(sweep.get(ZIP, {}))
+    free = flat({k: v for k, v in sweep.items() if k != ZIP})
+    lists = [values for key, values in free.items() if key not in _SIZES]
+    others = math.prod(len(values) for values in lists) * max(1, *map(len, zipped.values()), 1)
+    data, network, training = (tables[name] for name in ("data", "network", "training"))
+    images = data["model"] == "fashion-mnist"
+    given = {
+        "data.dim": data.get("dim", 784), "training.samples": training["samples"],
+        "network.width": network.get("width"), "network.width_ratio": network.get("width_ratio"),
+    }  # fmt: skip
+    largest = given | {key: max(zipped[key]) for key in given if key in zipped}
+    sizes = [
+        (n, m, ratio * m if ratio is not None else width)
+        for n, m, width, ratio in itertools.product(
+            *(free.get(key, [largest[key]]) for key in _SIZES)
+        )
+    ]
+    models = tables.get("compare", {}).get("models", ["network"])
+    simulated = [name for name in models if not name.startswith(_THEORIES)]
+    seeds = tables.get("compare", {}).get("seeds", 1)
+    step = training.get("step_samples")
+    work = others * sum(_repetition(n, m, step or m, k, len(simulated)) for n, m, k in sizes)
+    seconds = work * (seeds if isinstance(seeds, int) else 40) / _SPEED
+    theories = (len(models) - len(simulated)) * others * len(sizes)
+    point = _BULK_SECONDS if "spectrum" in data else _THEORY_SECONDS
+    seconds += theories * (_IMAGE_SECONDS if images else point) / 2
+    return max(0.1, seconds / 60)
+
+
+def _repetition(n: float, m: float, step: float, k: float, models: int) -> float:
+    """Operations of one repetition: two products of the step, then features, Gram and risk."""
+    few, many = min(m, k), max(m, k)
+    return 4 * n * k * step + models * (2 * n * k * m + few**2 * many + few**3 / 3 + n * k * k)

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onegrad.degree.rule import needed_degree
 from onegrad.errors import AssumptionError
-from onegrad.problem import Problem
+from onegrad.problem import Problem, needed_degree
 from onegrad.theory.isotropic.limits import (
     RidgeLosses,
     check_degree,

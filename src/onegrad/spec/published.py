@@ -1,6 +1,6 @@
 """The published figures as data: points read off the pictures, in our convention.
 
-The files in `published/` hold what the source plots, with the reading error of each point;
+The files in `published_points/` hold what the source plots, with the reading error of each point;
 [demir2025] plots half of a mean squared error. Here everything is doubled once.
 """
 
@@ -12,7 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onegrad.spec.experiment import Experiment, Point
 
 _FIGURES = (
     "1a", "1b", "1c", "2a", "2b", "2c", "3a", "3b", "4a", "4b", "5a", "5b", "5c", "6", "7a", "7b",
@@ -72,53 +75,6 @@ class PublishedFigure:
     test_samples: int
 
 
-@dataclass(frozen=True)
-class ImageStatistics:
-    """Traces of the two classes' covariances, and the distance of each class mean from the
-    average of both, where it was printed."""
-
-    traces: tuple[float, float]
-    distance: float | None = None
-
-
-# Printed in the notebooks [demir2025] for samples of their GAN; pixels in [0, 1].
-GAN_STATISTICS = {
-    "demir2025/fig3a": ImageStatistics((39.178, 23.998)),
-    "demir2025/fig3b": ImageStatistics((38.812, 41.530)),
-    "demir2025/fig7a": ImageStatistics((39.178, 23.998)),
-    "demir2025/fig7b": ImageStatistics((39.123, 24.006)),
-    "demir2025/fig8a": ImageStatistics((39.142, 24.002), 3.262),
-    "demir2025/fig8b": ImageStatistics((38.757, 41.572), 3.614),
-}
-
-
-@dataclass(frozen=True)
-class ImageTest:
-    """What other images change in a figure: network over published points minus one, mean over
-    points, measured (docs/reproduction.md).
-
-    real : with all real images; `spread` is its standard deviation between data sets
-    typical : without the twentieth of each class that lies furthest towards the other class
-    generated : with samples of a small conditional GAN of our own
-    """
-
-    real: float
-    spread: float
-    typical: float
-    generated: float
-
-    def explains(self, deviation: float) -> bool:
-        """Whether it is what real images were measured to do: no other size, no other sign."""
-        return abs(deviation - self.real) <= 3 * self.spread
-
-
-IMAGE_TESTS = {
-    "demir2025/fig3b": ImageTest(0.05, 0.02, 0.05, -0.06),
-    "demir2025/fig8a": ImageTest(0.68, 0.08, 0.03, -0.45),
-    "demir2025/fig8b": ImageTest(0.47, 0.07, -0.09, -0.46),
-}
-
-
 def published_names() -> tuple[str, ...]:
     """<source>/<figure> of every figure whose points are known."""
     return tuple(f"demir2025/fig{figure}" for figure in _FIGURES)
@@ -139,9 +95,24 @@ def published_figure(name: str) -> PublishedFigure:
     )  # fmt: skip
 
 
+def comparable(experiment: Experiment) -> PublishedFigure | None:
+    """The published figure of an experiment; None if it names none, or has another size."""
+    if not experiment.figure.published:
+        return None
+    figure = published_figure(experiment.figure.published)
+    same = all(point.problem.dim == figure.dim for point in experiment.points)
+    return figure if same else None
+
+
+def is_at(published: PublishedPoint, point: Point) -> bool:
+    """Whether a point of an experiment is a published one; the activation need not be swept."""
+    activation = {"network.activation": point.problem.network.activation.name}
+    return published.at(activation | point.settings)
+
+
 @lru_cache(maxsize=4)
 def _lines(source: str) -> tuple[dict[str, str], ...]:
-    file = resources.files("onegrad.validate") / "published_points" / f"{source}.csv"
+    file = resources.files("onegrad.spec") / "published_points" / f"{source}.csv"
     return tuple(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
 
 
