@@ -17,6 +17,7 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.data.population import Population
 from onegrad.errors import AssumptionError
+from onegrad.theory.eigen import settled
 from onegrad.theory.geometry import BulkLevels, Geometry, assemble, drawn_geometry
 
 _FEWEST = 3  # axes for each direction: fewer are a percent off
@@ -100,7 +101,7 @@ def _closed(population: Population, plain: Geometry, closure: Closure) -> Geomet
     for shift in _shifts(bulk[count:], closure.order - 1):
         basis = _extended(basis, plain.basis / (bulk + shift)[:, None])
     values, rotation = np.linalg.eigh(basis.T @ (bulk[:, None] * basis))
-    basis = basis @ rotation
+    values, basis = settled(values, basis @ rotation)
     white = population.whitened
     named = {name: basis.T @ (plain.basis @ v) for name, v in plain.directions.items()}
     named |= {f"eigenvector {a + 1}": basis[a] for a in range(own.shape[1])}

@@ -22,6 +22,7 @@ from onegrad.data.label_power import joint_link_laws, link_laws, total_variance
 from onegrad.data.population import Population
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
+from onegrad.theory.eigen import settled
 
 RANK_TOLERANCE = 1e-9  # directions that add less than this to the span are not new
 
@@ -171,6 +172,7 @@ def drawn_geometry(
     lengths = np.linalg.norm(vectors, axis=0)
     kept = lengths > 0
     u, s, _ = np.linalg.svd(vectors[:, kept] / lengths[kept], full_matrices=False)
+    s, u = settled(s, u)
     basis = u[:, s > RANK_TOLERANCE] if s.size else np.zeros((population.dim, 0))
     geometry = assemble(
         population.dim, population.weights, population.means @ basis,
@@ -202,7 +204,8 @@ def reduced(geometry: Geometry) -> Geometry:
     _, s, vt = np.linalg.svd(vectors, full_matrices=False)
     if s.size == 0 or (s > RANK_TOLERANCE * max(1.0, s[0])).sum() == geometry.rank:
         return geometry
-    basis = vt[s > RANK_TOLERANCE * max(1.0, s[0])].T
+    s, axes = settled(s, vt.T)
+    basis = axes[:, s > RANK_TOLERANCE * max(1.0, s[0])]
     return replace(
         geometry,
         means=geometry.means @ basis,

@@ -10,6 +10,7 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
+from onegrad.theory.eigen import eigen_axes
 from onegrad.theory.geometry import RANK_TOLERANCE
 
 
@@ -47,7 +48,7 @@ def appended(gram: Array, g: Array, dim: int) -> Array:
 
 def unit_vectors(gram: Array, dim: int) -> Array:
     """Rows with this Gram matrix, in as many coordinates as are needed."""
-    values, vectors = np.linalg.eigh(gram)
+    values, vectors = eigen_axes(gram)
     _check_room(not len(gram) or values[0] >= -RANK_TOLERANCE, len(gram), dim)
     kept = values > RANK_TOLERANCE
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
@@ -65,7 +66,7 @@ def simplex(components: int) -> Array:
     """Corners of a regular simplex (components × dimensions of its span), any length."""
     if components < 3:
         return np.array([[1.0], [-1.0]][:components])
-    values, vectors = np.linalg.eigh(np.eye(components) - 1.0 / components)
+    values, vectors = eigen_axes(np.eye(components) - 1.0 / components)
     return np.asarray(vectors[:, values > 0.5])
 
 

@@ -17,6 +17,7 @@ from onegrad.errors import AssumptionError, Failure
 from onegrad.gaussian.smoothing import centred_moments
 from onegrad.problem import Problem
 from onegrad.theory.conditional import simplified
+from onegrad.theory.eigen import settled
 from onegrad.theory.geometry import RANK_TOLERANCE, Geometry
 from onegrad.theory.layers.step import (
     StepChance,
@@ -81,6 +82,7 @@ def _restricted(geometry: Geometry, names: Sequence[str]) -> Geometry:
     columns = [geometry.directions[name] for name in names]
     columns += [v / np.linalg.norm(v) for v in geometry.seeds if v.any()]
     u, s, _ = np.linalg.svd(np.stack(columns, axis=1), full_matrices=False)
+    s, u = settled(s, u)
     basis = u[:, s > RANK_TOLERANCE]
     kept = {
         n: v @ basis

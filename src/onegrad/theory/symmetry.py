@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import gammainccinv, ndtr, roots_jacobi
 
 from onegrad.compute.backend import Array
+from onegrad.theory.eigen import eigen_axes, settled_basis
 from onegrad.theory.geometry import Geometry
 
 _ALIKE = 1e-7  # relative difference of variances that count as equal
@@ -50,7 +51,7 @@ def _exactly_grouped(geometry: Geometry) -> Geometry:
     mixed = np.einsum(
         "c,cij->ij", np.sqrt(np.arange(len(geometry.weights)) + 2.0), geometry.covariances
     )
-    values, vectors = np.linalg.eigh(free.T @ mixed @ free)
+    values, vectors = eigen_axes(free.T @ mixed @ free)
     groups = []
     for block in _clusters(values):
         basis = free @ vectors[:, block]
@@ -114,7 +115,7 @@ def _spike_blocks(geometry: Geometry) -> list[tuple[int, float, Array]]:
     """Component, strength and orthonormal columns of each set of spikes of equal strength."""
     found = []
     for c, covariance in enumerate(geometry.covariances):
-        values, vectors = np.linalg.eigh(covariance - np.eye(geometry.rank))
+        values, vectors = eigen_axes(covariance - np.eye(geometry.rank))
         for block in _clusters(values):
             strength = float(values[block].mean())
             if abs(strength) > _ALIKE:
@@ -138,7 +139,7 @@ def _invariant_complement(geometry: Geometry) -> Array:
         new = np.concatenate(images, axis=1)
         new = new - reached @ (reached.T @ new)
         new = new[:, np.linalg.norm(new, axis=0) > _APART]
-    return np.linalg.svd(reached, full_matrices=True)[0][:, reached.shape[1] :]
+    return settled_basis(np.linalg.svd(reached, full_matrices=True)[0][:, reached.shape[1] :])
 
 
 def _is_multiple(covariance: Array, basis: Array) -> bool:
@@ -150,7 +151,7 @@ def _is_multiple(covariance: Array, basis: Array) -> bool:
 
 def _with_groups(geometry: Geometry, groups: list[Array]) -> Geometry:
     together = np.concatenate(groups, axis=1)
-    rest = np.linalg.svd(together, full_matrices=True)[0][:, together.shape[1] :]
+    rest = settled_basis(np.linalg.svd(together)[0][:, together.shape[1] :])
     r = rest.shape[1]
 
     def coordinates(vector: Array) -> Array:

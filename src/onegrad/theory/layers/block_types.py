@@ -16,6 +16,7 @@ from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
 from onegrad.gaussian.smoothing import centred_moments
 from onegrad.problem import Problem
+from onegrad.theory.eigen import eigen_axes
 from onegrad.theory.geometry import BulkLevels, Geometry
 from onegrad.theory.layers.step import (
     OUTPUT_LOSS,
@@ -168,7 +169,7 @@ def _before(
     second = np.eye(len(along))
     second[: geometry.rank, : geometry.rank] = second_moment(geometry)
     root = np.sqrt(along)
-    values, rotation = np.linalg.eigh(root[:, None] * second * root)
+    values, rotation = eigen_axes(root[:, None] * second * root)
     importance = problem.weight_variance * np.maximum(values[::-1], 0.0) / bulk**2
     importance = np.append(importance, 0.0)  # the length
     weak = rule is not None and rule.order == 2

@@ -22,6 +22,7 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.gaussian.activation import Activation, Smoothed
 from onegrad.gaussian.smoothing import smoothed
+from onegrad.theory.eigen import eigen_axes
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.nodes.population import Nodes
 
@@ -236,7 +237,7 @@ def _axes(whole: Geometry, seen: Array, square: Array) -> Array:
     found = [row for row in np.atleast_2d(whole.teacher) if np.any(row)]
     candidates = []
     for weight, root in zip(whole.weights, whole.roots, strict=True):
-        values, vectors = np.linalg.eigh(root @ (seen.T @ seen) @ root)
+        values, vectors = eigen_axes(root @ (seen.T @ seen) @ root)
         shares = weight * values / (values.sum() + square.sum())
         directions = np.linalg.solve(root, vectors)
         candidates += list(zip(shares.tolist(), directions.T, strict=True))

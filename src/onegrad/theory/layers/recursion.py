@@ -17,6 +17,7 @@ from onegrad.errors import AssumptionError
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.gaussian.smoothing import slope_moments, smoothed
 from onegrad.problem import Problem
+from onegrad.theory.eigen import settled
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.block_types import block_types
 from onegrad.theory.layers.step import StepChance, output_share, step_sample
@@ -131,6 +132,8 @@ def _noise_directions(sample: _Sample, table: Array, noise: NoiseDirections) -> 
     """
     size = np.sqrt(sample.weights) * np.abs(sample.residual)
     _, values, right = np.linalg.svd(table * size, full_matrices=False)
+    values, axes = settled(values, right.T)
+    right = axes.T
     kept = values[: noise.most] > noise.visible * max(float(values[0]), 1e-300)
     functions = right[: noise.most][kept]
     return np.asarray((functions / np.maximum(size, 1e-300)).T)
@@ -217,8 +220,8 @@ def _mixing_parts(bends: Array, sample: _Sample, counts: Array, most: int) -> Ar
     (1/m̃) Σ_t u_tσ''_i(κ_t) x̃_tx̃_tᵀ is for neuron i, bends = √(n'/m̃) h_is_iσ''_i(κ_s)."""
     size = np.sqrt(sample.weights) * np.abs(sample.residual)
     table = bends * size
-    _, _, right = np.linalg.svd(np.sqrt(counts)[:, None] * table, full_matrices=False)
-    return np.asarray(table @ right[:most].T)
+    _, values, right = np.linalg.svd(np.sqrt(counts)[:, None] * table, full_matrices=False)
+    return np.asarray(table @ settled(values, right.T)[1][:, :most])
 
 
 def _first_mixing(

@@ -15,6 +15,7 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
+from onegrad.theory.eigen import eigen_axes
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.own_output import own_moments
 from onegrad.theory.layers.row_noise import moved_rows, row_law
@@ -250,7 +251,7 @@ def _before_step(
     variance, single = problem.weight_variance, geometry.single
     # Principal directions of E κκᵀ, strong ones first; e and W₀ᵀa have unit variance.
     second = second_moment(geometry)
-    values, directions = np.linalg.eigh(second[:single, :single])
+    values, directions = eigen_axes(second[:single, :single])
     beside = np.ones(count + images + 1)
     importance = np.concatenate([values[::-1], second.diagonal()[single:], beside])
     importance = importance[: len(beside)] / bulk_dim

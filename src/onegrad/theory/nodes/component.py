@@ -12,6 +12,7 @@ from onegrad.compute.backend import Array
 from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.joint_links import JointLink
 from onegrad.gaussian.joint_rules import JointRule
+from onegrad.theory.eigen import eigen_axes, settled
 from onegrad.theory.nodes.designs import scattered, tensor
 from onegrad.theory.nodes.rules import (
     FEWEST,
@@ -99,7 +100,8 @@ def _component_nodes(
     led = first.shape[1]
     beside = _complement(first)
     inner, rotation = np.linalg.eigh(beside.T @ seen @ beside)
-    axes = np.concatenate([first, beside @ rotation[:, ::-1]], axis=1)
+    inner, others = settled(inner, beside @ rotation)
+    axes = np.concatenate([first, others[:, ::-1]], axis=1)
     importances = np.maximum(inner[::-1], 0.0)
     pairs, offsets = axes.T @ seen @ axes, axes.T @ offset
 
@@ -144,7 +146,7 @@ def _first_axis(mean: Array, root: Array, integrand: Integrand, level: Quadratur
     if integrand.label is not None and (scale := _label_scale(root, integrand)) > _CONSTANT:
         return np.asarray(root @ integrand.label / scale)[:, None]
     if integrand.centre is not None and len(mean):
-        values, vectors = np.linalg.eigh(root @ integrand.spread @ root)
+        values, vectors = eigen_axes(root @ integrand.spread @ root)
         if axis_order(float(values[-1]), level) > 4:
             return np.asarray(vectors[:, -1:])
     return np.zeros((len(mean), 0))
@@ -205,12 +207,13 @@ def _joint_nodes(
     first, share = rule.nodes(needs, level.label_nodes - FEWEST, most)
     beside = np.linalg.svd(rule.axes, full_matrices=True)[2][len(rule.axes) :].T
     inner, rotation = np.linalg.eigh(beside.T @ seen @ beside)
+    inner, others = settled(inner, beside @ rotation)
     importances = np.concatenate([np.maximum(inner[::-1], 0.0), integrand.further])
     if level.quasi:
         z, weights = scattered((first, share), len(importances), level.most)
     else:
         room = replace(level, most=max(level.most // len(share), 1))
         z, weights = tensor([(first, share), standard_nodes(importances, room, quick=1)])
-    axes = np.concatenate([rule.axes.T, beside @ rotation[:, ::-1]], axis=1)
+    axes = np.concatenate([rule.axes.T, others[:, ::-1]], axis=1)
     mine, further = z[:, : len(mean)], z[:, len(mean) :]
     return np.concatenate([mean + mine @ (root @ axes).T, further], axis=1), weights

@@ -15,6 +15,7 @@ from scipy.special import ndtri
 
 from onegrad.compute.backend import Array
 from onegrad.gaussian.quadrature import gauss_hermite
+from onegrad.theory.eigen import eigen_axes
 
 _BITS = 40  # of quasi-random points
 
@@ -70,7 +71,7 @@ def fifth_degree(count: int, turn: int = 0) -> tuple[Array, Array]:
     if count <= 2:
         return tensor([gauss_hermite(3 + turn)] * count) if count else two_level(0)
     centred = np.eye(count + 1) - 1.0 / (count + 1)
-    vertices = np.linalg.svd(centred)[0][:, :count] * math.sqrt((count + 1) / count)
+    vertices = eigen_axes(centred)[1][:, 1:] * math.sqrt((count + 1) / count)
     pairs = [vertices[i] + vertices[j] for i, j in itertools.combinations(range(count + 1), 2)]
     edges = np.array(pairs) * math.sqrt(count / (2 * (count - 1)))
     share = 1.0 / ((count + 1) * (count + 2)) ** 2

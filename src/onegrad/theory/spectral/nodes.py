@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from onegrad.compute.backend import Array
+from onegrad.theory.eigen import eigen_axes
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.nodes.designs import scattered
 from onegrad.theory.nodes.population import Nodes
@@ -60,7 +61,7 @@ def _along_strong_axis(
         root, mean = np.eye(count), np.zeros(count)
         root[:single, :single] = geometry.roots[c, :single, :single]
         mean[:single] = geometry.means[c, :single]
-        values, vectors = np.linalg.eigh(root @ spread @ root)
+        values, vectors = eigen_axes(root @ spread @ root)
         values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
         bend = -float(vectors[:, 0] @ root @ spread @ mean) / max(float(values[0]), 1e-300)
         order = max(axis_order(float(values[0]), level), _SHORTEST)
