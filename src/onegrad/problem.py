@@ -82,6 +82,12 @@ class Problem(Section):
     def _consistent(self) -> Problem:
         self.data.check_labels(self.labels)
         self.scaling.check(self.network.convention, self.training, self.data)
+        if self.labels.preprocess == "linear" and not self.data.isotropic:
+            raise SpecError.of(
+                "labels.preprocess", "linear", "takes the mean of y·x for the linear part of the "
+                "labels, which holds where inputs are isotropic",
+                'Set data.model = "isotropic" without data.spectrum, or preprocess = "none"',
+            )  # fmt: skip
         if self.rows_left is not None and self.rows_left <= 0:
             raise SpecError.of(
                 "training.samples", self.samples,
@@ -145,7 +151,9 @@ class Problem(Section):
 
     @property
     def step_rows(self) -> int:
-        """Samples that the steps use up together."""
+        """Samples that the steps use up together, and the readout does not see."""
+        if self.training.reuse:
+            return 0
         return self.step_samples * (self.training.steps if self.training.batch == "fresh" else 1)
 
     @property
@@ -197,6 +205,27 @@ class Problem(Section):
     def trained(self) -> bool:
         """Whether any step moves the first layer."""
         return any(self.rates)
+
+    @property
+    def beyond_theory(self) -> str:
+        """Which key of the problem no theory here covers, with advice; "" where there is none."""
+        refusals = {
+            "training.reuse = true": (
+                self.training.reuse, "needs fresh samples for the readout: the first layer depends "
+                "on those of the step",
+            ),
+            'labels.preprocess = "linear"': (
+                self.labels.preprocess != "none", "has no law of labels whose linear part was "
+                "estimated and removed",
+            ),
+            'network.readout = "signs"': (
+                self.network.readout == "signs", "is of Gaussian or equal initial readouts",
+            ),
+        }  # fmt: skip
+        for key, (asked, why) in refusals.items():
+            if asked:
+                return f"{key}: the theory {why}. Simulate it, or leave that key out"
+        return ""
 
     @property
     def one_step(self) -> bool:

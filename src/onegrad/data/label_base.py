@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -105,6 +105,11 @@ class LabelModel(Section):
     """
 
     table: ClassVar[str] = "labels"
+    preprocess: Literal["none", "linear"] = Field(
+        default="none", description="linear: mean and linear part of the labels are estimated on "
+        "the step's sample, removed before step and readout, and added back to the prediction "
+        "(isotropic data, simulation only)", examples=["linear"],
+    )  # fmt: skip
 
     @property
     def binary(self) -> bool:

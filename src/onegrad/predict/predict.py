@@ -209,6 +209,12 @@ def _worth_telling(problem: Problem, answer: Prediction | Failure) -> Prediction
 
 
 def _alone(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure | None:
+    if problem.beyond_theory:
+        return Failure(AssumptionError(problem.beyond_theory))
+    return _by_its_own_theory(problem, theory, seed)
+
+
+def _by_its_own_theory(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure | None:
     """Real data and the closed form; None where the conditional theory is the one to ask."""
     try:
         _check_loss(problem, theory)

@@ -56,6 +56,7 @@ def random_teacher(problem: Problem) -> bool:
 def random_labels(problem: Problem) -> bool:
     """Whether the same inputs may have other labels: only then do teachers differ."""
     known = problem.data.known and problem.joint_link is None and problem.outputs == 1
+    known = known and problem.labels.preprocess == "none"
     return known and (random_teacher(problem) or problem.label_noise_variance > 0)
 
 

@@ -21,7 +21,7 @@ from onegrad.results.summaries import Summary
 from onegrad.simulate.control_variates import Controls, ControlVariates
 from onegrad.simulate.memory import check_memory
 from onegrad.simulate.models import MODELS, SIMULATED, VARIANTS
-from onegrad.simulate.models.base import Fitted, exact_risks
+from onegrad.simulate.models.base import Fitted, exact_risks, with_linear_part
 from onegrad.simulate.network.rounding import check_rounding
 from onegrad.simulate.network.trial import Draw, Reuse, Trial, draw_key
 from onegrad.simulate.risk.classes import class_risk
@@ -206,7 +206,7 @@ def _fits(trial: Trial, points: Sequence[Point], models: Sequence[str]) -> Itera
                 assert fit is not None, f"{name} is not simulated"
                 ridge = point.problem.effective_ridge
                 if point is points[0]:
-                    fitted = fit(trial)
+                    fitted = with_linear_part(fit(trial), trial.draw.linear_part)
                 elif fitted is not None:
                     fitted = fitted.at_ridge(ridge)
                 found = why if fitted is None else fitted

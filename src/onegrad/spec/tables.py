@@ -52,9 +52,9 @@ class Network(Section):
         default="gaussian", description="initial weights of a neuron: Gaussian, or a random "
         "direction of that length: norm 1 where tr Σ̄ = n", examples=["gaussian"],
     )  # fmt: skip
-    readout: Literal["gaussian", "constant"] = Field(
-        default="gaussian", description="initial readout: Gaussian, or every entry equal",
-        examples=["gaussian"],
+    readout: Literal["gaussian", "constant", "signs"] = Field(
+        default="gaussian", description="initial readout: Gaussian, every entry equal, or entries "
+        "of that size with random signs (simulation only)", examples=["gaussian"],
     )  # fmt: skip
 
     @model_validator(mode="after")
@@ -98,6 +98,10 @@ class Training(Section):
         default="fresh", description="every step has step_samples of its own, or all have the same",
         examples=["fresh"],
     )  # fmt: skip
+    reuse: bool = Field(
+        default=False, description="the readout is fitted on the samples of the step, instead of "
+        "fresh ones (simulation only)", examples=[True],
+    )  # fmt: skip
     optimiser: Literal["gd", "sign", "adam", "muon", "kfac"] = Field(
         default="gd", description="how a gradient moves the first layer: docs/layers.md",
         examples=["gd"],
@@ -119,6 +123,17 @@ class Training(Section):
     @model_validator(mode="after")
     def _a_rate_for_each_step(self) -> Training:
         check_steps("training.rate", self.rate, self.steps)
+        if self.reuse and self.step_samples not in (None, self.samples):
+            raise SpecError.of(
+                "training.step_samples", self.step_samples, "must equal training.samples "
+                f"({self.samples}) where reuse = true: step and readout have one sample",
+                "Leave step_samples out",
+            )  # fmt: skip
+        if self.reuse and self.steps > 1 and self.batch == "fresh":
+            raise SpecError.of(
+                "training.reuse", True, f"needs one sample for all {self.steps} steps",
+                'Set training.batch = "same", or leave reuse out',
+            )  # fmt: skip
         if self.damping is not None and self.optimiser != "kfac":
             raise SpecError.of(
                 "training.damping", self.damping, f'belongs to optimiser = "kfac", not '

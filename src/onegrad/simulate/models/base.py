@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
 
 from onegrad.compute.backend import Array, host, namespace
 from onegrad.errors import AssumptionError, ConvergenceError
+from onegrad.gaussian.pair_moments import IDENTITY
 from onegrad.problem import Problem
 from onegrad.simulate.network.convex import ConvexSolver, readout_solver
 from onegrad.simulate.network.readout import Readout, RidgeSolver
 from onegrad.simulate.network.trial import Inputs, Trial
-from onegrad.simulate.risk.component import Neurons
+from onegrad.simulate.risk.component import Neurons, Single
 from onegrad.simulate.risk.exact import ExactRisk, Predictor, predictor_risk, predictor_risks
 
 
@@ -145,6 +146,36 @@ def _covariance(variance: Array | float, a: Array) -> Array | float:
     rows = [[variance @ (a[:, i] * a[:, j]) for j in outputs] for i in outputs]
     xp = namespace(a)
     return xp.stack([xp.stack(row, axis=-1) for row in rows], axis=-1)
+
+
+@dataclass(frozen=True)
+class WithLinearPart:
+    """A model fitted to labels without their linear part, with that part added back."""
+
+    fitted: Fitted
+    mean: float
+    slope: Array
+
+    @property
+    def readout(self) -> Readout:
+        return self.fitted.readout
+
+    def at_ridge(self, ridge: float) -> Fitted:
+        return WithLinearPart(self.fitted.at_ridge(ridge), self.mean, self.slope)
+
+    def predict(self, inputs: Inputs) -> tuple[Array, Array | float]:
+        mean, variance = self.fitted.predict(inputs)
+        return mean + self.mean + inputs.batch.x @ self.slope, variance
+
+    def predictor(self, trial: Trial, output: int = 0) -> Predictor:
+        rest = self.fitted.predictor(trial, output)
+        linear = Single(IDENTITY, host(self.slope), 1.0)
+        return replace(rest, singles=(*rest.singles, linear), constant=rest.constant + self.mean)
+
+
+def with_linear_part(fitted: Fitted, part: tuple[float, Array] | None) -> Fitted:
+    """The same model where nothing was taken off its labels (`Draw.linear_part`)."""
+    return fitted if part is None else WithLinearPart(fitted, *part)
 
 
 def exact_risk(trial: Trial, fitted: Fitted, dtype: np.dtype | None = None) -> ExactRisk:

@@ -26,8 +26,11 @@ def draw_weights(problem: Problem, streams: Streams, out: Array | None = None) -
 
 
 def draw_readout(problem: Problem, streams: Streams) -> Array:
-    """Initial a (k, or k × K): Gaussian with the convention's scale, or every entry equal to it."""
+    """Initial a (k, or k × K): Gaussian with the convention's scale, every entry equal to it, or
+    of that size with random signs."""
     shape = problem.width if problem.outputs == 1 else (problem.width, problem.outputs)
     if problem.network.readout == "constant":
         return np.full(shape, problem.readout_scale)
+    if problem.network.readout == "signs":
+        return streams.rng("readout").choice([-1.0, 1.0], shape) * problem.readout_scale
     return streams.rng("readout").standard_normal(shape) * problem.readout_scale

@@ -80,16 +80,38 @@ class Draw:
     @cached_property
     def step_batch(self) -> Batch:
         """The samples of the gradient step (m̃)."""
+        return self._without_linear(self._raw_step_batch())
+
+    def _raw_step_batch(self) -> Batch:
         return self._batch(self.streams.rng("step-data"), 0, self.problem.step_samples)
+
+    @cached_property
+    def linear_part(self) -> tuple[float, Array] | None:
+        """α = mean of y and β = mean of (y − α)·x over the step's sample, where the problem asks to
+        learn y − α − βᵀx [damian2022, algorithm 1]."""
+        if self.problem.labels.preprocess == "none":
+            return None
+        batch = self._raw_step_batch()
+        mean = float(namespace(batch.y).mean(batch.y))
+        return mean, batch.x.T @ (batch.y - mean) / batch.y.shape[0]
+
+    def _without_linear(self, batch: Batch) -> Batch:
+        if self.linear_part is None:
+            return batch
+        mean, slope = self.linear_part
+        return replace(batch, y=batch.y - mean - batch.x @ slope)
 
     @cached_property
     def train(self) -> Inputs:
         """The samples of the readout (m)."""
+        if self.problem.training.reuse:
+            return Inputs(self.step_batch, self.reuse.products, self.pool)
         start, rng = self.problem.step_rows, self.streams.rng("train-data")
         tasks: list[Callable[[], Any]] = [lambda: self._batch(rng, start, self.problem.samples)]
         if self.reuse.noise and several_threads():
             tasks.append(self._draw_ahead)
-        return Inputs(side_by_side(*tasks)[0], self.reuse.products, self.pool)
+        batch = self._without_linear(side_by_side(*tasks)[0])
+        return Inputs(batch, self.reuse.products, self.pool)
 
     def later_batches(self, training: Training) -> Iterator[Batch]:
         """The samples of the second step, of the third, …: fresh ones, or those of the first."""
@@ -99,7 +121,7 @@ class Draw:
             return
         rng = self.streams.rng("later-step-data")
         for number in range(1, training.steps):
-            yield self._batch(rng, number * count, count)
+            yield self._without_linear(self._batch(rng, number * count, count))
 
     def test_batches(self, count: int) -> Iterator[Batch]:
         """The test set in blocks; labels are E[y|x], their noise is added to the risk exactly.
@@ -230,7 +252,7 @@ def draw_key(problem: Problem) -> str:
     parts = (
         problem.data, problem.labels, problem.spread, problem.samples, problem.step_samples,
         problem.width, problem.weight_variance, problem.network.readout, problem.readout_scale,
-        problem.rows_left, problem.network.rows,
+        problem.rows_left, problem.network.rows, problem.training.reuse,
     )  # fmt: skip
     return repr(parts)
 
