@@ -37,6 +37,7 @@ _PUBLIC = {
         "hermite_activation",
         "register_activation",
     ),
+    "onegrad.neurons.report": ("Neurons", "neurons"),
     "onegrad.predict.layers": ("predict_readout",),
     "onegrad.predict.predict": ("predict", "predict_curve"),
     "onegrad.predict.prediction": ("Prediction",),
@@ -82,6 +83,8 @@ if TYPE_CHECKING:
     from onegrad.gaussian.activation import get_activation as get_activation
     from onegrad.gaussian.activation import hermite_activation as hermite_activation
     from onegrad.gaussian.activation import register_activation as register_activation
+    from onegrad.neurons.report import Neurons as Neurons
+    from onegrad.neurons.report import neurons as neurons
     from onegrad.predict.layers import predict_readout as predict_readout
     from onegrad.predict.predict import predict as predict
     from onegrad.predict.predict import predict_curve as predict_curve

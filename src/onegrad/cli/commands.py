@@ -190,6 +190,22 @@ def spectrum(
 
 
 @app.command()
+def neurons(
+    spec: Spec,
+    changes: Set = None,
+    out: Annotated[Path | None, typer.Option(help="folder for table and figure")] = None,
+    as_json: Json = False,
+) -> None:
+    """Where each neuron points, before and after each step: table, neurons.csv, neurons.png."""
+    from onegrad.cli.neurons import report_neurons
+    from onegrad.runs.run import default_folder
+    from onegrad.spec.experiment import Experiment
+
+    experiment = Experiment.read(spec, changes or ())
+    report_neurons(experiment, out or default_folder(spec, experiment.name, False), as_json)
+
+
+@app.command()
 def export(
     folder: Annotated[Path, typer.Argument(help="a folder that `run` has written to")],
     kind: Annotated[str, typer.Option("--format", help="csv, parquet or netcdf")] = "csv",
@@ -248,7 +264,7 @@ def cite(
     if spec:
         from onegrad.spec.experiment import Experiment
 
-        keys = cited(Experiment.read(spec))
+        keys = cited(Experiment.read(spec), spec)
     print("\n\n".join(entries[key] for key in keys))
 
 

@@ -14,6 +14,7 @@ from onegrad.figures import histograms
 from onegrad.figures.curves import Curves, curves_of, draw_failed, draw_panel, legend_handles
 from onegrad.figures.style import COLOURS, LINES, RC, tick
 from onegrad.figures.theory_lines import TheoryLine, position
+from onegrad.neurons.report import Neurons
 from onegrad.predict.prediction import Prediction
 from onegrad.results.results import Results
 from onegrad.results.rows import EXTRAS, QUANTITIES
@@ -154,6 +155,40 @@ def plot_degree(report: DegreeReport, ax: Axes | None = None) -> Axes:
         panel.set_ylabel("operator norm over that of noise")
         panel.legend(fontsize=8)
     return panel
+
+
+def plot_neurons(report: Neurons, directions: tuple[str, ...], ax: Any = None) -> Any:
+    """`Neurons.plot`."""
+    import matplotlib
+
+    places = [report.place(name) for name in directions[:2]]
+    panels = _panels(report.steps + 1, ax)
+    scale = float(np.sqrt(np.mean(report.readout**2))) or 1.0
+    with matplotlib.rc_context(RC):
+        for step, panel in enumerate(panels):
+            x = report.cosines[step][:, places[0]]
+            y = report.cosines[step][:, places[1]] if len(places) > 1 else report.readout / scale
+            panel.scatter(x, y, s=6, color=COLOURS[0], alpha=0.5, lw=0, label="neurons, one draw")
+            if step == report.steps and report.law is not None and len(places) > 1:
+                law = report.law.cosines[:, places]
+                if np.isfinite(law).all():
+                    size = 4 + 300 * report.law.weights
+                    panel.scatter(
+                        *law.T, s=size, facecolor="none", edgecolor="#222222", lw=0.7,
+                        label="types of the theory, area = share",
+                    )  # fmt: skip
+            when = "before the step" if step == 0 else f"after step {step}"
+            panel.set_title(when if report.steps > 1 or step == 0 else "after the step", fontsize=9)
+            panel.set_xlabel(f"cosine with {directions[0]}")
+            panel.axhline(0, color="#bbbbbb", lw=0.6, zorder=0)
+            panel.axvline(0, color="#bbbbbb", lw=0.6, zorder=0)
+            panel.set_xlim(-1.05, 1.05)
+            if len(places) > 1:
+                panel.set_ylim(-1.05, 1.05)
+        label = f"cosine with {directions[1]}" if len(places) > 1 else "initial readout, in r.m.s."
+        panels[0].set_ylabel(label)
+        panels[-1].legend(fontsize=7)
+    return panels[0] if len(panels) == 1 else np.array(panels)
 
 
 def _averaged(at: Array, values: Array, weights: Array) -> tuple[Array, Array]:

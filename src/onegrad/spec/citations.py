@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _BY_THEORY = {"mixture": ("cui2024", "hu2023"), "isotropic": ("adlam2020", "mei2022")}
 _BY_DATA = {"fashion-mnist": ("xiao2017",)}
+_BY_SOURCE = {"hulu2023": "hu2023"}  # sources of presets whose entry has another key
 _BY_CONVENTION = {"mixture": ("demir2025",), "isotropic": ("moniri2024", "ba2022")}
 
 
@@ -22,13 +23,16 @@ def bibliography() -> dict[str, str]:
     return dict(zip(entries, bodies, strict=True))
 
 
-def cited(experiment: Experiment) -> list[str]:
-    """Keys of the papers behind the conventions and models of a spec."""
+def cited(experiment: Experiment, spec: str = "") -> list[str]:
+    """Keys of the papers behind the conventions and models of a spec; of a preset, `spec` by its
+    name, that of its source first."""
     from onegrad.simulate.models import (
         MODELS,  # with NumPy, for which the list of all need not wait
     )
 
-    keys: dict[str, None] = {}
+    source = spec.partition("/")[0]
+    source = _BY_SOURCE.get(source, source)
+    keys: dict[str, None] = {source: None} if source in bibliography() else {}
     for point in experiment.points:
         convention = point.problem.network.convention
         keys |= dict.fromkeys(_BY_CONVENTION[convention])

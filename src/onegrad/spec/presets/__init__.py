@@ -24,6 +24,10 @@ SOURCES = {
     "demir2025": "Demir & Dogan 2025: mixtures with structure, and Fashion-MNIST",
     "moniri2024": "Moniri, Lee, Hassani, Dobriban 2024: isotropic data",
     "cui2024": "Cui et al. 2024: isotropic data, maximal step",
+    "dandi2023": "Dandi et al. 2023: one giant step on several teachers",
+    "ba2022": "Ba et al. 2022: small and large steps, isotropic data",
+    "hulu2023": "Hu, Lu 2023: random features and their Gaussian equivalent",
+    "mei2022": "Mei, Montanari 2022: double descent of random features",
     "ours": "Ours",
 }
 _THEORIES = ("theory", "surrogate", "isotropic-limit")  # by name: records of models load much
