@@ -1,9 +1,10 @@
-# `make demo` and `make test` do all the set-up themselves: Python >= 3.11 and make are enough.
+# `make demo`, `make docs` and `make test` do all the set-up themselves: Python >= 3.11 and make are enough.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
+DOCS := $(VENV)/.docs
 # hundreds of processes import the package: none of them shall compile it again
 export PYTHONDONTWRITEBYTECODE =
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
@@ -42,7 +43,7 @@ lowest:  ## some quick tests with the lowest versions of all that pyproject.toml
 	OPENBLAS_NUM_THREADS=1 $(VENV)-lowest/bin/python -m pytest -q -W default -n auto \
 		$(shell grep -v '^\#' tools/lowest_tests.txt)
 
-docs: $(READY)  ## the site, in docs/_build/html: pages from the code, examples run, no warning
+docs: $(DOCS)  ## the site, in docs/_build/html: pages from the code, examples run, no warning
 	$(BIN)/python docs/make_spec.py
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 
@@ -66,6 +67,10 @@ $(INSTALLED): pyproject.toml
 
 $(READY): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $@
+
+$(DOCS): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
 	touch $@
 
 clean:

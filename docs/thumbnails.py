@@ -1,4 +1,4 @@
-"""Small pictures of the presets: drafts at --quick sizes; kept as long as the spec is."""
+"""Small pictures of the presets, at small sizes; kept as long as the spec is."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from small import small_tables
+
 from onegrad.errors import OnegradError
 from onegrad.spec.experiment import Experiment
-from onegrad.spec.overrides import quick_tables, with_changes
+from onegrad.spec.overrides import with_changes
 from onegrad.spec.presets import preset_names, preset_path, read_spec
 
 
@@ -73,7 +75,7 @@ def _draw(name: str, path: Path) -> None:
 
 def _small(name: str) -> Mapping[str, Any]:
     """One panel: the network, the theory, and what it is compared with; sizes cut down."""
-    tables = with_changes(quick_tables(read_spec(name)), ["compare.seeds=8"])
+    tables = with_changes(small_tables(read_spec(name)), ["compare.seeds=8"])
     figure, compare = tables.get("figure", {}), tables["compare"]
     if figure.get("kind", "curves") not in ("curves", "map", "difference-map"):
         return tables

@@ -144,7 +144,7 @@ def test_quick_for_theory_and_degree(tmp_path):
     for command in ("predict", "degree"):
         done = onegrad(command, "quickstart", "--quick", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert "quick: sizes" in done.stdout and "\x1b" not in done.stdout
+        assert "(quick: n = 300, 5 seeds)" in done.stdout and "\x1b" not in done.stdout
 
 
 def test_completion_knows_the_presets(tmp_path):

@@ -172,57 +172,46 @@ def test_values_are_toml_or_bare_words():
 # --- --quick ----------------------------------------------------------------------------
 
 
-def test_quick_keeps_the_step_of_a_neuron():
-    tables = {
-        "data": {"model": "isotropic", "dim": 400}, "network": {"width": 200},
-        "training": {"samples": 300, "rate": 800.0},
-    }  # fmt: skip
-    quick = Experiment.read(tables, quick=True)
-    assert quick.points[0].problem.dim == 100
-    assert quick.points[0].problem.rate / quick.points[0].problem.width == 800 / 200
-    sweep = {"zip": {"training.optimiser": ["gd", "sign"], "training.rate": [800.0, 0.5]}}
-    quick = Experiment.read(tables | {"sweep": sweep}, quick=True)
-    assert [point.problem.rate for point in quick.points] == [200.0, 0.5]
-    free = {"training.rate": [0.0, 400.0]}
-    quick = Experiment.read(tables | {"sweep": free}, quick=True)
-    assert [point.problem.rate for point in quick.points] == [0.0, 100.0]
-
-
-def test_quick_cuts_sizes_in_proportion_and_says_so():
-    sweep = {"network.width_ratio": [0.1, 0.2, 0.5, 1, 2], "network.activation": ["relu", "tanh"]}
-    quick = read(quick=True, sweep=sweep)
-    assert quick.sweep["network.width_ratio"] == (0.1, 0.5, 2)
-    assert quick.sweep["network.activation"] == ("relu", "tanh")
-    assert quick.compare.seeds == 3 and "quick" in quick.name
-    assert quick.compare.accuracy > read(sweep=sweep).compare.accuracy
-    problem = quick.points[0].problem
-    assert (problem.dim, problem.samples) == (100, 133)
-    assert problem.training.ridge == 1e-4
+def test_quick_cuts_points_and_seeds_and_nothing_else():
+    sweep = {
+        "network.width_ratio": [0.1, 0.2, 0.5, 1, 2, 3, 4],
+        "network.activation": ["relu", "tanh", "sigmoid"],
+    }
+    full, quick = read(sweep=sweep), read(quick=True, sweep=sweep)
+    assert quick.sweep["network.width_ratio"] == (0.1, 0.5, 2, 4)
+    assert quick.sweep["network.activation"] == ("relu", "tanh", "sigmoid")
+    assert quick.compare == full.compare.model_copy(update={"seeds": 5})
+    whole = {repr(point.settings): point.problem for point in full.points}
+    assert all(whole[repr(point.settings)] == point.problem for point in quick.points)
+    n = full.points[0].problem.dim
+    assert quick.name == f"{full.name} (quick: n = {n}, 5 seeds)"
 
 
 def test_quick_makes_nothing_larger_and_set_has_the_last_word():
-    small = read(quick=True, data={"model": "mixture", "dim": 40}, training={"samples": 50})
-    assert (small.points[0].problem.dim, small.points[0].problem.samples) == (40, 50)
-    assert read(["compare.seeds=9", "data.dim=777"], quick=True).compare.seeds == 9
-    assert read(["data.dim=777"], quick=True).points[0].problem.dim == 777
+    changed = read(["compare.seeds=9", "data.dim=77"], quick=True)
+    assert changed.compare.seeds == 9 and changed.name.endswith("(quick: n = 77, 9 seeds)")
     assert read(quick=True, compare={"seeds": 2}).compare.seeds == 2
-    assert read(quick=True, compare={"seeds": "auto"}).compare.seeds == 3
+    auto = read(quick=True, compare={"seeds": "auto", "precision": 0.003}).compare
+    assert (auto.seeds, auto.precision) == ("auto", 0.01)
+    assert read(quick=True, compare={"seeds": "auto", "precision": 0.02}).compare.precision == 0.02
+    assert read(quick=True, data={"model": "mixture", "dim": 2000}).compare.seeds == 2
 
 
-def test_quick_keeps_lists_together_and_takes_the_smallest_sizes():
-    quick = read(quick=True, sweep={"zip": ZIP | {"training.ridge": [1, 2, 3, 4]}})
-    assert quick.sweep["data.dim"] == (50, 100, 200)
-    assert quick.sweep["training.samples"] == (75, 150, 300)
-    assert quick.sweep["training.ridge"] == (1, 2, 3)
+def test_quick_keeps_lists_together():
+    longer = {key: [*values, *(2 * v for v in values[-2:])] for key, values in ZIP.items()}
+    quick = read(quick=True, sweep={"zip": longer})
+    assert {len(quick.sweep[key]) for key in ZIP} == {4}
+    assert "to" in quick.name
 
 
 @pytest.mark.parametrize("name", preset_names())
-def test_every_preset_is_valid_and_has_a_smaller_version(name):
-    full = Experiment.read(name)
-    quick = Experiment.read(name, quick=True)
-    assert len(quick.points) <= len(full.points)
-    assert quick.points[-1].problem.samples < full.points[-1].problem.samples
-    assert quick.compare.seeds <= 3
+def test_every_preset_is_valid_and_quick_has_its_problems(name):
+    full, quick = Experiment.read(name), Experiment.read(name, quick=True)
+    whole = {repr(point.settings): point.problem for point in full.points}
+    assert all(whole[repr(point.settings)] == point.problem for point in quick.points)
+    assert quick.figure == full.figure and quick.compare.models == full.compare.models
+    assert quick.compare.finite_size == full.compare.finite_size
+    assert quick.compare.seeds == "auto" or quick.compare.seeds <= 5
 
 
 # --- figures that cannot be drawn -------------------------------------------------------

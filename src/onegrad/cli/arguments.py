@@ -23,7 +23,9 @@ Spec = Annotated[
     ),
 ]
 Preset = Annotated[str, typer.Argument(help="name of a preset", autocompletion=complete_preset)]
-Quick = Annotated[bool, typer.Option("--quick", help="sizes, points and seeds cut down: seconds")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="few points and seeds; sizes and theory as they are")
+]
 Engine = Annotated[
     str | None, typer.Option(help="local or dask; no number depends on it", show_default="local")
 ]

@@ -80,14 +80,15 @@ def run(
         if experiment.figure.draws_spectra:
             report_spectra(experiment, folder, as_json)
             return
-        from onegrad.figures.draw import save_figure_of  # after the first rows, which it delays
+        print_failed_rows(results, folder)
+        show_results(experiment, results, as_json)
+        from onegrad.figures.draw import save_figure_of  # after the table, which it would delay
 
         written = save_figure_of(experiment, results, folder)
-    print_failed_rows(results, folder)
-    show_results(experiment, results, as_json)
-    if not as_json:
-        print_verdict(experiment, results)
-        print("\nFigure: " + ", ".join(str(path) for path in written))
+        if written and not as_json:
+            print_verdict(experiment, results)
+            print("\nFigure: " + ", ".join(str(path) for path in written))
+    exit_if_all_failed(results)
 
 
 @app.command()
@@ -112,6 +113,7 @@ def simulate(
         where = engine_of(engine, workers, scheduler)
         results = simulate_experiment(experiment, where, progress, agreement(yes))
     show_results(experiment, results, as_json)
+    exit_if_all_failed(results)
 
 
 @app.command()

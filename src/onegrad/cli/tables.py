@@ -192,10 +192,17 @@ def percent(difference: Estimate) -> str:
 
 
 def failures(results: Results) -> list[str]:
-    """One line for each model that could not be computed somewhere."""
-    lines: dict[str, None] = {}
+    """One line for each cause: which models it stopped, and where."""
+    causes: dict[str, list[Summary]] = {}
     for s in results.summaries():
         if s.status != "ok":
-            where = ", ".join(f"{k} = {format_value(v)}" for k, v in s.point.items())
-            lines[f"{s.model}{' at ' + where if where else ''}: {s.error}"] = None
-    return list(lines)
+            causes.setdefault(s.error, []).append(s)
+    lines = []
+    for error, stopped in causes.items():
+        models = ", ".join(dict.fromkeys(s.model for s in stopped))
+        places = {repr(s.point): s.point for s in stopped}
+        (first, *more) = places.values()
+        where = ", ".join(f"{k} = {format_value(v)}" for k, v in first.items())
+        where = f" at {len(places)} points" if more else f" at {where}" * bool(where)
+        lines.append(f"{models}{where}: {error}")
+    return lines

@@ -176,6 +176,9 @@ class DataModel(Section):
 
     # --- rows that somebody has -----------------------------------------------------------
 
+    def check_at_hand(self) -> None:
+        """Raise what every repetition would raise where files are missing."""
+
     @property
     def rows(self) -> int | None:
         """How many rows there are; None where samples are drawn at will."""

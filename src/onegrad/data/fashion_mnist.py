@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -21,7 +22,16 @@ FILES = {
     "t10k-images-idx3-ubyte": "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
     "t10k-labels-idx1-ubyte": "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
 }
-DEBIAN = Path("/usr/share/datasets/fashion-mnist")
+
+
+def _installed() -> Path:
+    """Where Debian's package puts the files: below a folder of XDG_DATA_DIRS."""
+    folders = os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
+    places = [Path(folder) / "datasets" / "fashion-mnist" for folder in folders.split(":")]
+    return next((place for place in places if place.is_dir()), places[-1])
+
+
+DEBIAN = _installed()
 SOURCE = "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/"
 _ADVICE = (
     "Install Debian's package dataset-fashion-mnist, or put the four files of "

@@ -180,6 +180,9 @@ class Images(DataModel):
     def images(self) -> tuple[np.ndarray, np.ndarray]:
         """All pixels (N × n) and labels (N), as published."""
 
+    def check_at_hand(self) -> None:
+        self.images()
+
     def both_classes(self) -> ImagePopulation:
         """The images of the two classes, ready to be sampled; kept for the next repetition."""
         return _both_classes(self.model_copy(update={"spread": None}))

@@ -21,5 +21,8 @@ KINDS = {
 
 
 def save_figure_of(experiment: Experiment, results: Results, folder: Path) -> list[Path]:
-    """figure.png, figure.pdf, and the numbers behind them as figure.csv."""
+    """figure.png, figure.pdf, and the numbers behind them as figure.csv; nothing where no point
+    has a number."""
+    if all(row.status != "ok" for row in results.rows):
+        return []
     return KINDS[experiment.figure.kind](experiment, results, folder)

@@ -9,7 +9,7 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.degree.report import DegreeReport
-from onegrad.errors import AssumptionError, SpecError, did_you_mean
+from onegrad.errors import AssumptionError, OnegradError, SpecError, did_you_mean
 from onegrad.figures import histograms
 from onegrad.figures.curves import Curves, curves_of, draw_failed, draw_panel, legend_handles
 from onegrad.figures.style import COLOURS, LINES, RC, tick
@@ -38,6 +38,11 @@ def plot_results(
                 "quantity", quantity, f"must be from {', '.join(known)}",
                 did_you_mean(quantity, known),
             )  # fmt: skip
+    if all(row.status != "ok" for row in results.rows):
+        reasons = list(dict.fromkeys(row.error for row in results.rows))
+        raise OnegradError(
+            f"There is nothing to plot: no point has a number. {' '.join(reasons[:1])}"
+        )
     sweep = _sweep(results)
     if x is not None and x not in sweep:
         raise SpecError.of(

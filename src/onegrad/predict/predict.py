@@ -123,6 +123,7 @@ def predict_experiment(
         `compare.finite_size`
     """
     start = time.process_time()
+    experiment.check_data()
     compare, points = experiment.compare, experiment.points
     theory = theory or Theory(accuracy=compare.accuracy, finite_size=compare.finite_size)
     answers = _answers([p.problem for p in points], theory, root_seed(compare.seed), alone=True)

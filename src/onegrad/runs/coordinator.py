@@ -80,6 +80,12 @@ class Coordinator:
             if row.status == "ok"
         )
 
+    @property
+    def complete(self) -> bool:
+        """Whether every row is stored already."""
+        schedule = self._schedule
+        return not any(schedule.missing().values()) and not schedule.predictions_missing()
+
     def cost(self) -> Cost:
         """Of what is missing, as far as is known now."""
         schedule = self._schedule

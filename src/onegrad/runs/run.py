@@ -78,6 +78,8 @@ def _computed(
     try:
         with open_engine(experiment, engine) as opened:
             coordinator = Coordinator(experiment, store, opened, progress)
+            if isinstance(engine, Local) and not coordinator.complete:
+                experiment.check_data()  # workers elsewhere may have files that are not here
             if agree is not None:
                 agree(coordinator.cost())
             coordinator.run()
@@ -137,7 +139,7 @@ def run(
 
     out : folder for the rows, as the command chooses it unless given: results/<name>
     engine : Local(workers) or Dask(address); no number depends on it
-    quick : sizes, points and seeds cut down, as --quick does
+    quick : at most four values of each key and five seeds, as --quick; sizes and theory stay
     progress : a line that says how far it is, on a terminal, in a notebook or in a pipe
     """
     experiment = Experiment.read(spec, quick=quick)

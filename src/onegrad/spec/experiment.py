@@ -212,6 +212,11 @@ class Experiment:
             wanted = self.compare.seeds == "auto" and self.compare.redraw == "all" and random
         return bool(wanted and self.compare.simulated)
 
+    def check_data(self) -> None:
+        """Raise before the first row what every row would raise: files that are missing."""
+        for data in {repr(p.problem.data): p.problem.data for p in self.points}.values():
+            data.check_at_hand()
+
     @classmethod
     def read(
         cls,
@@ -221,10 +226,14 @@ class Experiment:
     ) -> Experiment:
         """From a preset's name, a TOML file or a nested mapping.
 
-        quick : sizes, points and seeds cut down; then `changes`, each "key=value", are set.
+        quick : fewer points and seeds, and the name says so; then `changes`, each "key=value",
+            are set
         """
         tables = read_spec(spec)
-        return cls.from_tables(with_changes(quick_tables(tables) if quick else tables, changes))
+        if not quick:
+            return cls.from_tables(with_changes(tables, changes))
+        found = cls.from_tables(with_changes(quick_tables(tables), changes))
+        return replace(found, name=f"{found.name} (quick: {_extent(found)})")
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Experiment:
@@ -245,6 +254,18 @@ class Experiment:
         points = _points(tables, axes)
         zipped = tuple(key for axis in axes if axis.zipped for key in axis.keys)
         return cls(name, compare, sweep, points, figure, zipped)
+
+
+def _extent(experiment: Experiment) -> str:
+    """`n = 200, 3 seeds`; a range where sizes are swept."""
+    sizes = sorted({point.problem.dim for point in experiment.points})
+    size = " to ".join(f"{n}" for n in dict.fromkeys((sizes[0], sizes[-1])))
+    compare = experiment.compare
+    if not compare.simulated:
+        return f"n = {size}"
+    if compare.seeds == "auto":
+        return f"n = {size}, standard errors of {100 * compare.precision:g} %"
+    return f"n = {size}, {compare.seeds} seed{'s' * (compare.seeds > 1)}"
 
 
 def _points(tables: Mapping[str, Any], axes: Sequence[Axis]) -> tuple[Point, ...]:

@@ -91,85 +91,40 @@ def _unswept(tables: Tables, key: str, text: str) -> Tables:
 
 # --- quick ------------------------------------------------------------------------------
 
-_SIZES = (
-    "data.dim", "training.samples", "training.step_samples", "network.width",
-    "compare.test_samples",
-)  # fmt: skip
-_LARGEST = 10_000_000  # size that a spec may have
-_DRAFT = 0.03  # the accuracy from which on `predict` draws theory curves in milliseconds
-_NO_DRAFT = (
-    0.029  # with the 1/n correction, which is 10 to 20 % of errors at such sizes on a power law
-)
-_QUICK_DIM, _QUICK_SAMPLES, _QUICK_SEEDS, _QUICK_VALUES, _QUICK_NAMES = 100, 150, 3, 3, 2
+_VALUES, _SEEDS = 4, 5  # values of a swept key, repetitions
+_LARGE, _LARGE_SEEDS = 1500, 2  # one repetition at so many inputs takes a minute
+_PRECISION = 0.01  # of seeds = "auto"
+_COARSE = 0.03  # accuracy of the theory of images: a minute a point otherwise
 
 
 def quick_tables(tables: Tables) -> Tables:
-    """The same experiment in seconds: sizes cut in proportion, and with them rates that count per
-    neuron; three values or two names a key, three seeds, a draft of the theory (on a bulk that is
-    not flat a coarse one with its 1/n correction)."""
+    """The same experiment at some of its points with few repetitions, five at most.
+
+    Sizes, models and theory stay: θ, η and the labels' scale are powers of n, so that smaller
+    sizes would be another problem. At most four values of each swept key are kept, published ones
+    where there are any, and every name. `seeds = "auto"` stops at standard errors of 1 %.
+    """
     sweep = _sweep(tables)
     zipped = sweep.pop(ZIP, {})
-    small = {
-        key: values[:_QUICK_NAMES] if _are_names(values) else _few(values, key in _SIZES)
-        for key, values in flat(sweep).items()
-    }
-    zipped = flat(zipped) if isinstance(zipped, Mapping) else {}
-    sizes_advance = any(key in _SIZES for key in zipped)
-    zipped = {key: _few(values, sizes_advance) for key, values in zipped.items()}
-    factor = _factor(tables, small | zipped)
-    changed = tables
-    for key in _SIZES:
-        table, name = key.split(".")
-        value = _inner(tables, table).get(name)
-        if _is_whole(value):
-            changed = override(changed, key, _scaled(value, factor))
-    seeds = _inner(tables, "compare").get("seeds", 0)
-    few = min(seeds, _QUICK_SEEDS) if _is_whole(seeds) and seeds > 0 else _QUICK_SEEDS
-    draft = "spectrum" not in _inner(tables, "data")
-    accuracy = _DRAFT if draft else _NO_DRAFT
-    changed = override(override(changed, "compare.seeds", few), "compare.accuracy", accuracy)
-    if _inner(tables, "figure").get("published"):  # of another size
-        changed = override(changed, "figure.published", "")
-    said = "quick: sizes, points and seeds cut down"
-    said += ", a draft of the theory without 1/n" if draft else ""
-    name = f"{tables.get('name', 'experiment')} ({said})"
-    lists = {key: _scaled_list(key, values, factor) for key, values in small.items()}
-    if zipped:
-        lists[ZIP] = {k: _scaled_list(k, values, factor) for k, values in zipped.items()}
-    changed = {**changed, "name": name} | ({"sweep": lists} if lists else {})
-    return _with_scaled_rates(changed, factor)
-
-
-_RATE, _OPTIMISER = "training.rate", "training.optimiser"
-
-
-def _with_scaled_rates(tables: Tables, factor: float) -> Tables:
-    """A step is W + (η/k)·G in the mixture convention: with fewer neurons η shrinks alike. Not so
-    where G is normalised (`sign`, `adam`, `muon`)."""
-    if _inner(tables, "network").get("convention", "mixture") != "mixture":
-        return tables
-    training = _inner(tables, "training")
-    usual = training.get("optimiser", "gd")
-    if "rate" in training:
-        tables = override(tables, _RATE, _scaled_rate(training["rate"], usual, factor))
-    sweep = _sweep(tables)
-    zipped = dict(sweep.get(ZIP, {})) if isinstance(sweep.get(ZIP, {}), Mapping) else {}
-    if isinstance(rates := sweep.get(_RATE), list | tuple):
-        sweep[_RATE] = [_scaled_rate(rate, usual, factor) for rate in rates]
-    if isinstance(rates := zipped.get(_RATE), list | tuple):
-        used = zipped.get(_OPTIMISER)
-        used = used if isinstance(used, list | tuple) else [usual] * len(rates)
-        pairs = zip(rates, used, strict=False)
-        sweep[ZIP] = {**zipped, _RATE: [_scaled_rate(*pair, factor) for pair in pairs]}
-    return {**tables, "sweep": sweep} if sweep else tables
-
-
-def _scaled_rate(rate: Any, optimiser: Any, factor: float) -> Any:
-    if optimiser not in ("gd", "kfac"):
-        return rate
-    if isinstance(rate, list | tuple):  # one for each step
-        return [_scaled_rate(one, optimiser, factor) for one in rate]
-    return rate * factor if isinstance(rate, int | float) and not isinstance(rate, bool) else rate
+    figure = _inner(tables, "figure").get("published", "")
+    lists: dict[str, Any] = {key: _few(key, v, figure) for key, v in flat(sweep).items()}
+    if isinstance(zipped, Mapping) and zipped:
+        together = flat(zipped)
+        named = any(_are_names(values) for values in together.values())
+        lists[ZIP] = together if named else {k: _spaced(v) for k, v in together.items()}
+    compare, data = _inner(tables, "compare"), _inner(tables, "data")
+    seeds = compare.get("seeds", _SEEDS)
+    if seeds == "auto":
+        precision = compare.get("precision", _PRECISION)
+        coarser = max(precision, _PRECISION) if isinstance(precision, float) else precision
+        changed = override(tables, "compare.precision", coarser)
+    else:
+        large = _is_whole(data.get("dim")) and data["dim"] >= _LARGE
+        few = _LARGE_SEEDS if large else _SEEDS
+        changed = override(tables, "compare.seeds", min(seeds, few) if _is_whole(seeds) else seeds)
+    if data.get("model") in ("fashion-mnist", "digits", "file"):
+        changed = override(changed, "compare.accuracy", _COARSE)
+    return {**changed, "sweep": lists} if lists else changed
 
 
 def _inner(tables: Tables, table: str) -> Mapping[str, Any]:
@@ -181,38 +136,29 @@ def _is_whole(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _factor(tables: Tables, swept: Mapping[str, Any]) -> float:
-    """By how much sizes shrink: n to 100 (the largest to 200 if it is swept), or m to 150 where the
-    data fix n."""
-    for key, target in (("data.dim", _QUICK_DIM), ("training.samples", _QUICK_SAMPLES)):
-        table, name = key.split(".")
-        values = swept.get(key, [_inner(tables, table).get(name)])
-        listed = values if isinstance(values, list | tuple) else []
-        sizes = [v for v in listed if _is_whole(v) and 1 <= v <= _LARGEST]  # others are refused
-        if sizes:
-            return min(1.0, (2 if key in swept else 1) * target / max(sizes))
-    return 1.0
-
-
-def _scaled(value: int, factor: float) -> int:
-    return max(1, round(value * factor)) if 1 <= value <= _LARGEST else value
-
-
-def _scaled_list(key: str, values: Any, factor: float) -> Any:
-    if key not in _SIZES or not isinstance(values, list | tuple):
+def _few(key: str, values: Any, figure: Any) -> Any:
+    """At most four values; of those with a published point where there are any."""
+    if not isinstance(values, list | tuple) or _are_names(values):
         return values
-    return [_scaled(v, factor) if _is_whole(v) else v for v in values]
+    if isinstance(figure, str) and figure:
+        from onegrad.spec.published import published_names, published_places
+
+        places = published_places(figure, key) if figure in published_names() else []
+        values = [v for v in values if any(_near(v, place) for place in places)] or values
+    return _spaced(values)
 
 
 def _are_names(values: Any) -> bool:
     return isinstance(values, list | tuple) and any(isinstance(v, str) for v in values)
 
 
-def _few(values: Any, smallest: bool = False) -> Any:
-    """The ends and the middle of a list, or its beginning: the sizes that cost least."""
-    if not isinstance(values, list | tuple) or len(values) <= _QUICK_VALUES:
+def _near(value: Any, place: float) -> bool:
+    first = value[0] if isinstance(value, list | tuple) and value else value
+    return isinstance(first, int | float) and abs(first - place) <= 1e-3 * max(1.0, abs(place))
+
+
+def _spaced(values: Any) -> Any:
+    if not isinstance(values, list | tuple) or len(values) <= _VALUES:
         return values
-    if smallest:
-        return list(values[:_QUICK_VALUES])
     last = len(values) - 1
-    return [values[round(i * last / (_QUICK_VALUES - 1))] for i in range(_QUICK_VALUES)]
+    return [values[round(i * last / (_VALUES - 1))] for i in range(_VALUES)]

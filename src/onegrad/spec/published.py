@@ -110,6 +110,12 @@ def is_at(published: PublishedPoint, point: Point) -> bool:
     return published.at(activation | point.settings)
 
 
+def published_places(name: str, key: str) -> list[float]:
+    """Where a published figure has points along a swept key."""
+    places = {p.point[key] for p in published_figure(name).points if key in p.point}
+    return sorted(place for place in places if not isinstance(place, str))
+
+
 @lru_cache(maxsize=4)
 def _lines(source: str) -> tuple[dict[str, str], ...]:
     file = resources.files("onegrad.spec") / "published_points" / f"{source}.csv"

@@ -12,16 +12,9 @@ from onegrad.errors import SpecError, did_you_mean
 from onegrad.results.results import Results
 from onegrad.runs.store import point_spec
 from onegrad.spec.experiment import Experiment
-from onegrad.spec.fields import override
 from onegrad.spec.presets import SOURCES, known_tables, preset_names
-from onegrad.spec.published import published_figure
-from onegrad.spec.sweep import ZIP, flat
-from onegrad.theory.options import DRAFT
 from onegrad.validate.common_shift import CommonShift, common_shift
 from onegrad.validate.reproduced import Agreement, agreements
-
-_VALUES, _SEEDS = 4, 5  # of --quick: values of a key, repetitions
-_LARGE = 1500  # inputs from which on one repetition has to do
 
 
 @dataclass(frozen=True)
@@ -80,58 +73,9 @@ def planned(names: Sequence[str], out: Path, quick: bool) -> list[Reproduction]:
         tables: Mapping[str, Any] = known_tables(name)
         full = experiment = Experiment.from_tables(tables)
         if quick:
-            images = full.points[0].problem.data.own_nodes
-            experiment = Experiment.from_tables(few_points(tables, images))
+            experiment = Experiment.read(tables, quick=True)
         whole = (len(full.points), int(full.compare.seeds)) if quick else None
         key = tuple(repr(point_spec(point)) for point in experiment.points)
         store = stores.setdefault(key, out / name)
         plan.append(Reproduction(name, experiment, store, whole=whole))
     return plan
-
-
-def few_points(tables: Mapping[str, Any], own_nodes: bool = False) -> Mapping[str, Any]:
-    """The same figure at some of its published points, five repetitions, sizes as published.
-
-    own_nodes : of data whose theory takes samples as nodes, which needs up to a minute a point at
-        5 neurons a sample: it is a draft then, with its error estimate
-
-    Smaller sizes would be another problem: θ, η and the labels' scale are powers of n.
-    """
-    sweep = dict(tables.get("sweep", {}))
-    zipped = flat(sweep.pop(ZIP, {}))
-    figure = tables.get("figure", {}).get("published", "")
-    lists: dict[str, Any] = {
-        key: _few(key, values, figure) if not isinstance(values[0], str) else values
-        for key, values in flat(sweep).items()
-    }
-    if zipped:
-        lists[ZIP] = {key: _spaced(values) for key, values in zipped.items()}
-    large = tables["data"].get("dim", 0) >= _LARGE
-    changed = override(tables, "compare.seeds", 2 if large else _SEEDS)
-    said = "quick: some of the points, few repetitions"
-    if own_nodes:
-        changed = override(changed, "compare.accuracy", DRAFT)
-        said += ", a draft of the theory"
-    changed = {**changed, "name": f"{tables.get('name', 'experiment')} ({said})"}
-    return {**changed, "sweep": lists} if lists else changed
-
-
-def _few(key: str, values: Sequence[Any], figure: str) -> list[Any]:
-    """At most four values; of those with a published point where there are any."""
-    known = list(values)
-    if figure:
-        places = [p.point[key] for p in published_figure(figure).points if key in p.point]
-        first = [v[0] if isinstance(v, list) else v for v in values]
-        known = [
-            v
-            for v, x in zip(values, first, strict=True)
-            if any(abs(x - place) <= 1e-3 * max(1.0, abs(place)) for place in places)
-        ] or known
-    return _spaced(known)
-
-
-def _spaced(values: Sequence[Any]) -> list[Any]:
-    if len(values) <= _VALUES:
-        return list(values)
-    last = len(values) - 1
-    return [values[round(i * last / (_VALUES - 1))] for i in range(_VALUES)]

@@ -47,7 +47,8 @@ NOTES = {
 _IMAGES = "The source draws its images from a GAN, these are real ones (traces below)."
 _QUICK = (
     "This is a quick run: at most four values of each swept key and five repetitions, two at the "
-    "largest sizes; sizes are those of the source. The theory of images is a draft, 1 to 5 % off."
+    "largest sizes; sizes are those of the source. The theory of images is computed to "
+    "3 %."
 )
 
 
