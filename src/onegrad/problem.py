@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,7 @@ from onegrad.errors import AssumptionError, SpecError
 from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.convex_losses import Loss, Softmax, loss_of
 from onegrad.gaussian.joint_links import JointLink
-from onegrad.spec.fields import Section
+from onegrad.spec.fields import Section, override
 from onegrad.spec.presets import Spec, read_spec
 from onegrad.spec.tables import Network, Scaling, Training
 from onegrad.text.display import html_table
@@ -58,6 +58,48 @@ class Problem(Section):
         """
         tables = read_spec(spec)
         return cls(**{str(k): v for k, v in tables.items() if k not in EXPERIMENT_KEYS})
+
+    def replace(self, **changes: Any) -> Problem:
+        """The same problem with some keys changed: `problem.replace(**{"training.rate": 3.0})`.
+
+        A key may also be a whole table: `problem.replace(network=Network(width=50))`. What rules
+        out the new setting is dropped: `training.rate` takes the place of [scaling], and the spread
+        of the data stays what it was.
+
+        >>> problem = Problem(data={"model": "isotropic", "dim": 50}, network={"width": 40},
+        ...     training={"samples": 60, "rate": 1.0})
+        >>> problem.replace(**{"training.rate": 3.0}).rate, problem.rate
+        (3.0, 1.0)
+        """
+        keys = [key for key in changes if "." in key]
+        tables = self.tables_for(keys)
+        for key, value in changes.items():
+            tables = override(tables, key, value)
+        return Problem.from_spec(tables)
+
+    def tables_for(self, keys: Collection[str]) -> dict[str, Any]:
+        """Its tables, those of the dotted keys open to change and without what rules them out."""
+        opened = {key.partition(".")[0] for key in keys}
+        by_hand = "training.rate" in keys and self.training.rate is None
+        by_rule = self.training.rate is not None and "scaling" in opened
+        by_spread = "data.spread" in keys and self.training.rate is None
+        if by_hand or by_spread:
+            opened |= {"data", "training"}
+        if by_rule:
+            opened |= {"data", "training"}
+        tables = {
+            name: _settings(getattr(self, name)) if name in opened else getattr(self, name)
+            for name in type(self).model_fields
+        }
+        if by_hand or by_spread:
+            tables["scaling"] = {}
+            tables["training"]["rate"] = self.training.rate or _one(self.rates)
+            if self.data.takes_spread and self.data.structured:
+                tables["data"]["spread"] = self.spread
+        if by_rule:
+            tables["training"].pop("rate", None)
+            tables["data"].pop("spread", None)
+        return tables
 
     @model_validator(mode="before")
     @classmethod
@@ -305,6 +347,19 @@ class Problem(Section):
         """Whether the readout is fitted to classes by a softmax."""
         return self.outputs > 1 and self.loss.name == "logistic"
 
+    @cached_property
+    def step_size(self) -> float | None:
+        """η in units of the rate at which the step is large: the standard deviation of what it adds
+        to a preactivation along its mean direction Cov(x, y), over that of the preactivation.
+
+        Far below 1 the network is nearly one of random features; from about 1 on the step changes
+        what a neuron sees altogether. 0 where labels have no linear part; None for real data,
+        several outputs, several steps and other optimisers.
+        """
+        from onegrad.data.step_size import step_size
+
+        return step_size(self)
+
     # --- the degree rule ----------------------------------------------------------------
 
     @property
@@ -435,6 +490,16 @@ class Problem(Section):
 def as_problem(problem: Problem | Spec) -> Problem:
     """The problem itself, or the one that a preset, a file or a mapping states."""
     return problem if isinstance(problem, Problem) else Problem.from_spec(problem)
+
+
+def _settings(section: Section) -> dict[str, Any]:
+    """The settings of a table that have a value."""
+    values = {name: getattr(section, name) for name in type(section).model_fields}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _one(values: tuple[float, ...]) -> float | tuple[float, ...]:
+    return values[0] if len(set(values)) == 1 else values
 
 
 def _each(value: float | tuple[float, ...], steps: int) -> tuple[float, ...]:

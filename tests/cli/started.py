@@ -51,7 +51,7 @@ def _become(asked: dict) -> None:
 
 
 def main() -> None:
-    for name in ("degrees", "figures.draw", "prediction", "runs.run", "spectra"):
+    for name in ("degree.report", "figures.draw", "predict.predict", "runs.run", "spectrum.report"):
         import_module(f"onegrad.{name}")
     commands = import_module("onegrad.cli.commands")
     for line in sys.stdin:

@@ -10,9 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from onegrad.errors import SpecError
 from onegrad.gaussian.activation import get_activation, names, register_activation
-from onegrad.problem import Problem, as_problem
+from onegrad.problem import Problem
 from onegrad.results.results import Results
 from onegrad.results.rows import SPECTRUM
 from onegrad.runs.coordinator import Coordinator, Progress
@@ -24,6 +26,8 @@ from onegrad.runs.store import Store
 from onegrad.spec.experiment import Experiment
 from onegrad.spec.figure_options import FigureOptions
 from onegrad.spec.presets import Spec, preset_names, read_spec
+
+_USUAL: dict[str, Any] = {"models": ["network", "theory"], "seeds": 10}
 
 
 def run_experiment(
@@ -127,21 +131,24 @@ def stored_results(experiment: Experiment, store: Store) -> Results:
 
 
 def run(
-    spec: Spec,
+    spec: Spec | Problem,
     out: str | Path | None = None,
     engine: Local | Dask = Local(),
     quick: bool = False,
     progress: bool = True,
 ) -> Results:
-    """`onegrad run` from Python: a preset's name, a TOML file or a nested mapping.
+    """`onegrad run` from Python: a preset's name, a TOML file, a nested mapping, or a Problem.
 
-    Draws nothing: `run(…).plot()` does.
+    Draws nothing: `run(…).plot()` does. Of a Problem it is network and theory, ten seeds.
 
     out : folder for the rows, as the command chooses it unless given: results/<name>
     engine : Local(workers) or Dask(address); no number depends on it
     quick : at most four values of each key and five seeds, as --quick; sizes and theory stay
     progress : a line that says how far it is, on a terminal, in a notebook or in a pipe
     """
+    if isinstance(spec, Problem):
+        tables = {name: getattr(spec, name) for name in Problem.model_fields}
+        spec = {**tables, "name": "one problem", "compare": dict(_USUAL)}
     experiment = Experiment.read(spec, quick=quick)
     folder = out or default_folder(spec, experiment.name, quick)
     with _told(experiment, progress) as told:
@@ -155,14 +162,17 @@ def sweep(
     seeds: int | None = None,
     out: str | Path | None = None,
     progress: bool = True,
+    engine: Local | Dask = Local(),
     **compare: Any,
 ) -> Results:
     """All models at all values of some dotted keys; several keys make a grid. No file is needed.
 
-    problem : a Problem, or a spec, whose [compare] holds where nothing else is asked for
-    keys : {"network.width_ratio": [0.3, 1, 3]}; activations may be Python functions
+    problem : a Problem, or a spec, whose [compare] holds where nothing else is asked for and which
+        may leave out what is swept
+    keys : {"network.width_ratio": [0.3, 1, 3]}, or NumPy arrays; activations may be functions
     models, seeds : by default network and theory, 10
     out : folder in which rows are kept and taken from; in memory unless given
+    engine : Local(workers) or Dask(address)
     compare : further keys of a spec's [compare], seed=1 for instance
 
     >>> problem = Problem.from_spec({"data": {"model": "isotropic", "dim": 30},
@@ -175,17 +185,18 @@ def sweep(
     if not keys:
         example = 'For example {"network.width_ratio": [0.3, 1, 3]}'
         raise SpecError.of("keys", dict(keys), "must name what changes, and its values", example)
-    base = as_problem(problem)
-    stated = {} if isinstance(problem, Problem) else read_spec(problem).get("compare", {})
-    wanted: dict[str, Any] = {"models": ["network", "theory"], "seeds": 10, **stated}
+    if isinstance(problem, Problem):
+        tables = problem.tables_for(keys)
+        stated: Mapping[str, Any] = {}
+    else:
+        read = read_spec(problem)
+        tables = {name: table for name, table in read.items() if name in Problem.model_fields}
+        stated = read.get("compare", {})
+    wanted: dict[str, Any] = {**_USUAL, **stated}
     if models is not None:
         wanted["models"] = [models] if isinstance(models, str) else list(models)
     if seeds is not None:
         wanted["seeds"] = seeds
-    tables: dict[str, Any] = {
-        name: _table(getattr(base, name), any(key.startswith(f"{name}.") for key in keys))
-        for name in Problem.model_fields
-    }
     named = {key: _named(key, values) for key, values in keys.items()}
     title = "error against " + ", ".join(key.rpartition(".")[2] for key in keys)
     experiment = Experiment.from_tables(
@@ -193,8 +204,8 @@ def sweep(
     )
     with _told(experiment, progress) as told:
         if out is None:
-            return _computed(experiment, Store(None), Local(), told, None)
-        return run_experiment(experiment, out, progress=told)
+            return _computed(experiment, Store(None), engine, told, None)
+        return run_experiment(experiment, out, engine, told)
 
 
 def default_folder(spec: Spec, name: str, quick: bool = False) -> Path:
@@ -210,19 +221,19 @@ def _told(experiment: Experiment, wanted: bool) -> AbstractContextManager[Progre
     return progress_line(experiment) if wanted else nullcontext()
 
 
-def _table(section: Any, swept: bool) -> Any:
-    """A section as it is, or as the table of its settings where one of them is to change."""
-    if not swept:
-        return section
-    values = {name: getattr(section, name) for name in type(section).model_fields}
-    return {name: value for name, value in values.items() if value is not None}
-
-
 def _named(key: str, values: Any) -> Any:
-    """Functions and activations of a swept key by name, known in this process from now on."""
+    """Arrays as lists; functions and activations of a swept key by name, known in this process from
+    now on."""
+    if isinstance(values, np.ndarray | range):
+        values = list(values) if isinstance(values, range) else values.tolist()
     if not isinstance(values, Sequence) or isinstance(values, str):
         return values
-    return [_known(v, key) if callable(v) else v for v in values]
+    return [_known(v, key) if callable(v) else _plain(v) for v in values]
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays as Python's own."""
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
 def _known(function: Any, key: str) -> str:
