@@ -11,7 +11,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
 # arrays come and go: the GNU library keeps their pages (up to 1 GB) instead of fetching zeros anew
 KEEP_MEMORY := MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=1073741824
 
-.PHONY: demo explore test most-tests page-tests quick lowest lint docs evidence system clean
+.PHONY: demo explore test most-tests page-tests quick lowest lint docs evidence dist system clean
 
 demo: $(INSTALLED)  ## the main job on a small built-in experiment: a table and a figure
 	$(BIN)/onegrad run quickstart --out results/quickstart
@@ -49,6 +49,14 @@ docs: $(DOCS)  ## the site, in docs/_build/html: pages from the code, examples r
 
 evidence: $(READY)  ## predict the frozen problems, write docs/accuracy.md; SAMPLE=0.1 is quick, BASE=FILE compares
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m evidence $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(BASE),--base $(BASE))
+
+dist: $(READY)  ## wheel and sdist in dist/, the wheel tried in an empty environment
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist . > $(VENV)/build.log || { cat $(VENV)/build.log; exit 1; }
+	$(PYTHON) -m venv dist/.venv
+	dist/.venv/bin/python -m pip install --quiet --disable-pip-version-check dist/onegrad-*.whl
+	cd dist && .venv/bin/onegrad --version && .venv/bin/onegrad predict quickstart > /dev/null
+	tar -tzf dist/onegrad-*.tar.gz | grep -q docs/index.md
 
 system:  ## a browser and a data set for the tests, where Debian's package manager can bring them
 	tools/system_packages
