@@ -232,10 +232,7 @@ def test_the_spectrum_opens_with_something_for_every_task(visit):
     expect(page.locator("#legend")).to_contain_text("limiting density")
     # without closed forms: another view, and the reason where there is no limit
     page.select_option("[data-pick='training.optimiser'] select", "muon")
-    expect(page.locator("#spectrum-facts")).to_contain_text("has moved the whole bulk")
-    expect(page.locator("#spectrum-facts")).to_contain_text(
-        "No limit is drawn: no types of neurons"
-    )
+    expect(page.locator("#spectrum-facts")).to_contain_text("No limits: no types of neurons")
     page.select_option("[data-pick='training.optimiser'] select", "gd")
     expect(page.locator("#spectrum-facts")).to_contain_text("degree ℓ")
 

@@ -19,7 +19,9 @@ def picture(page, selector):
 def test_the_first_view_shows_a_gain_and_the_data(visit, tmp_path):
     page = visit.open()
     page.wait_for_function("() => document.body.dataset.gain > 0.2")
-    expect(page.locator("#answer")).to_contain_text(re.compile(r"one step takes away \d\d %"))
+    expect(page.locator("#answer")).to_contain_text(
+        re.compile(r"one step takes \d\d % of the test error away")
+    )
     expect(page.locator("#legend")).to_contain_text("theory without the step")
     expect(page.locator("#legend")).to_contain_text("best constant")
     rows = table(download(page, "#download-csv", tmp_path))
@@ -33,7 +35,7 @@ def test_the_first_view_shows_a_gain_and_the_data(visit, tmp_path):
     before = [picture(page, selector) for selector in small]
     page.fill("[data-key='scaling.exponent'] input[type=number]", "-0.3")
     page.keyboard.press("Enter")
-    expect(page.locator("#answer")).to_contain_text("next to nothing")
+    expect(page.locator("#answer")).to_contain_text("by less than 0.5 %")
     assert picture(page, small[0]) == before[0]  # the same data
     assert picture(page, small[1]) != before[1]
     page.select_option("#task", "regression")

@@ -26,6 +26,7 @@ from onegrad.spec.experiment import Experiment
 from onegrad.spec.fields import bounds
 from onegrad.spec.presets import preset_names
 from onegrad.spec.toml_text import to_toml
+from onegrad.spectrum.report import spectrum
 from tests import event_loop
 
 MIXTURE = controls.TASKS["regression"]["tables"]
@@ -167,7 +168,8 @@ def test_a_stored_run_over_degrees_keeps_them_apart(tmp_path):
 def test_a_swept_key_with_a_slider_needs_no_axis_of_its_own():
     assert controls.stored_axis("training.ridge", [1e-4, 1e-2]) is None
     assert controls.stored_axis("network.activation", ["relu", "tanh"]) is None
-    assert controls.stored_axis("training.rate", [0.1, 10])["kind"] == "log"
+    assert controls.stored_axis("training.rate", [0.1, 10]) is None  # set by hand
+    assert controls.stored_axis("data.exponent", [0.5, 1.5])["kind"] == "linear"
 
 
 def test_toml_has_no_form_for_nothing():
@@ -238,8 +240,24 @@ def test_features_are_those_of_the_theory():
 
 def test_what_is_refused_comes_back_as_advice():
     muon = MIXTURE | {"training": MIXTURE["training"] | {"optimiser": "muon"}}
-    (answer,) = perform("spectrum", [muon], {"seed": 0})
-    assert "no limiting spectrum" in answer["error"]
+    (answer,) = perform("spectrum", [muon], {})
+    assert "closed form are known for one step on isotropic data" in answer["error"]
+
+
+def test_spikes_are_those_of_onegrad_spectrum():
+    small = {"data": MIXTURE["data"] | {"dim": 120}}
+    small["training"] = MIXTURE["training"] | {"samples": 150}
+    tables = MIXTURE | small
+    report = spectrum(Problem.from_spec(tables), 3)
+    (found,) = perform("draw", [tables], {"seed": 3})
+    for name in ("weights", "features"):
+        part = getattr(report, name)
+        assert found[name]["spikes"] == part.leading[: part.outliers].tolist()
+        assert found[name]["limit"]["spikes"] == part.predicted
+        assert found[name]["edge"] == part.edge
+    muon = tables | {"training": tables["training"] | {"optimiser": "muon"}}
+    (found,) = perform("draw", [muon], {"seed": 3})
+    assert found["weights"]["limit"] is None and found["note"]
 
 
 def test_a_failure_that_nobody_foresaw_is_said(monkeypatch):

@@ -18,10 +18,10 @@ from onegrad.figures.style import COLOURS, LABELS, MARKS, RATIOS
 from onegrad.gaussian.activation import Activation, names
 from onegrad.page.bounds import DATA_MODELS
 from onegrad.page.steps import COUNTS, VERSUS
-from onegrad.results.rows import QUANTITIES as DRAWN
 from onegrad.spec.citations import bibliography
 from onegrad.spec.experiment import TABLES
 from onegrad.spec.fields import allowed, read_toml
+from onegrad.spec.figure_options import FigureOptions
 from onegrad.spec.presets import preset_groups, preset_path
 from onegrad.spec.published import published_figure, published_names
 
@@ -36,7 +36,8 @@ class Slider:
 
     kind : "linear", "log" or "whole"; `over` names a key in whose units it is shown (m/n);
     `first` says that the key is a list of which the first entry is moved (mixture weights);
-    `unset` is what it means to leave a key out whose field has no default of its own
+    `unset` is what it means to leave a key out whose field has no default of its own;
+    `by_hand` : only where the spec sets it itself, instead of [scaling]
     """
 
     key: str
@@ -49,6 +50,7 @@ class Slider:
     over: str = ""
     first: bool = False
     unset: float | None = None
+    by_hand: bool = False
 
 
 SLIDERS = (
@@ -56,6 +58,8 @@ SLIDERS = (
     Slider("scaling.weighting", "α", "weighting", 0.0, 1.0, tasks=_MIXED),
     Slider("scaling.exponent", "τ", "step exponent", -0.3, 0.47, tasks=_ALONE),
     Slider("scaling.constant", "c", "step factor", 0.1, 10.0, "log", tasks=_ALONE, unset=1.0),
+    Slider("training.rate", "η", "learning rate", 0.0, 1000.0, by_hand=True),
+    Slider("data.spread", "θ", "spread of the data", 0.0, 20.0, tasks=_MIXED, by_hand=True),
     Slider("network.width_ratio", "k/m", "width over samples", 0.1, 10.0, "log"),
     Slider("training.samples", "m/n", "samples over inputs", 0.2, 10.0, "log", over="data.dim"),
     Slider("training.ridge", "λ", "ridge", 1e-6, 10.0, "log"),
@@ -149,6 +153,7 @@ TASKS: dict[str, dict[str, Any]] = {
         "title": "mixture, which component",
         "about": "Gaussian clouds apart; y tells which: ±1 of two, one output for each of more",
         "axis": "scaling.strength",
+        "quantities": ["misclassification"],
         "tables": {
             "data": {"model": "mixture", "dim": 300, "weights": [0.5, 0.5], "rank": 1, "mean": 1.0},
             "labels": {"model": "component"},
@@ -178,7 +183,7 @@ def about(stored: dict[str, Any] | None = None) -> dict[str, Any]:
         "stored": stored,
         "tasks": TASKS,
         "quantities": QUANTITIES,
-        "drawn": [*DRAWN],
+        "drawn": choices(FigureOptions.model_fields["quantities"].annotation),
         "steps": {"counts": COUNTS, "versus": VERSUS},
         "sliders": [slider_json(s) for s in SLIDERS] + (stored["axes"] if stored else []),
         "pickers": [picker_json(*p) for p in PICKERS],
@@ -219,6 +224,7 @@ def slider_json(slider: Slider) -> dict[str, Any]:
         "kind": slider.kind,
         "over": slider.over,
         "first": slider.first,
+        "by_hand": slider.by_hand,
         "tasks": slider.tasks,
     }
 

@@ -59,25 +59,33 @@ def _listed(request: Request) -> _Pieces:
     message = request.message
     assert request.experiment is not None
     seed = request.experiment.compare.seed
+    compare = request.experiment.compare
     coarse: dict[str, Any] = {"coarse": message.coarse}
+    asked = coarse | {"seed": seed}
+    if not message.coarse:
+        asked |= {"accuracy": compare.accuracy, "finite_size": compare.finite_size}
     gain = message.gain
     if message.type == "curve":
-        points: _Pieces = [("theory", tables, coarse) for tables in request.points]
-        points += [("theory", t, coarse) for t in _untrained(request)] if gain else []
-        limit = coarse | {"method": "isotropic-limit"}
+        points: _Pieces = [("theory", tables, asked) for tables in request.points]
+        points += [("theory", t, asked) for t in _untrained(request)] if gain else []
+        limit = asked | {"method": "isotropic-limit"}
         return points + [("theory", t, limit) for t in request.points if message.limit]
     if message.type == "map":
-        return [("map", tables, coarse | {"gain": gain}) for tables in request.points]
+        return [("map", tables, asked | {"gain": gain}) for tables in request.points]
     alone = {key: value for key, value in request.tables.items() if key != "sweep"}
     if message.type in ("features", "picture"):
         where = coarse | {"direction": message.direction, "component": message.component}
         both: _Pieces = [("features", alone, where | {"step": step}) for step in (True, False)]
-        return both if message.type == "features" else [*both, ("data", alone, {})]
+        if message.type == "features":
+            return both
+        untrained = tables_without_step(request.experiment.points[0].problem)
+        errors: _Pieces = [("point", tables, asked) for tables in (alone, untrained)]
+        return [*both, ("data", alone, {}), *errors]
     if message.type == "spectrum":
         path = request.points if "sweep" in request.tables else ()
-        return [("spectrum", alone, {"seed": seed}), *(("spikes", tables, {}) for tables in path)]
-    if message.type in ("draw", "drawn"):
-        return [(message.type, alone, {"seed": seed})]
+        return [("spectrum", alone, {}), *(("spikes", tables, {}) for tables in path)]
+    if message.type == "draw":
+        return [("draw", alone, {"seed": seed})]
     if message.type == "steps":
         problem = request.experiment.points[0].problem
         where = coarse | {"direction": message.direction, "component": message.component}

@@ -27,10 +27,10 @@ from onegrad.spec.fields import Section, Whole, override
 from onegrad.spec.sweep import ZIP
 
 Kind = Literal[
-    "curve", "map", "spectrum", "features", "steps", "picture", "simulate", "draw", "drawn",
+    "curve", "map", "spectrum", "features", "steps", "picture", "simulate", "draw",
     "spec", "stop",
 ]  # fmt: skip
-SIMULATIONS = ("simulate", "draw", "drawn")
+SIMULATIONS = ("simulate", "draw")
 _TYPE = re.compile(r'\s*\{\s*"type"\s*:\s*"(\w+)"')
 
 
@@ -114,7 +114,7 @@ def read_request(text: str) -> Request:
     for point in experiment.points:
         if message.type == "simulate":
             check_simulation(point.problem)
-        elif message.type in ("draw", "drawn"):
+        elif message.type == "draw":
             check_draw(point.problem)
         elif message.type == "steps":
             check_steps(point.problem)

@@ -13,7 +13,6 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, OnegradError
 from onegrad.gaussian.polynomials import sqrt_factorial
-from onegrad.page.drawn import drawn_spectrum
 from onegrad.page.scatter import scatter
 from onegrad.page.steps import after_steps
 from onegrad.page.untrained import without_step
@@ -23,11 +22,11 @@ from onegrad.problem import Problem
 from onegrad.simulate.simulate import run_group
 from onegrad.spec.experiment import Experiment
 from onegrad.spectrum import report as spectra
+from onegrad.spectrum.report import LimitingSpectrum
 from onegrad.spectrum.structured import MatrixSpectrum, StructuredSpectrum
 from onegrad.theory.isotropic.bulk import Bulk
 from onegrad.theory.options import ACCURATE, DRAFT, Theory
-from onegrad.theory.spectral.draws import alignment_doubts
-from onegrad.theory.spectral.structured import MatrixLimit, structured_limit
+from onegrad.theory.spectral.structured import MatrixLimit
 
 _DEGREES = 7
 _GRID = 240
@@ -80,29 +79,41 @@ def finite(value: Any) -> Any:
     return value
 
 
-def theory(tables: Sequence[Tables], coarse: bool, method: str = "auto") -> list[dict[str, Any]]:
-    """Errors of the points of a curve, as `onegrad predict` gives them."""
-    return [_errors(found) for found in predict_curve(_problems(tables), _theory(coarse, method))]
+def theory(tables: Sequence[Tables], seed: int = 0, **asked: Any) -> list[dict[str, Any]]:
+    """Errors of the points of a curve, by `predict_curve`: smooth ones are interpolated."""
+    return [_errors(one) for one in predict_curve(_problems(tables), _theory(**asked), rng=seed)]
 
 
-def map_cells(tables: Sequence[Tables], coarse: bool, gain: bool) -> list[dict[str, Any]]:
+def point(tables: Tables, seed: int = 0, **asked: Any) -> dict[str, Any]:
+    """Errors of one setting, the numbers of `onegrad predict`; `rate` is η."""
+    problem = Problem.from_spec(tables)
+    return _errors(predict(problem, _theory(**asked), rng=seed, throw=False)) | {
+        "rate": problem.rate
+    }
+
+
+def map_cells(
+    tables: Sequence[Tables], gain: bool, seed: int = 0, **asked: Any
+) -> list[dict[str, Any]]:
     """Points of the map: errors, degree of the equivalent polynomial, gain by the step.
 
     The gain is 1 − (test error)/(test error of the same network without the step).
     """
     problems = _problems(tables)
-    cells = [_errors(found) for found in predict_curve(problems, _theory(coarse))]
+    options = _theory(**asked)
+    cells = [_errors(found) for found in predict_curve(problems, options, rng=seed)]
     for problem, cell in zip(problems, cells, strict=True):
         if "error" not in cell:
             cell["degree"] = None
             with contextlib.suppress(AssumptionError):
                 cell["degree"] = problem.degree
     if gain:
-        before = predict_curve([without_step(problem) for problem in problems], _theory(coarse))
-        for cell, untrained in zip(cells, before, strict=True):
+        untrained = [without_step(problem) for problem in problems]
+        before = predict_curve(untrained, options, rng=seed)
+        for cell, without in zip(cells, before, strict=True):
             # nothing to gain where there is no error, or none known (NaN)
-            if "error" not in cell and untrained.test_error > 0:
-                cell["gain"] = 1 - cell["test_error"] / untrained.test_error
+            if "error" not in cell and without.test_error > 0:
+                cell["gain"] = 1 - cell["test_error"] / without.test_error
     return cells
 
 
@@ -116,8 +127,10 @@ def _problems(tables: Sequence[Tables]) -> list[Problem]:
     return [Problem.from_spec(t) for t in tables]
 
 
-def _theory(coarse: bool, method: str = "auto") -> Theory:
-    return Theory(method, DRAFT if coarse else ACCURATE)
+def _theory(
+    coarse: bool, method: str = "auto", accuracy: float = ACCURATE, finite_size: bool = True
+) -> Theory:
+    return Theory(method, DRAFT if coarse else accuracy, finite_size=finite_size)
 
 
 def features(
@@ -147,20 +160,13 @@ def features(
     }
 
 
-def spectrum(tables: Tables, seed: int) -> dict[str, Any]:
+def spectrum(tables: Tables) -> dict[str, Any]:
     """Limiting densities of the singular values, and the spikes, of weights and features.
 
-    seed : of the directions, where they are drawn and the limits are not in closed form
+    Where they are closed forms; everywhere else they come with a draw (`draw`).
     """
     problem = Problem.from_spec(tables)
-    limit = spectra.closed_form_limit(problem)
-    if limit is None:
-        found = structured_limit(problem, "drawn", seed)
-        sizes = min(problem.width, problem.dim), min(problem.width, problem.samples)
-        return {
-            "weights": _law(found.weights, sizes[0]),
-            "features": _law(found.features, sizes[1]),
-        }
+    limit = _closed_form(problem)
     spike = limit.weight_spike
     return {
         "degree": limit.degree,
@@ -177,11 +183,16 @@ def spectrum(tables: Tables, seed: int) -> dict[str, Any]:
     }
 
 
+def _closed_form(problem: Problem) -> LimitingSpectrum:
+    limit = spectra.closed_form_limit(problem)
+    if limit is None:
+        raise AssumptionError("limits in closed form are known for one step on isotropic data")
+    return limit
+
+
 def spikes(tables: Tables) -> dict[str, Any]:
     """Only where the spikes stand: for their path as the step grows."""
-    limit = spectra.closed_form_limit(Problem.from_spec(tables))
-    if limit is None:
-        raise AssumptionError("the path of the spikes is known for one step on isotropic data")
+    limit = _closed_form(Problem.from_spec(tables))
     spike = limit.weight_spike
     return {
         "weights": [spike.singular_value] if spike.present else [],
@@ -190,10 +201,14 @@ def spikes(tables: Tables) -> dict[str, Any]:
 
 
 def draw(tables: Tables, seed: int) -> dict[str, Any]:
-    """Histograms of one trained network, and the spikes counted in it."""
+    """What `onegrad spectrum` says of one trained network, as histograms with spikes and limits."""
     report = spectra.spectrum(Problem.from_spec(tables), seed)
     if isinstance(report, StructuredSpectrum):
-        return {"weights": _drawn(report.weights), "features": _drawn(report.features)}
+        return {
+            "note": report.note,
+            "weights": _drawn(report.weights),
+            "features": _drawn(report.features),
+        }
     return {
         "weights": _histogram(report.weight_values[1], report.weight_bulk)
         | {"spikes": report.weights.singular_values[: report.weights.spikes]},
@@ -202,26 +217,34 @@ def draw(tables: Tables, seed: int) -> dict[str, Any]:
     }
 
 
-def _law(limit: MatrixLimit, size: int) -> dict[str, Any]:
-    """Density and outliers of a structured limit, as `_density` gives them; along : what each
-    outlier looks at most, with the cosine; doubts : why that differs from draw to draw."""
+def _drawn(one: MatrixSpectrum) -> dict[str, Any]:
+    """Histograms without and with the step, outliers where an edge is known, and the limit."""
+    known = math.isfinite(one.edge)
+    top = _BEYOND * one.edge if known else 1.05 * float(one.leading[0])
+    outliers = one.leading[: one.outliers or 0]
+    found = _binned(one.after, top) | {"before": _binned(one.before, top)["heights"], "top": top}
+    return found | {
+        "edge": one.edge if known else None,
+        "spikes": outliers,
+        "counted": one.outliers is not None,
+        "limit": None if one.limit is None else _law(one.limit, one.doubts),
+    }
+
+
+def _law(limit: MatrixLimit, doubts: Sequence[str]) -> dict[str, Any]:
+    """Density and outliers of a limit; along : what each outlier looks at most, with the cosine;
+    doubts : why that differs from draw to draw."""
     edge = math.sqrt(limit.law.edge)
     values = np.linspace(0.0, 1.02 * edge, _GRID)
-    density = limit.law.singular_density(values)
-    spikes = [one.singular_value for one in limit.outliers]
     along = [
         max(one.alignments.items(), key=lambda item: item[1], default=None)
         for one in limit.outliers
     ]
-    doubts = alignment_doubts(limit.outliers, limit.law.threshold(size))
-    found = {"edge": edge, "values": values, "density": density, "spikes": spikes, "along": along}
-    return found | {"doubts": doubts}
-
-
-def _drawn(one: MatrixSpectrum) -> dict[str, Any]:
-    """Bins over the bulk where its edge is known, else over everything."""
-    top = _BEYOND * (float(one.leading[0]) if math.isnan(one.edge) else one.edge)
-    return _binned(one.after, top) | {"spikes": one.leading[: one.outliers or 0]}
+    return {
+        "values": values, "density": limit.law.singular_density(values),
+        "spikes": [one.singular_value for one in limit.outliers],
+        "along": along, "doubts": list(doubts),
+    }  # fmt: skip
 
 
 def repetition(tables: Tables, seed: int) -> list[dict[str, Any]]:
@@ -252,12 +275,12 @@ def _binned(values: Array, top: float) -> dict[str, Any]:
 # Kinds of which several points are cheaper together, and those that come one by one.
 _TOGETHER: dict[str, Callable[..., list[dict[str, Any]]]] = {"theory": theory, "map": map_cells}
 _ALONE: dict[str, Callable[..., Any]] = {
+    "point": point,
     "features": features,
     "steps": after_steps,
     "data": scatter,
     "spectrum": spectrum,
     "spikes": spikes,
     "draw": draw,
-    "drawn": drawn_spectrum,
     "repetition": repetition,
 }

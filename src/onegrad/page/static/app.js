@@ -14,10 +14,29 @@ import { Link } from "./link.js";
 import { fillPresets } from "./presets.js";
 import { isDrawn } from "./stored.js";
 import { useTheme } from "./theme.js";
-import { curveSpec } from "./dots.js";
-import { VIEWS, changeTask, learnNames, copy, fromHash, fromTables, sliderOf, startState, taskOf, toHash } from "./state.js";
+import {
+  VIEWS,
+  alsoSet,
+  changeTask,
+  learnNames,
+  copy,
+  fromHash,
+  fromTables,
+  sliderOf,
+  slidersOf,
+  startState,
+  swept,
+  taskOf,
+  toHash,
+} from "./state.js";
 
-const KINDS = { curve: [curve, curve.Curve], map: [map, map.Map2D], spectrum: [spectrum, spectrum.View], features: [features, features.Features], steps: [steps, steps.Steps] };
+const KINDS = {
+  curve: [curve, curve.Curve],
+  map: [map, map.Map2D],
+  spectrum: [spectrum, spectrum.View],
+  features: [features, features.Features],
+  steps: [steps, steps.Steps],
+};
 const UNREADABLE = "This link cannot be read; perhaps a part of it is missing.";
 const DOWNLOADS = ["download-png", "download-csv"];
 const REST = 180; // ms without a move before the accurate numbers are asked for
@@ -25,15 +44,20 @@ const ADDRESS = 400; // ms between two changes of the address: each costs the br
 
 const page = {
   runs: { dots: new Map(), setting: null }, // what was simulated, whichever view is looked at
-  options: $("options"), legend: $("legend"), panels: $("panels"),
+  options: $("options"),
+  legend: $("legend"),
+  panels: $("panels"),
   slider: (key) => sliderOf(page.about, key, taskOf(page.state.tables)),
-  sliders: () => page.about.sliders.filter((slider) => slider.tasks.includes(taskOf(page.state.tables))),
+  sliders: () => slidersOf(page.about, page.state.tables),
   isDrawn: () => isDrawn(page.about, page.state.tables),
   /** The headline's question, answered for this setting: what one step does to the error. */
-  answer(said, numbers = "", gain = "") {
-    $("answer").hidden = !said;
-    $("answer").replaceChildren(el("b", {}, said), ` ${numbers}`);
-    document.body.dataset.gain = gain;
+  answer(found) {
+    $("answer").hidden = !found;
+    $("answer").classList.toggle("draft", Boolean(found?.draft));
+    $("answer").replaceChildren(
+      ...(found ? [el("b", {}, found.said), ` ${found.numbers}`, found.draft ? el("i", {}, " a draft, being refined") : ""] : []),
+    );
+    document.body.dataset.gain = found?.gain ?? "";
   },
   say: (text) => ($("readout").textContent = text),
 
@@ -51,6 +75,7 @@ const page = {
     if (kind === "curves" || kind === "task" || kind === "labels") return page.rebuild(started);
     clearTimeout(page.resting);
     refreshControls($("controls"), page.about, page.state);
+    page.sayAlso();
     page.ask(started);
   },
 
@@ -61,7 +86,7 @@ const page = {
     page.link.drop("picture");
     page.view?.destroy();
     page.panels.replaceChildren();
-    page.answer("");
+    page.answer(null);
     const drawn = page.isDrawn();
     if (!drawn) page.state.view = "curve"; // the others compute
     const [module, View] = KINDS[page.state.view];
@@ -78,8 +103,12 @@ const page = {
     $("run").replaceChildren();
     if (drawn) {
       buildRun($("run"), page.state, {
-        changed: page.changed, stop: page.stop,
-        simulate: () => { $("alert").hidden = true; page.view.simulate(); },
+        changed: page.changed,
+        stop: page.stop,
+        simulate: () => {
+          $("alert").hidden = true;
+          page.view.simulate();
+        },
       });
     }
     page.progress(page.running?.come ?? null, page.running?.total);
@@ -95,6 +124,13 @@ const page = {
     page.view.refresh(started);
   },
 
+  /** What belongs to the numbers and has no control. */
+  sayAlso() {
+    const rows = alsoSet(page.about, page.state);
+    $("also").hidden = !rows.length;
+    $("also").replaceChildren("Also set: ", ...rows.flatMap((row, i) => [i ? ", " : "", el("code", {}, row)]), ".");
+  },
+
   task(name) {
     page.state = changeTask(page.about, page.state, name);
     page.fill();
@@ -103,6 +139,7 @@ const page = {
 
   fill() {
     buildControls($("controls"), page.about, page.state, page);
+    page.sayAlso();
   },
 
   stop() {
@@ -110,7 +147,9 @@ const page = {
     page.progress(null);
   },
 
-  later(ask) { page.resting = setTimeout(ask, REST); },
+  later(ask) {
+    page.resting = setTimeout(ask, REST);
+  },
 
   measure(name, started) {
     performance.measure(`onegrad: ${name}`, { start: started, end: performance.now() });
@@ -147,7 +186,11 @@ const page = {
     if (!bar) return; // this view has none
     bar.hidden = come === null;
     $("stop").disabled = come === null;
-    if (come !== null) { bar.value = come; bar.max = total; bar.title = `${come} of ${total}`; }
+    if (come !== null) {
+      bar.value = come;
+      bar.max = total;
+      bar.title = `${come} of ${total}`;
+    }
   },
 
   writeUrl() {
@@ -192,17 +235,31 @@ function showFormula(view) {
 }
 
 function fillTabs() {
-  $("tabs").replaceChildren(...VIEWS.map((name) => el("button", {
-    id: `tab-${name}`, role: "tab", "aria-controls": "panels",
-    onclick: () => { page.state.view = name; $("alert").hidden = true; page.rebuild(); },
-    onkeydown: (event) => {
-      const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (!move) return;
-      const next = VIEWS[(VIEWS.indexOf(name) + move + VIEWS.length) % VIEWS.length];
-      $(`tab-${next}`).click();
-      $(`tab-${next}`).focus();
-    },
-  }, KINDS[name][0].title)));
+  $("tabs").replaceChildren(
+    ...VIEWS.map((name) =>
+      el(
+        "button",
+        {
+          id: `tab-${name}`,
+          role: "tab",
+          "aria-controls": "panels",
+          onclick: () => {
+            page.state.view = name;
+            $("alert").hidden = true;
+            page.rebuild();
+          },
+          onkeydown: (event) => {
+            const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+            if (!move) return;
+            const next = VIEWS[(VIEWS.indexOf(name) + move + VIEWS.length) % VIEWS.length];
+            $(`tab-${next}`).click();
+            $(`tab-${next}`).focus();
+          },
+        },
+        KINDS[name][0].title,
+      ),
+    ),
+  );
 }
 
 // --- what one takes home --------------------------------------------------------------------
@@ -215,32 +272,59 @@ $("share").onclick = async () => {
   setTimeout(() => ($("share").textContent = "Share link"), 1500);
 };
 $("copy-spec").onclick = () => {
-  const spec = page.view.spec?.() ?? curveSpec(page).spec;
-  page.link.ask("spec", { type: "spec", spec }, {
-    done: (text) => copyText(text).then((done) =>
-      showText(done ? "Copied: this as a spec" : "This as a spec", "Save it as experiment.toml; onegrad run experiment.toml computes, stores and draws it.", text)),
-    error: (text) => page.refuse(text),
-  });
+  const spec = page.view.spec();
+  page.link.ask(
+    "spec",
+    { type: "spec", spec },
+    {
+      done: (text) =>
+        copyText(text).then((done) =>
+          showText(
+            done ? "Copied: this as a spec" : "This as a spec",
+            "Save it as experiment.toml; onegrad run experiment.toml computes, stores and draws it.",
+            text,
+          ),
+        ),
+      error: (text) => page.refuse(text),
+    },
+  );
 };
 const fileName = () => `onegrad-${page.state.view}`;
 $("download-csv").onclick = () => saveCsv(`${fileName()}.csv`, page.view.table());
-$("download-png").onclick = () => savePng(`${fileName()}.png`, {
-  title: page.state.view === "curve" ? curveSpec(page).spec.name : KINDS[page.state.view][0].title, caption: caption(), panels: page.panels, legend: page.legend,
-});
+$("download-png").onclick = () =>
+  savePng(`${fileName()}.png`, {
+    title: page.state.view === "curve" ? page.view.spec().name : KINDS[page.state.view][0].title,
+    caption: caption(),
+    panels: page.panels,
+    legend: page.legend,
+  });
 
 /** The settings in one line, for pictures. */
 function caption() {
   const { tables } = page.state;
-  const swept = page.state.view === "curve" ? [page.state.axis, page.state.curves.key] : [];
-  const activation = swept.includes("network.activation") ? "" : `, ${tables.network.activation}`;
-  const parts = page.sliders().filter((slider) => !swept.includes(slider.key)).map((slider) => [slider.symbol, slider.key.split(".")]).map(([symbol, [table, name]]) => [symbol, tables[table]?.[name]]);
-  const shown = parts.filter(([, value]) => value !== undefined).map(([symbol, value]) => `${symbol.replace("m/n", "m")} = ${Array.isArray(value) ? value.map((v) => show(v)).join("/") : show(value)}`);
-  return `${page.view.caption?.() ?? ""}${page.about.tasks[taskOf(tables)].title}${activation}; ${shown.join(", ")}. Theory: ${page.methods}. onegrad ${page.about.version}.`;
+  const keys = page.state.view === "curve" ? [page.state.axis, ...Object.keys(swept(page.state.curves))] : [];
+  const activation = keys.includes("network.activation") ? "" : `, ${tables.network.activation}`;
+  const parts = page
+    .sliders()
+    .filter((slider) => !keys.includes(slider.key))
+    .map((slider) => [slider.symbol, slider.key.split(".")])
+    .map(([symbol, [table, name]]) => [symbol, tables[table]?.[name]]);
+  const shown = parts
+    .filter(([, value]) => value !== undefined)
+    .map(
+      ([symbol, value]) =>
+        `${symbol.replace("m/n", "m")} = ${Array.isArray(value) ? value.map((v) => show(v)).join("/") : show(value)}`,
+    );
+  const also = alsoSet(page.about, page.state).map((row) => `; ${row}`);
+  const what = `${page.view.caption?.() ?? ""}${page.about.tasks[taskOf(tables)].title}${activation}; ${shown.join(", ")}${also.join("")}`;
+  return `${what}. Theory: ${page.methods}. onegrad ${page.about.version}.`;
 }
 
 // --- start ------------------------------------------------------------------------------------
 
-useTheme($("theme"), () => { if (page.view) page.rebuild(); });
+useTheme($("theme"), () => {
+  if (page.view) page.rebuild();
+});
 page.link = new Link({
   hello(about) {
     const first = !page.about;
@@ -248,7 +332,7 @@ page.link = new Link({
     learnNames(about);
     $("offline").hidden = true;
     if (!first) return page.ask();
-    if (about.stored) page.storedState = fromTables(about, about.stored.tables);
+    if (about.stored) page.storedState = fromTables(about, about.stored.tables, false);
     fillTabs();
     fillPresets(page);
     const asked = location.hash.length > 1;

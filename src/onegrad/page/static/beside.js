@@ -4,35 +4,61 @@
 import { sayAtBox } from "./box_errors.js";
 import { colour, css, show } from "./dom.js";
 import { Panel, niceRange } from "./plot.js";
-import { valueOf } from "./state.js";
+import { pointOf } from "./specs.js";
+import { curveHere, valueOf } from "./state.js";
+import { headline } from "./words.js";
 
 export class Beside {
   constructor(page) {
     this.page = page;
-    this.data = new Panel(page.panels, { title: "the data: samples and their labels", small: true, xLabel: "", yLabel: "", draw: (u, pen) => this.drawData(pen) });
+    this.data = new Panel(page.panels, {
+      title: "the data: samples and their labels",
+      small: true,
+      xLabel: "",
+      yLabel: "",
+      draw: (u, pen) => this.drawData(pen),
+    });
     this.learned = new Panel(page.panels, {
-      title: "what is learned, with and without the step", small: true, xLabel: "", yLabel: "mean output",
-      tip: (index) => this.tip(index), say: page.say,
+      title: "what is learned, with and without the step",
+      small: true,
+      xLabel: "",
+      yLabel: "mean output",
+      tip: (index) => this.tip(index),
+      say: page.say,
     });
     this.show(false);
   }
 
   /** Ask for the pictures at the current setting; while a slider moves, one after the other. */
-  refresh(coarse, then) {
+  refresh(coarse) {
     const { page } = this;
-    if (coarse && this.asked && !then) { this.again = true; return; }
+    if (coarse && this.asked) {
+      this.again = true;
+      return;
+    }
     Object.assign(this, { asked: true, again: false });
     const come = () => {
       this.asked = false;
-      then?.();
       if (this.again) this.refresh(true);
     };
-    const { compare, ...problem } = page.state.tables;
     const { direction, component } = page.state;
-    page.link.ask("picture", { type: "picture", spec: { ...problem, compare: { models: ["theory"] } }, coarse, direction, component }, {
-      done: ([after, before, data]) => { this.take(after, before, data); come(); },
-      error: (text) => { this.show(false); page.answer(""); sayAtBox(text); come(); }, // the axis' own value, perhaps
-    });
+    page.link.ask(
+      "picture",
+      { type: "picture", spec: pointOf(page.state), coarse, direction, component },
+      {
+        done: ([after, before, data, errors, without]) => {
+          this.take(after, before, data);
+          page.answer(this.words(errors, without, coarse));
+          come();
+        },
+        error: (text) => {
+          this.show(false);
+          page.answer(null);
+          sayAtBox(text);
+          come();
+        }, // the axis' own value, perhaps
+      },
+    );
   }
 
   take(after, before, data) {
@@ -40,7 +66,6 @@ export class Beside {
     this.show(!data.error, known);
     if (known) this.paintLearned(after, before);
     if (!data.error) this.paintData(data);
-    this.page.answer(...(known ? this.words(after, before) : [""]));
   }
 
   show(data, learned = data) {
@@ -49,25 +74,32 @@ export class Beside {
     this.page.panels.classList.toggle("alone", !data && !learned);
   }
 
-  /** The headline question, answered for the current setting. */
-  words(after, before) {
+  /** The headline's question, answered for the current setting by the quantity that is plotted. */
+  words(after, before, draft) {
     const { page } = this;
-    const gain = 1 - after.test_error / before.test_error;
-    if (!Number.isFinite(gain)) return [""];
-    const axis = page.slider(page.state.axis);
-    const where = valueOf(axis, page.state.tables);
-    const here = where === null || !axis.symbol ? "Here" : `At ${axis.symbol} = ${show(where, 3)}`;
-    const activation = page.state.curves.values.length > 1 ? ` (${page.state.tables.network.activation})` : "";
-    const numbers = `test error ${show(after.test_error, 2)} with it, ${show(before.test_error, 2)} without, ${show(after.label_variance, 2)} for the best constant${activation}.`;
-    const said = gain > 0.005 ? `one step takes away ${Math.round(100 * gain)} % of the error` : gain < -0.005 ? `one step makes the error ${Math.round(-100 * gain)} % larger` : "one step changes next to nothing";
-    return [`${here} ${said}:`, numbers, gain];
+    const { state, about } = page;
+    const axis = page.slider(state.axis);
+    const [quantity] = state.quantities;
+    return headline({
+      quantity, draft, after, before,
+      name: about.quantities[quantity],
+      at: { symbol: axis.symbol, value: valueOf(axis, state.tables) },
+      steps: state.tables.training.steps ?? 1,
+      activation: state.curves.key === "network.activation" && state.curves.values.length > 1 ? state.tables.network.activation : "",
+    });
   }
 
   paintData(data) {
     this.points = data;
     const reach = 1.05 * Math.max(...data.x.map(Math.abs), ...data.y.map(Math.abs));
     this.data.rename([`along ${data.names[0]}`, data.names[1]]);
-    this.data.show([[-reach, reach], [null, null]], { series: [{ label: "", stroke: "transparent" }], x: [-reach, reach], y: [-reach, reach], yLog: false });
+    this.data.show(
+      [
+        [-reach, reach],
+        [null, null],
+      ],
+      { series: [{ label: "", stroke: "transparent" }], x: [-reach, reach], y: [-reach, reach], yLog: false },
+    );
     this.data.redraw();
   }
 
@@ -87,26 +119,40 @@ export class Beside {
     ctx.globalAlpha = 1;
   }
 
+  /** The colour of the curve at this setting. */
+  ink() {
+    return colour(this.page.about, Math.max(0, curveHere(this.page.state)));
+  }
+
   paintLearned(after, before) {
     Object.assign(this, { after, before });
     const values = [after.target, before.learned, after.learned];
+    const ink = this.ink();
     const series = [
       { label: "target", stroke: css("--ink"), dash: [2, 3], width: 1.3 },
-      { label: "without", stroke: colour(this.page.about, 0), dash: [6, 4], width: 1.6 },
-      { label: "with", stroke: colour(this.page.about, 0), width: 2.2 },
+      { label: "without", stroke: ink, dash: [6, 4], width: 1.6 },
+      { label: "with", stroke: ink, width: 2.2 },
     ];
-    this.learned.rename([`position along ${after.direction.replace("spike", "spike of component").replace(/\.\d+$/, "")}`, "mean output"]);
+    this.learned.rename([
+      `position along ${after.direction.replace("spike", "spike of component").replace(/\.\d+$/, "")}`,
+      "mean output",
+    ]);
     const { y } = niceRange(values.flat());
     this.learned.show([after.t, ...values], { series, y: [Math.min(y[0], ...values.flat()), y[1]], yLog: false });
   }
 
   tip(i) {
-    const ink = colour(this.page.about, 0);
+    const ink = this.ink();
     return [
-      { text: `at ${show(this.after.t[i], 2)}`, bold: true }, { text: `target ${show(this.after.target[i], 3)}` },
-      { colour: ink, text: `with the step ${show(this.after.learned[i], 3)}` }, { colour: ink, text: `without it ${show(this.before.learned[i], 3)}` },
+      { text: `at ${show(this.after.t[i], 2)}`, bold: true },
+      { text: `target ${show(this.after.target[i], 3)}` },
+      { colour: ink, text: `with the step ${show(this.after.learned[i], 3)}` },
+      { colour: ink, text: `without it ${show(this.before.learned[i], 3)}` },
     ];
   }
 
-  destroy() { this.data.destroy(); this.learned.destroy(); }
+  destroy() {
+    this.data.destroy();
+    this.learned.destroy();
+  }
 }

@@ -6,17 +6,28 @@ const BELOW = ["#D55E00", "#f4d9c6", "#f5f5f2"]; // a loss by the step, up to no
 
 /** A colour for a value, and the value at a height 0…1 of the colour bar. */
 export function colours(layer, seen) {
-  const low = Math.min(...seen), high = Math.max(...seen);
+  const low = Math.min(...seen),
+    high = Math.max(...seen);
   if (layer === "degree") {
     const steps = [...new Set(seen)].sort((a, b) => a - b); // one colour each: near β = 1 they jump far
-    return { levels: steps.length, of: (v) => blend(CIVIDIS, steps.length > 1 ? steps.indexOf(v) / (steps.length - 1) : 0.5), at: (u) => steps[Math.floor(u * steps.length)] };
+    return {
+      levels: steps.length,
+      of: (v) => blend(CIVIDIS, steps.length > 1 ? steps.indexOf(v) / (steps.length - 1) : 0.5),
+      at: (u) => steps[Math.floor(u * steps.length)],
+    };
   }
   if (layer === "gain") {
-    const top = Math.max(high, 0.02), bottom = Math.min(low, 0);
-    return { of: (v) => (v < 0 ? blend(BELOW, 1 - v / Math.min(bottom, -0.02)) : blend(["#f5f5f2", "#8dbfe0", "#0072B2", "#00304b"], v / top)), at: (u) => bottom + u * (top - bottom) };
+    const top = Math.max(high, 0.02),
+      bottom = Math.min(low, 0);
+    return {
+      of: (v) =>
+        v < 0 ? blend(BELOW, 1 - v / Math.min(bottom, -0.02)) : blend(["#f5f5f2", "#8dbfe0", "#0072B2", "#00304b"], v / top),
+      at: (u) => bottom + u * (top - bottom),
+    };
   }
   const log = low > 0 && high / low > 8;
-  const f = log ? Math.log : (x) => x, g = log ? Math.exp : (x) => x;
+  const f = log ? Math.log : (x) => x,
+    g = log ? Math.exp : (x) => x;
   const span = f(high) - f(low) || 1;
   return { of: (v) => blend(CIVIDIS, (f(v) - f(low)) / span), at: (u) => g(f(low) + u * span) };
 }

@@ -4,13 +4,14 @@ import { clearWrong, markWrong } from "./box_errors.js";
 import { el, show } from "./dom.js";
 import { isTheory } from "./limits.js";
 import { isDrawn } from "./stored.js";
-import { classesOf, pick, setClasses, setInputs, setKey, sliderOf, taskOf, valueOf, written } from "./state.js";
+import { classesOf, pick, setClasses, setInputs, setKey, sliderOf, slidersOf, swept, taskOf, valueOf, written } from "./state.js";
 
 const GROUPS = [
-  ["the step", ["scaling."]],
+  ["the step", ["scaling.", "training.rate", "data.spread"]],
   ["network and training", ["network.", "training."]],
   ["data and labels", ["data.", "labels."]],
 ];
+const groupOf = (key) => GROUPS.find(([, prefixes]) => prefixes.some((prefix) => key.startsWith(prefix)))[0];
 const MODELS = {
   regression: ["network", "hermite", "conditional-gaussian", "random-features", "linear"],
   classification: ["network", "hermite", "conditional-gaussian", "random-features", "linear"],
@@ -18,7 +19,8 @@ const MODELS = {
   isotropic: ["network", "spiked", "hermite", "random-features", "linear"],
 };
 
-const STORED = "The page computes only with data that it draws itself. These come from a file, so it shows what the run has stored.";
+const STORED =
+  "The page computes only with data that it draws itself. These come from a file, so it shows what the run has stored.";
 const SEEDS = 100;
 const HINT = "Point at a setting, or go there by Tab, to read what it means.";
 
@@ -35,16 +37,20 @@ export function buildControls(panel, about, state, { changed, task }) {
     tasks.append(el("option", { value: name, selected: drawn && name === current }, info.title));
   }
   const groups = [
-    el("fieldset", {}, el("legend", {}, "task"),
+    el(
+      "fieldset",
+      {},
+      el("legend", {}, "task"),
       el("div", { class: "control only" }, tasks),
-      el("p", { class: "help" }, drawn ? about.tasks[current].about : STORED)),
+      el("p", { class: "help" }, drawn ? about.tasks[current].about : STORED),
+    ),
   ];
   if (!drawn) return panel.replaceChildren(...groups);
-  for (const [title, prefixes] of GROUPS) {
-    const mine = (item) => item.tasks.includes(current) && prefixes.some((prefix) => item.key.startsWith(prefix));
+  for (const [title] of GROUPS) {
+    const mine = (item) => item.tasks.includes(current) && groupOf(item.key) === title;
     const rows = [
       ...about.pickers.filter(mine).map((picker) => pickerRow(about, state, picker, changed)),
-      ...about.sliders.filter(mine).map((slider) => sliderRow(about, state, slider, changed)),
+      ...slidersOf(about, state.tables).filter(mine).map((slider) => sliderRow(about, state, slider, changed)),
     ];
     groups.push(el("fieldset", {}, el("legend", {}, title), ...rows));
   }
@@ -61,29 +67,62 @@ function pickerRow(about, state, picker, changed) {
   const id = `pick-${picker.key.replace(".", "-")}`;
   const [table, name] = picker.key.split(".");
   const value = state.tables[table]?.[name] ?? picker.default ?? "";
-  const options = picker.options.includes(value) || Array.isArray(value) ? picker.options : [value, ...picker.options];
-  const select = el("select", { id, onchange: (event) => {
-    pick(state.tables, picker, event.target.value);
-    changed(state.view === "curve" ? "curves" : "value"); // other quantities, perhaps
-  } });
+  const curves = swept(state.curves)[picker.key]; // a curve for each of several options
+  const several = curves?.length > 1 ? `${curves.join(", ")}: one curve each` : null;
+  const shown = several ?? (Array.isArray(value) ? `a polynomial of ${value.length} directions` : value);
+  const options = picker.options.includes(shown) ? [...picker.options] : [shown, ...picker.options];
+  const select = el("select", {
+    id,
+    onchange: (event) => {
+      pick(state.tables, picker, event.target.value);
+      if (several) state.curves = { key: "network.activation", values: [state.tables.network.activation] };
+      if (picker.key === "training.loss") state.quantities = forLoss(state);
+      changed(state.view === "curve" ? "curves" : "value"); // other quantities, perhaps
+    },
+  });
   if (picker.default === null && value !== "") options.unshift("");
-  for (const option of options) select.append(el("option", { value: option, selected: option === value }, option || "flat"));
-  return el("div", { class: "control wide", "data-pick": picker.key, "data-help": picker.help }, el("label", { htmlFor: id }, picker.title), select);
+  for (const option of options) {
+    const name = option || "flat";
+    const disabled = !picker.options.includes(option) && option !== "";
+    select.append(el("option", { value: option, selected: option === shown, disabled }, name));
+  }
+  return el(
+    "div",
+    { class: "control wide", "data-pick": picker.key, "data-help": picker.help },
+    el("label", { htmlFor: id }, picker.title),
+    select,
+  );
+}
+
+/** What is worth plotting of a loss: errors of classes where labels are ±1, else the loss itself. */
+function forLoss({ tables, quantities }) {
+  const errors = quantities.filter((quantity) => !quantity.endsWith("_loss"));
+  if ((tables.training.loss ?? "squared") === "squared") return errors.length ? errors : ["test_error"];
+  return tables.labels?.model === "component" ? ["misclassification", "test_loss"] : ["test_loss"];
 }
 
 /** How many components, each a class of its own. */
 function classesRow(state, picker, changed) {
   const now = String(classesOf(state.tables));
   const options = picker.options.includes(now) ? picker.options : [now, ...picker.options];
-  const select = el("select", { id: "pick-classes", onchange: (event) => {
-    setClasses(state.tables, Number(event.target.value));
-    if (state.curves.key === picker.key || state.zip) state.zip = state.dots = state.range = null;
-    if (state.curves.key === picker.key) state.curves = { key: "network.activation", values: [state.tables.network.activation] };
-    changed("labels");
-    document.getElementById("pick-classes")?.focus(); // a new one stands in its place
-  } });
+  const select = el("select", {
+    id: "pick-classes",
+    onchange: (event) => {
+      setClasses(state.tables, Number(event.target.value));
+      if (state.curves.key === picker.key || state.zip) state.zip = state.dots = state.range = null;
+      if (state.curves.key === picker.key)
+        state.curves = { key: "network.activation", values: [state.tables.network.activation] };
+      changed("labels");
+      document.getElementById("pick-classes")?.focus(); // a new one stands in its place
+    },
+  });
   for (const option of options) select.append(el("option", { value: option, selected: option === now }, option));
-  return el("div", { class: "control wide", "data-pick": "classes", "data-help": picker.help }, el("label", { htmlFor: "pick-classes" }, picker.title), select);
+  return el(
+    "div",
+    { class: "control wide", "data-pick": "classes", "data-help": picker.help },
+    el("label", { htmlFor: "pick-classes" }, picker.title),
+    select,
+  );
 }
 
 /** Activations are boxes: each one ticked is a curve. */
@@ -92,19 +131,32 @@ function activationRow(state, picker, changed) {
   const chosen = state.curves.key === picker.key ? state.curves.values : [state.tables.network.activation];
   const options = [...new Set([...chosen, ...picker.options])].sort();
   for (const option of options) {
-    const box = el("input", { type: "checkbox", value: option, checked: chosen.includes(option), onchange: () => {
-      const ticked = [...chips.querySelectorAll("input:checked")].map((input) => input.value);
-      if (!ticked.length) { box.checked = true; return; }
-      // the one ticked last leads only if nothing else is left
-      const kept = chosen.filter((name) => ticked.includes(name));
-      const values = [...kept, ...ticked.filter((name) => !kept.includes(name))];
-      state.curves = { key: picker.key, values };
-      state.tables.network.activation = values[0];
-      changed("curves");
-    } });
+    const box = el("input", {
+      type: "checkbox",
+      value: option,
+      checked: chosen.includes(option),
+      onchange: () => {
+        const ticked = [...chips.querySelectorAll("input:checked")].map((input) => input.value);
+        if (!ticked.length) {
+          box.checked = true;
+          return;
+        }
+        // the one ticked last leads only if nothing else is left
+        const kept = chosen.filter((name) => ticked.includes(name));
+        const values = [...kept, ...ticked.filter((name) => !kept.includes(name))];
+        state.curves = { key: picker.key, values };
+        state.tables.network.activation = values[0];
+        changed("curves");
+      },
+    });
     chips.append(el("label", {}, box, option));
   }
-  return el("div", { "data-help": picker.help }, el("p", { class: "help" }, "activation σ: one curve for each that is ticked"), chips);
+  return el(
+    "div",
+    { "data-help": picker.help },
+    el("p", { class: "help" }, "activation σ: one curve for each that is ticked"),
+    chips,
+  );
 }
 
 /** Position 0…1000 of the range input for a value, and back. */
@@ -129,8 +181,13 @@ function sliderRow(about, state, slider, changed) {
   const help = `${slider.help} (${slider.key} ${slider.allowed})`;
   const number = el("input", { type: "number", step: "any", "aria-label": `${slider.title}, typed`, value: typed(now) });
   const range = el("input", {
-    type: "range", id, "aria-description": help, "aria-valuetext": now === null ? "not set" : show(now),
-    min: whole ? slider.low : 0, max: whole ? slider.high : 1000, step: whole ? 1 : 5,
+    type: "range",
+    id,
+    "aria-description": help,
+    "aria-valuetext": now === null ? "not set" : show(now),
+    min: whole ? slider.low : 0,
+    max: whole ? slider.high : 1000,
+    step: whole ? 1 : 5,
   });
   range.value = now === null ? range.min : whole ? now : place(slider, now);
   const set = (x, moving = false) => {
@@ -148,8 +205,13 @@ function sliderRow(about, state, slider, changed) {
     number.value = show(clean);
     set(clean, true);
   });
-  const row = el("div", { class: "control", "data-key": slider.key, "data-help": help },
-    el("label", { htmlFor: id }, el("i", {}, slider.symbol), slider.title), number, range);
+  const row = el(
+    "div",
+    { class: "control", "data-key": slider.key, "data-help": help },
+    el("label", { htmlFor: id }, el("i", {}, slider.symbol), slider.title),
+    number,
+    range,
+  );
   number.addEventListener("change", () => {
     const x = Number(number.value);
     if (number.value === "" || !Number.isFinite(x)) return markWrong(number, row, `${slider.title}: must be a number`);
@@ -183,27 +245,49 @@ export function buildRun(bar, state, { changed, simulate, stop }) {
   const task = taskOf(state.tables);
   const chips = el("div", { class: "chips", role: "group", "aria-label": "models to simulate" });
   for (const model of new Set([...MODELS[task], ...compare.models.filter((name) => !isTheory(name))])) {
-    chips.append(el("label", {}, el("input", { type: "checkbox", value: model, checked: compare.models.includes(model), onchange: () => {
-      const ticked = [...chips.querySelectorAll("input:checked")].map((input) => input.value);
-      compare.models = [...ticked, ...compare.models.filter(isTheory)];
-      changed("models");
-    } }), model));
+    chips.append(
+      el(
+        "label",
+        {},
+        el("input", {
+          type: "checkbox",
+          value: model,
+          checked: compare.models.includes(model),
+          onchange: () => {
+            const ticked = [...chips.querySelectorAll("input:checked")].map((input) => input.value);
+            compare.models = [...ticked, ...compare.models.filter(isTheory)];
+            changed("models");
+          },
+        }),
+        model,
+      ),
+    );
   }
-  const seeds = el("input", { type: "number", id: "seeds", min: 1, max: SEEDS, value: compare.seeds, onchange: () => {
-    const wanted = Number(seeds.value);
-    const right = seeds.value !== "" && Number.isInteger(wanted) && wanted >= 1 && wanted <= SEEDS;
-    const simulate = bar.querySelector("#simulate");
-    if (right) clearWrong(seeds, bar);
-    else markWrong(seeds, bar, `seeds: must be a whole number from 1 to ${SEEDS}`);
-    simulate.disabled = !right;
-    if (!right) return;
-    compare.seeds = wanted;
-    changed("models");
-  } });
-  bar.replaceChildren(...[
-    el("button", { class: "primary", id: "simulate", onclick: simulate }, once ? "▶ Draw one network" : "▶ Simulate"),
-    el("button", { id: "stop", onclick: stop, disabled: true }, "Stop"),
-    once ? null : el("label", {}, "seeds", seeds), once ? null : chips,
-    el("progress", { id: "progress", value: 0, max: 1, hidden: true, "aria-label": "simulated rows" }),
-  ].filter(Boolean));
+  const seeds = el("input", {
+    type: "number",
+    id: "seeds",
+    min: 1,
+    max: SEEDS,
+    value: compare.seeds,
+    onchange: () => {
+      const wanted = Number(seeds.value);
+      const right = seeds.value !== "" && Number.isInteger(wanted) && wanted >= 1 && wanted <= SEEDS;
+      const simulate = bar.querySelector("#simulate");
+      if (right) clearWrong(seeds, bar);
+      else markWrong(seeds, bar, `seeds: must be a whole number from 1 to ${SEEDS}`);
+      simulate.disabled = !right;
+      if (!right) return;
+      compare.seeds = wanted;
+      changed("models");
+    },
+  });
+  bar.replaceChildren(
+    ...[
+      el("button", { class: "primary", id: "simulate", onclick: simulate }, once ? "▶ Draw one network" : "▶ Simulate"),
+      el("button", { id: "stop", onclick: stop, disabled: true }, "Stop"),
+      once ? null : el("label", {}, "seeds", seeds),
+      once ? null : chips,
+      el("progress", { id: "progress", value: 0, max: 1, hidden: true, "aria-label": "simulated rows" }),
+    ].filter(Boolean),
+  );
 }

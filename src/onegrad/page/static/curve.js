@@ -2,18 +2,21 @@
 
 import { Beside } from "./beside.js";
 import { colour, css, el, show } from "./dom.js";
-import { checkDots, curveSpec, dotText, drawDots, drawPublished, publishedDots, simulate, visibleDots } from "./dots.js";
+import { checkDots, dotText, drawDots, drawPublished, publishedDots, simulate, visibleDots } from "./dots.js";
 import { LIMIT, drawLimit } from "./limits.js";
 import { report } from "./link.js";
 import { Panel, legendLine, legendMark, niceRange } from "./plot.js";
-import { QUANTITIES, axisValues, shown, sweepSpec, taskOf, valueOf, written } from "./state.js";
+import { curveMessage, curveSpec, placeOf } from "./specs.js";
+import { QUANTITIES, axisValues, shown, taskOf, valueOf, written } from "./state.js";
 import { storedLines } from "./stored.js";
 
 export const title = "Curve";
 export const sentence = (page) => {
   const axis = page.slider(page.state.axis);
-  return `How the error changes with the ${axis.title}: lines are the theory, which fits no readout, with one gradient step and ` +
-    "(dashed) without it. Press Simulate, and every dot is the average of trained networks.";
+  return (
+    `How the error changes with the ${axis.title}: lines are the theory, for which no network was trained, with the gradient step and ` +
+    "(dashed) without it. Press Simulate: every dot is an average of trained networks."
+  );
 };
 
 const DRAFT = { time: 200, fewest: 5 }; // ms that a draft should take while a slider moves, points of it
@@ -30,41 +33,69 @@ export class Curve {
     const axis = page.slider(page.state.axis);
     const names = page.about.quantities;
     this.axis = page.state.axis;
-    const pick = el("select", { id: "axis", onchange: (event) => {
-      page.state.axis = event.target.value;
-      page.state.range = page.state.dots = page.state.zip = null;
-      page.pressed(null);
-      page.rebuild();
-    } });
+    const pick = el("select", {
+      id: "axis",
+      onchange: (event) => {
+        page.state.axis = event.target.value;
+        page.state.range = page.state.dots = page.state.zip = null;
+        page.pressed(null);
+        page.rebuild();
+      },
+    });
     const axes = page.sliders();
-    for (const slider of axes.includes(axis) ? axes : [axis, ...axes]) pick.append(el("option", { value: slider.key, selected: slider.key === axis.key }, `${slider.title}  ${slider.symbol}`));
+    for (const slider of axes.includes(axis) ? axes : [axis, ...axes])
+      pick.append(el("option", { value: slider.key, selected: slider.key === axis.key }, `${slider.title}  ${slider.symbol}`));
     page.options.replaceChildren(el("label", {}, "against", pick));
     for (const [name, text] of Object.entries(names)) {
       if (!applies(name, page.state) && !page.state.quantities.includes(name)) continue;
-      const box = el("input", { type: "checkbox", value: name, checked: page.state.quantities.includes(name), onchange: () => {
-        const chosen = QUANTITIES.filter((q) => (q === name ? box.checked : page.state.quantities.includes(q)));
-        if (!chosen.length) { box.checked = true; return; }
-        page.state.quantities = chosen;
-        page.rebuild();
-      } });
+      const box = el("input", {
+        type: "checkbox",
+        value: name,
+        checked: page.state.quantities.includes(name),
+        onchange: () => {
+          const chosen = QUANTITIES.filter((q) => (q === name ? box.checked : page.state.quantities.includes(q)));
+          if (!chosen.length) {
+            box.checked = true;
+            return;
+          }
+          page.state.quantities = chosen;
+          page.rebuild();
+        },
+      });
       page.options.append(el("label", {}, box, text.replace(" (MSE)", "")));
     }
     if (page.isDrawn() && taskOf(page.state.tables) === "isotropic") page.options.append(this.limitBox());
-    this.panels = page.state.quantities.map((quantity) => [quantity, new Panel(page.panels, {
-      title: names[quantity], yLabel: names[quantity], xLabel: `${axis.title} ${axis.symbol}`, xLog: this.isLog(axis), xAxis: axis.kind === "whole" ? { incrs: [1, 2, 5, 10] } : {},
-      draw: (u, pen) => { this.drawUnder(pen, quantity); drawDots(page, pen, visibleDots(page), quantity); },
-      tip: (index) => this.tip(index, quantity), say: page.say,
-    })]);
+    this.panels = page.state.quantities.map((quantity) => [
+      quantity,
+      new Panel(page.panels, {
+        title: names[quantity],
+        yLabel: names[quantity],
+        xLabel: `${axis.title} ${axis.symbol}`,
+        xLog: this.isLog(axis),
+        xAxis: axis.kind === "whole" ? { incrs: [1, 2, 5, 10] } : {},
+        draw: (u, pen) => {
+          this.drawUnder(pen, quantity);
+          drawDots(page, pen, visibleDots(page), quantity);
+        },
+        tip: (index) => this.tip(index, quantity),
+        say: page.say,
+      }),
+    ]);
     page.panels.classList.toggle("solo", this.panels.length === 1);
     if (page.isDrawn()) this.beside = new Beside(page);
   }
 
   limitBox() {
     const { compare } = this.page.state.tables;
-    const box = el("input", { type: "checkbox", id: "limit", checked: compare.models.includes(LIMIT), onchange: () => {
-      compare.models = [...compare.models.filter((name) => name !== LIMIT), ...(box.checked ? [LIMIT] : [])];
-      this.page.rebuild();
-    } });
+    const box = el("input", {
+      type: "checkbox",
+      id: "limit",
+      checked: compare.models.includes(LIMIT),
+      onchange: () => {
+        compare.models = [...compare.models.filter((name) => name !== LIMIT), ...(box.checked ? [LIMIT] : [])];
+        this.page.rebuild();
+      },
+    });
     return el("label", {}, box, "limit of large n");
   }
 
@@ -79,41 +110,49 @@ export class Curve {
     const { state } = page;
     if (!page.isDrawn()) return this.showStored();
     const axis = page.slider(state.axis);
-    const all = axisValues(axis, state.range, "curve", state.tables, state.zip);
+    const all = axisValues(axis, state.range, "curve", state.tables, state.zip, state.dots);
     checkDots(page);
-    const message = (xs, coarse) => {
-      const spec = sweepSpec(state, axis, xs, { compare: { models: ["theory"], seed: state.tables.compare.seed ?? 0 } });
-      return { type: "curve", spec, coarse, gain: true, limit: state.tables.compare.models.includes(LIMIT) };
-    };
+    const message = (xs, coarse) => curveMessage(page.about, state, xs, coarse, state.tables.compare.models.includes(LIMIT));
     const ask = (xs, coarse) => {
       const values = state.zip ? xs : xs.map((x) => shown(axis, written(axis, x, state.tables), state.tables));
       const size = xs.length;
-      const lines = state.curves.values.map((value) => ({ value, values, parts: [], without: [], limits: [], left: size, accurate: !coarse, thin: size < all.length }));
+      const lines = state.curves.values.map((value) => ({
+        value,
+        values,
+        parts: [],
+        without: [],
+        limits: [],
+        left: size,
+        accurate: !coarse,
+        thin: size < all.length,
+      }));
       const count = size * lines.length;
       const sent = performance.now();
       page.link.ask("theory", message(xs, coarse), {
         part: (index, value) => {
-          const line = lines[Math.floor(index / size) % lines.length];
+          const [curve, place] = placeOf(state, index, size);
+          const line = lines[curve];
           const kind = ["parts", "without", "limits"][Math.floor(index / count)];
-          line[kind][index % size] = value;
+          line[kind][place] = value;
           if (kind !== "parts" || --line.left) return;
           if (coarse && line === lines[0]) page.pace = (performance.now() - sent) / size;
           this.take(lines, line, started, coarse);
         },
-        draft: () => { this.finish(lines); if (!slow) this.beside.refresh(true); },
+        draft: () => {
+          this.finish(lines);
+          if (!slow) this.beside.refresh(true);
+        },
         done: (parts) => {
           this.finish(lines);
           page.settled(coarse ? "coarse" : "accurate", report(parts.slice(0, 2 * count)));
-          if (!coarse) return this.beside.refresh(false, page.finished);
-          const next = () => page.later(() => (size < all.length ? ask(all, true) : ask(all, false)));
-          if (page.finished) return this.beside.refresh(true, next); // one scene of the story after the other
-          this.beside.refresh(true);
-          next();
+          this.beside.refresh(coarse);
+          if (coarse) page.later(() => (size < all.length ? ask(all, true) : ask(all, false)));
         },
         error: (text) => page.refuse(text),
       });
     };
-    const most = state.zip || axis.kind === "whole" ? all.length : Math.max(DRAFT.fewest, Math.round(DRAFT.time / (page.pace || 1)));
+    const most =
+      state.zip || axis.kind === "whole" ? all.length : Math.max(DRAFT.fewest, Math.round(DRAFT.time / (page.pace || 1)));
     const slow = most < all.length && !page.link.knows(message(all, true));
     ask(slow ? thinned(all, most) : all, true);
   }
@@ -133,7 +172,8 @@ export class Curve {
 
   /** A whole line has come: draw it; the one without the step stays as it was until it comes. */
   take(lines, line, started, coarse) {
-    if (this.lines.length !== lines.length) this.lines = lines.map((l) => ({ value: l.value, parts: [], without: [], accurate: false }));
+    if (this.lines.length !== lines.length)
+      this.lines = lines.map((l) => ({ value: l.value, parts: [], without: [], accurate: false }));
     const index = lines.indexOf(line);
     const old = this.lines[index];
     const same = JSON.stringify(old.values) === JSON.stringify(line.values);
@@ -148,28 +188,48 @@ export class Curve {
     const { about } = this.page;
     const xs = lines[0].values;
     const dots = visibleDots(this.page);
+    this.constantShown = false;
     for (const [quantity, panel] of this.panels) {
       const of = (parts) => xs.map((_, i) => parts?.[i]?.[quantity] ?? null);
       const ys = lines.map((line) => of(line.parts));
-      const series = lines.map((line) => ({ label: String(line.value), stroke: colour(about, this.lines.indexOf(line)), width: line.accurate ? 2.2 : 1.6, smooth: line.thin }));
+      const series = lines.map((line) => ({
+        label: String(line.value),
+        stroke: colour(about, this.lines.indexOf(line)),
+        width: line.accurate ? 2.2 : 1.6,
+        smooth: true,
+      }));
       for (const line of distinct(lines, quantity)) {
         ys.push(of(line.without));
-        series.push({ label: "without", stroke: colour(about, this.lines.indexOf(line)), width: 1.6, dash: [7, 5], smooth: line.thin });
+        series.push({
+          label: "without",
+          stroke: colour(about, this.lines.indexOf(line)),
+          width: 1.6,
+          dash: [7, 5],
+          smooth: true,
+        });
       }
       const high = Math.max(...ys.flat()) || Infinity;
       const constant = this.constant(lines[0], quantity);
       const fits = constant.some((v) => v !== null && v < 2.5 * high);
       if (fits) {
+        this.constantShown = true;
         ys.push(constant);
         series.push({ label: "best constant", stroke: css("--soft"), width: 1, dash: [1.5, 2.5] });
       }
-      const more = [...lines.flatMap((line) => (line.limits ?? []).map((part) => part?.[quantity] ?? null)), ...publishedDots(this.page, quantity).map((dot) => dot.value)];
-      const seen = [...ys.flat(), ...more, ...dots.flatMap((dot) => {
-        const { mean, error } = dot[quantity];
-        // a polynomial of too high a degree can be off by powers of ten: it must not rule the axis
-        if (dot.model !== "network" && mean > 5 * high) return [];
-        return [mean + (error || 0), mean - (error || 0) > 0 ? mean - (error || 0) : mean];
-      })];
+      const more = [
+        ...lines.flatMap((line) => (line.limits ?? []).map((part) => part?.[quantity] ?? null)),
+        ...publishedDots(this.page, quantity).map((dot) => dot.value),
+      ];
+      const seen = [
+        ...ys.flat(),
+        ...more,
+        ...dots.flatMap((dot) => {
+          const { mean, error } = dot[quantity];
+          // a polynomial of too high a degree can be off by powers of ten: it must not rule the axis
+          if (dot.model !== "network" && mean > 5 * high) return [];
+          return [mean + (error || 0), mean - (error || 0) > 0 ? mean - (error || 0) : mean];
+        }),
+      ];
       const reach = [Math.min(xs[0], ...dots.map((d) => d.x)), Math.max(xs[xs.length - 1], ...dots.map((d) => d.x))];
       panel.show([xs, ...ys], { series, x: padded(reach, panel.options.xLog), ...niceRange(seen.filter((v) => v !== null)) });
     }
@@ -178,34 +238,44 @@ export class Curve {
 
   /** What the best constant costs along the axis, where it is comparable. */
   constant(line, quantity) {
-    const value = { test_error: (part) => part.label_variance, relative_error: (part) => (part.label_variance ? 1 : null) }[quantity];
-    return line.values.map((_, i) => (value && line.parts[i] ? value(line.parts[i]) ?? null : null));
+    const value = { test_error: (part) => part.label_variance, relative_error: (part) => (part.label_variance ? 1 : null) }[
+      quantity
+    ];
+    return line.values.map((_, i) => (value && line.parts[i] ? (value(line.parts[i]) ?? null) : null));
   }
 
   legend() {
     const { page } = this;
     const { key, values } = page.state.curves;
-    const label = (value) => (typeof value === "string" ? value : `${key.split(".")[1]} = ${typeof value === "number" ? show(value) : value}`);
+    const label = (value) =>
+      typeof value === "string" ? value : `${key.split(".")[1]} = ${typeof value === "number" ? show(value) : value}`;
     const models = [...new Set(visibleDots(page).map((dot) => dot.model))];
     const grey = css("--soft");
     const compared = this.lines.some((line) => line.without?.length);
     page.legend.replaceChildren(
       ...values.map((value, i) => legendLine(`theory, ${label(value)}`, colour(page.about, i))),
       ...(compared ? [legendLine("theory without the step", values.length > 1 ? grey : colour(page.about, 0), [5, 4])] : []),
-      ...(this.lines.some((line) => line.parts[0]?.label_variance) ? [legendLine("best constant, Var y", grey, [1.5, 2.5])] : []),
-      ...(this.lines.some((line) => line.limits?.length) ? [legendLine("limit of large n", values.length > 1 ? grey : colour(page.about, 0), [7, 2, 2, 2])] : []),
+      ...(this.constantShown ? [legendLine("best constant, Var y", grey, [1.5, 2.5])] : []),
+      ...(this.lines.some((line) => line.limits?.length)
+        ? [legendLine("limit of large n", values.length > 1 ? grey : colour(page.about, 0), [7, 2, 2, 2])]
+        : []),
       ...(page.state.quantities.some((q) => publishedDots(page, q).length) ? [legendMark("published figure", "x", grey)] : []),
-      ...models.map((model) => legendMark(model, page.about.marks[model] ?? "o", grey, model === "network")));
+      ...models.map((model) => legendMark(model, page.about.marks[model] ?? "o", grey, model === "network")),
+    );
   }
 
   simulate() {
-    simulate(this.page, () => { if (this.page.view instanceof Curve) this.page.view.paint(); });
+    simulate(this.page, () => {
+      if (this.page.view instanceof Curve) this.page.view.paint();
+    });
   }
 
   /** What lies below the dots: the slider's place, limits, points of the published figure. */
   drawUnder(pen, quantity) {
     this.drawHere(pen);
-    this.lines.forEach((line, i) => { if (line.limits?.length) drawLimit(pen, this.axis, line.values, line.limits, quantity, colour(this.page.about, i)); });
+    this.lines.forEach((line, i) => {
+      if (line.limits?.length) drawLimit(pen, this.axis, line.values, line.limits, quantity, colour(this.page.about, i));
+    });
     drawPublished(this.page, pen, quantity);
   }
 
@@ -234,7 +304,8 @@ export class Curve {
     const near = visibleDots(this.page).filter((dot) => Math.abs(dot.x - x) < 0.75 * gap);
     const text = (line) => {
       const before = line.without?.[index]?.[quantity];
-      return `${line.value}: ${show(line.parts[index]?.[quantity])}${before === undefined ? "" : `, without the step ${show(before)}`}${line.accurate ? "" : " (coarse)"}`;
+      const without = before === undefined ? "" : `, without the step ${show(before)}`;
+      return `${line.value}: ${show(line.parts[index]?.[quantity])}${without}${line.accurate ? "" : " (coarse)"}`;
     };
     return [
       { text: `${axis.symbol} = ${show(x)}`, bold: true },
@@ -250,17 +321,34 @@ export class Curve {
     const number = (v) => (Number.isFinite(v) ? v : "");
     for (const line of this.lines) {
       const kind = line.accurate ? "" : " (coarse)";
-      const put = (model, parts) => parts.forEach((part, i) => rows.push([line.values[i], line.value, model + kind, 0, ...QUANTITIES.flatMap((q) => [number(part[q]), number(part[q]) === "" ? "" : 0])]));
+      const put = (model, parts) =>
+        parts.forEach((part, i) =>
+          rows.push([
+            line.values[i],
+            line.value,
+            model + kind,
+            0,
+            ...QUANTITIES.flatMap((q) => [number(part[q]), number(part[q]) === "" ? "" : 0]),
+          ]),
+        );
       put("theory", line.parts);
       put("theory without the step", line.without ?? []);
     }
     for (const dot of visibleDots(this.page)) {
-      rows.push([dot.x, this.page.state.curves.values[dot.curve], dot.model, dot.seeds ?? dot.rows, ...QUANTITIES.flatMap((q) => [number(dot[q].mean), number(dot[q].error)])]);
+      rows.push([
+        dot.x,
+        this.page.state.curves.values[dot.curve],
+        dot.model,
+        dot.seeds ?? dot.rows,
+        ...QUANTITIES.flatMap((q) => [number(dot[q].mean), number(dot[q].error)]),
+      ]);
     }
     return rows;
   }
 
-  spec() { return curveSpec(this.page).spec; }
+  spec() {
+    return curveSpec(this.page.about, this.page.state).spec;
+  }
 
   destroy() {
     for (const [, panel] of this.panels) panel.destroy();
@@ -287,6 +375,10 @@ function distinct(lines, quantity) {
 }
 
 /** Some of the values, the first and the last among them. */
-const thinned = (values, count) => (values.length <= count ? values : Array.from({ length: count }, (_, i) => values[Math.round((i * (values.length - 1)) / (count - 1))]));
+const thinned = (values, count) =>
+  values.length <= count
+    ? values
+    : Array.from({ length: count }, (_, i) => values[Math.round((i * (values.length - 1)) / (count - 1))]);
 
-const padded = ([low, high], log) => (log ? [low / 1.04, high * 1.04] : [low - 0.015 * (high - low), high + 0.015 * (high - low)]);
+const padded = ([low, high], log) =>
+  log ? [low / 1.04, high * 1.04] : [low - 0.015 * (high - low), high + 0.015 * (high - low)];

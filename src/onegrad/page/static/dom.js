@@ -21,7 +21,11 @@ export function show(x, digits = 4) {
   if (x === null || x === undefined || !Number.isFinite(x)) return "–";
   if (x === 0) return "0";
   const size = Math.abs(x);
-  if (size < 1e-3 || size >= 1e5) return x.toExponential(Math.max(0, digits - 2)).replace(/\.?0+e/, "e").replace("e+", "e");
+  if (size < 1e-3 || size >= 1e5)
+    return x
+      .toExponential(Math.max(0, digits - 2))
+      .replace(/\.?0+e/, "e")
+      .replace("e+", "e");
   return String(Number(x.toPrecision(digits)));
 }
 

@@ -1,24 +1,18 @@
 // Dots of the curve view: trained networks as they come, those of a stored run, published points.
 
 import { colour, show } from "./dom.js";
-import { QUANTITIES, at, axisValues, shown, sweepSpec, taskOf, written } from "./state.js";
+import { placeOf, simulatedSpec } from "./specs.js";
+import { QUANTITIES, at, shown, swept, written } from "./state.js";
 import { storedDots } from "./stored.js";
-
-/** The experiment of the curve view: what is simulated, and what "copy as spec" gives. */
-export function curveSpec(page) {
-  const { state } = page;
-  const axis = page.slider(state.axis);
-  const xs = state.dots ?? axisValues(axis, state.range, "dots", state.tables, state.zip);
-  const name = `${axis.title}, ${page.about.tasks[taskOf(state.tables)].title}`;
-  const drawn = state.quantities.filter((quantity) => page.about.drawn.includes(quantity)); // by onegrad run
-  const spec = { name, ...sweepSpec(state, axis, xs), figure: { quantities: drawn.length ? drawn : ["test_error"] } };
-  return { xs, spec };
-}
 
 /** Dots belong to the settings they were simulated at; others are put away. */
 export function checkDots(page) {
   const { runs } = page;
-  if (runs.setting && runs.setting !== setting(page)) { runs.dots.clear(); runs.setting = null; page.stop(); }
+  if (runs.setting && runs.setting !== setting(page)) {
+    runs.dots.clear();
+    runs.setting = null;
+    page.stop();
+  }
 }
 
 function setting({ state }) {
@@ -28,7 +22,7 @@ function setting({ state }) {
 
 /** Train networks; `paint` is called whenever some have come. */
 export function simulate(page, paint) {
-  const { spec, xs } = curveSpec(page);
+  const { spec, xs } = simulatedSpec(page.about, page.state);
   const axis = page.slider(page.state.axis);
   const values = page.state.zip ? xs : xs.map((x) => shown(axis, written(axis, x, page.state.tables), page.state.tables));
   const perSeed = page.state.curves.values.length * xs.length;
@@ -39,25 +33,41 @@ export function simulate(page, paint) {
   paint();
   let come = 0;
   page.progress(0, total);
-  page.link.ask("simulation", { type: "simulate", spec }, {
-    part: (index, rows) => {
-      const where = index % perSeed;
-      page.progress(++come, total);
-      if (rows.error) return page.refuse(rows.error);
-      for (const row of rows) {
-        if (row.status !== "ok") { page.refuse(`${row.model}: ${row.error}`); continue; }
-        add(runs.dots, Math.floor(where / xs.length), values[where % xs.length], row);
-      }
-      page.soon ??= requestAnimationFrame(() => { page.soon = null; paint(); });
+  page.link.ask(
+    "simulation",
+    { type: "simulate", spec },
+    {
+      part: (index, rows) => {
+        const [curve, place] = placeOf(page.state, index % perSeed, xs.length);
+        page.progress(++come, total);
+        if (rows.error) return page.refuse(rows.error);
+        for (const row of rows) {
+          if (row.status !== "ok") {
+            page.refuse(`${row.model}: ${row.error}`);
+            continue;
+          }
+          add(runs.dots, curve, values[place], row);
+        }
+        page.soon ??= requestAnimationFrame(() => {
+          page.soon = null;
+          paint();
+        });
+      },
+      done: () => page.progress(null),
+      error: (text) => {
+        page.progress(null);
+        page.refuse(text);
+      },
     },
-    done: () => page.progress(null),
-    error: (text) => { page.progress(null); page.refuse(text); },
-  });
+  );
 }
 
 /** Means and standard errors of what has come so far, and the dots of a stored run. */
 export function visibleDots({ runs, about, state, storedState }) {
-  const dots = [...runs.dots.values()].map((dot) => ({ ...dot, ...Object.fromEntries(QUANTITIES.map((q) => [q, estimate(dot[q])])) }));
+  const dots = [...runs.dots.values()].map((dot) => ({
+    ...dot,
+    ...Object.fromEntries(QUANTITIES.map((q) => [q, estimate(dot[q])])),
+  }));
   if (!about.stored) return dots;
   const faded = fixed(state, state.tables) !== fixed(state, storedState.tables);
   return [...dots, ...storedDots(about, state).map((dot) => ({ ...dot, faded }))];
@@ -72,12 +82,15 @@ export function publishedDots({ about, state, slider }, quantity) {
     const { "network.activation": activation, [state.axis]: place, ...others } = point;
     const curve = state.curves.values.indexOf(activation);
     const here = Object.entries(others).every(([key, v]) => near([at(state.tables, key)].flat()[0], v));
-    return name === quantity && curve >= 0 && place !== undefined && here ? [{ curve, x: shown(slider(state.axis), place, state.tables), value, error }] : [];
+    return name === quantity && curve >= 0 && place !== undefined && here
+      ? [{ curve, x: shown(slider(state.axis), place, state.tables), value, error }]
+      : [];
   });
 }
 
 export function drawPublished(page, pen, quantity) {
-  for (const { curve, x, value } of publishedDots(page, quantity)) pen.mark("x", pen.x(x), pen.y(value), colour(page.about, curve));
+  for (const { curve, x, value } of publishedDots(page, quantity))
+    pen.mark("x", pen.x(x), pen.y(value), colour(page.about, curve));
 }
 
 export function drawDots(page, pen, dots, quantity) {
@@ -87,18 +100,22 @@ export function drawDots(page, pen, dots, quantity) {
     const ink = colour(page.about, dot.curve);
     pen.ctx.globalAlpha = dot.faded ? 0.35 : 1;
     // the other models share the network's draws: their own bars would mislead
-    if (dot.model === "network" && error > 0) pen.bar(pen.x(dot.x), pen.y(Math.max(mean - error, mean * 1e-3)), pen.y(mean + error), ink);
+    if (dot.model === "network" && error > 0)
+      pen.bar(pen.x(dot.x), pen.y(Math.max(mean - error, mean * 1e-3)), pen.y(mean + error), ink);
     pen.mark(page.about.marks[dot.model] ?? "o", pen.x(dot.x), pen.y(mean), ink, dot.model === "network");
     pen.ctx.globalAlpha = 1;
   }
 }
 
-export const dotText = (dot, quantity) => `${dot.model} at ${show(dot.x)}: ${show(dot[quantity].mean)} ± ${show(dot[quantity].error, 2)}  (${dot.seeds ?? dot.rows} seeds)`;
+export const dotText = (dot, quantity) =>
+  `${dot.model} at ${show(dot.x)}: ${show(dot[quantity].mean)} ± ${show(dot[quantity].error, 2)}  (${dot.seeds ?? dot.rows} seeds)`;
 
 /** The settings of `tables` that are the same all over the plot of `state`, as text. */
 function fixed({ axis, curves }, { compare, ...problem }) {
-  const rest = Object.entries(problem).flatMap(([table, keys]) => Object.entries(keys).map(([name, value]) => [`${table}.${name}`, value]));
-  return JSON.stringify(rest.filter(([key]) => key !== axis && key !== curves.key).sort());
+  const rest = Object.entries(problem).flatMap(([table, keys]) =>
+    Object.entries(keys).map(([name, value]) => [`${table}.${name}`, value]),
+  );
+  return JSON.stringify(rest.filter(([key]) => key !== axis && !(key in swept(curves))).sort());
 }
 
 function add(dots, curve, x, row) {

@@ -11,7 +11,7 @@ function save(name, blob) {
 }
 
 export function saveCsv(name, rows) {
-  const cell = (value) => (/[",\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : value ?? "");
+  const cell = (value) => (/[",\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : (value ?? ""));
   save(name, new Blob([rows.map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n"], { type: "text/csv" }));
 }
 
@@ -29,7 +29,10 @@ export function savePng(name, { title, caption, panels, legend }) {
   const rows = legendRows([...legend.children], width * ratio, unit, `${0.85 * unit}px ${family}`);
   const head = (2.2 + 1.8 * rows.length) * unit;
   const lines = wrap(caption, Math.max(30, Math.floor(width / (rem() * 0.48))));
-  const canvas = el("canvas", { width: width * ratio + 2 * unit, height: frame.height * ratio + head + (1.2 + 1.3 * lines.length) * unit });
+  const canvas = el("canvas", {
+    width: width * ratio + 2 * unit,
+    height: frame.height * ratio + head + (1.2 + 1.3 * lines.length) * unit,
+  });
   const ctx = canvas.getContext("2d");
   ctx.fillStyle = css("--panel");
   ctx.fillRect(0, 0, canvas.width, canvas.height);
@@ -37,10 +40,12 @@ export function savePng(name, { title, caption, panels, legend }) {
   ctx.font = `600 ${1.1 * unit}px ${family}`;
   ctx.fillText(title, unit, 1.7 * unit);
   ctx.font = `${0.85 * unit}px ${family}`;
-  rows.forEach((row, i) => row.forEach(({ swatch, text, x }) => {
-    ctx.drawImage(swatch, unit + x, (2.5 + 1.8 * i) * unit);
-    ctx.fillText(text, unit + x + swatch.width + 0.4 * unit, (3.3 + 1.8 * i) * unit);
-  }));
+  rows.forEach((row, i) =>
+    row.forEach(({ swatch, text, x }) => {
+      ctx.drawImage(swatch, unit + x, (2.5 + 1.8 * i) * unit);
+      ctx.fillText(text, unit + x + swatch.width + 0.4 * unit, (3.3 + 1.8 * i) * unit);
+    }),
+  );
   for (const heading of panels.querySelectorAll("h3")) {
     const { left, top } = place(heading);
     ctx.fillText(heading.textContent, left, top + 0.9 * unit);
@@ -64,7 +69,10 @@ function legendRows(entries, width, unit, font) {
     const swatch = entry.querySelector("canvas");
     const text = entry.textContent;
     const wide = swatch.width + 0.4 * unit + ctx.measureText(text).width;
-    if (x + wide > width) { rows.push([]); x = 0; }
+    if (x + wide > width) {
+      rows.push([]);
+      x = 0;
+    }
     rows[rows.length - 1].push({ swatch, text, x });
     x += wide + 1.2 * unit;
   }

@@ -2,6 +2,8 @@
 // that is drawn, and the limiting density when it comes.
 
 import { colour, css, el, show } from "./dom.js";
+import { curveSelect, placeSelect } from "./setting.js";
+import { spectrumSpec } from "./specs.js";
 import { Panel, legendBlock, legendLine, legendMark } from "./plot.js";
 
 const MATRICES = { features: "features σ(XŴᵀ)/√m", weights: "weights Ŵ" };
@@ -13,12 +15,26 @@ export class DrawnSpectrum {
     this.page = page;
     page.legend.replaceChildren();
     this.facts = el("span", { id: "spectrum-facts" });
-    page.options.replaceChildren(this.facts, el("button", { id: "go-isotropic", onclick: () => page.task("isotropic") }, "Spikes against the step, on isotropic data"));
-    this.panels = Object.fromEntries(Object.entries(MATRICES).map(([name, text]) => [name, new Panel(page.panels, {
-      title: `singular values of the ${text}`, xLabel: "singular value", yLabel: "density",
-      under: (u, pen) => this.paintHistogram(pen, name), draw: (u, pen) => this.paintSpikes(pen, name),
-      tip: (index, x) => [{ text: `singular value ${show(x, 3)}`, bold: true }], say: page.say,
-    })]));
+    page.options.replaceChildren(
+      ...curveSelect(page),
+      ...placeSelect(page),
+      this.facts,
+      el("button", { id: "go-isotropic", onclick: () => page.task("isotropic") }, "Spikes against the step, on isotropic data"),
+    );
+    this.panels = Object.fromEntries(
+      Object.entries(MATRICES).map(([name, text]) => [
+        name,
+        new Panel(page.panels, {
+          title: `singular values of the ${text}`,
+          xLabel: "singular value",
+          yLabel: "density",
+          under: (u, pen) => this.paintHistogram(pen, name),
+          draw: (u, pen) => this.paintSpikes(pen, name),
+          tip: (index, x) => [{ text: `singular value ${show(x, 3)}`, bold: true }],
+          say: page.say,
+        }),
+      ]),
+    );
   }
 
   refresh() {
@@ -35,65 +51,69 @@ export class DrawnSpectrum {
     const { page } = this;
     const { compare, ...problem } = page.state.tables;
     page.progress(0, 1);
-    page.link.ask("simulation", { type: "drawn", spec: { ...problem, compare: { seed: compare.seed ?? 0 } } }, {
+    this.facts.textContent = "A network is drawn and trained, and its limits computed …";
+    const spec = { ...problem, compare: { seed: compare.seed ?? 0 } };
+    const started = performance.now();
+    page.link.ask("simulation", { type: "draw", spec }, {
       done: ([drawn]) => {
         page.progress(null);
         if (drawn.error) return page.refuse(drawn.error);
-        Object.assign(this, { drawn, limit: null });
-        this.paint();
-        this.askLimit(problem, compare.seed ?? 0);
-        page.settled("accurate", { methods: ["one network, drawn and trained"] });
-      },
-      error: (text) => { page.progress(null); page.refuse(text); },
-    });
-  }
-
-  /** Limiting bulk and spikes, some seconds later; where there are none, the reason why. */
-  askLimit(problem, seed) {
-    const { page } = this;
-    const alone = (text) => {
-      if (page.view !== this || !this.drawn) return;
-      this.about = text;
-      this.tell();
-    };
-    alone("The limit is being computed …");
-    page.link.ask("theory", { type: "spectrum", spec: { ...problem, compare: { models: ["theory"], seed } } }, {
-      done: ([limit]) => {
+        this.drawn = drawn;
         if (page.view !== this) return;
-        if (limit.error) return alone(`No limit is drawn: ${limit.error.replace(/^no limiting spectrum: /, "").replace(/\.$/, "")}.`);
-        this.limit = limit;
-        alone("");
         this.paint();
+        page.measure("drawn spectrum", started);
+        page.settled("accurate", { methods: ["one network, drawn and trained: onegrad spectrum"] });
       },
-      error: (text) => alone(`No limit is drawn: ${text}`),
+      error: (text) => {
+        page.progress(null);
+        page.refuse(text);
+      },
     });
   }
 
   tell() {
-    const { drawn } = this;
-    const count = Math.max(0, drawn.features.spikes.length - drawn.features.spikes_before.length);
-    const weights = drawn.weights.spikes.length;
-    const moved = Object.keys(MATRICES).filter((name) => drawn[name].moved);
-    const bulk = moved.length ? ` The step has moved the whole bulk of the ${moved.join(" and ")}.` : "";
-    this.facts.textContent = `One network: ${count} feature spike${count === 1 ? "" : "s"} by the step, ${weights} weight spike${weights === 1 ? "" : "s"}.${bulk} ${this.about ?? ""}`.trim();
+    const { weights, features, note } = this.drawn;
+    const count = ({ spikes, counted }, what) => counted
+      ? `${spikes.length} outlier${spikes.length === 1 ? "" : "s"} of the ${what}`
+      : `outliers of the ${what} are not counted: the edge of the bulk is not known`;
+    const why = note ? ` No limits: ${note}.` : "";
+    this.facts.textContent = `One network: ${count(features, "features")}; ${count(weights, "weights")}.${why}`;
   }
 
   paint() {
-    const { drawn, limit, page } = this;
+    const { drawn, page } = this;
+    const limit = drawn.weights.limit ?? drawn.features.limit;
     for (const [name, panel] of Object.entries(this.panels)) {
       const part = drawn[name];
-      const law = limit?.[name];
-      const reach = Math.max(1.3 * part.edge, ...[...part.spikes, ...part.spikes_before, ...(law?.spikes ?? [])].map((s) => 1.15 * s));
-      const tall = 1.2 * Math.max(...part.heights, ...(part.moved ? [] : part.before));
-      const data = law ? [law.values, law.density.map((d) => Math.min(d, tall))] : [[0, reach], [null, null]];
-      panel.show(data, { series: [{ label: "limiting density", stroke: law ? colour(page.about, 1) : "transparent", width: 1.8 }], x: [0, reach], y: [0, tall], yLog: false });
+      const law = part.limit;
+      const reach = Math.max(part.top, ...[...part.spikes, ...(law?.spikes ?? [])].map((s) => 1.15 * s));
+      const tall = 1.2 * Math.max(...part.heights.slice(1));
+      const data = law
+        ? [law.values, law.density.map((d) => Math.min(d, tall))]
+        : [
+            [0, reach],
+            [null, null],
+          ];
+      panel.show(data, {
+        series: [{ label: "limiting density", stroke: law ? colour(page.about, 1) : "transparent", width: 1.8 }],
+        x: [0, reach],
+        y: [0, tall],
+        yLog: false,
+      });
       panel.redraw();
     }
     this.tell();
     page.legend.replaceChildren(
-      legendBlock("one trained network", colour(page.about, 0), 0.35), legendLine("without the step", css("--ink")),
-      ...(limit ? [legendLine("limiting density", colour(page.about, 1)), legendMark("spike, predicted, with its largest cosine", "D", colour(page.about, 1), false)] : []),
-      legendMark("outside of the bulk", "o", colour(page.about, 1), true), legendMark("outside of it without the step too", "o", css("--ink"), false));
+      legendBlock("one trained network", colour(page.about, 0), 0.35),
+      legendLine("without the step", css("--ink")),
+      ...(limit
+        ? [
+            legendLine("limiting density", colour(page.about, 1)),
+            legendMark("spike, predicted, with its largest cosine", "D", colour(page.about, 1), false),
+          ]
+        : []),
+      legendMark("outside of the bulk: a spike of this network", "o", colour(page.about, 1), true),
+    );
   }
 
   paintHistogram(pen, name) {
@@ -123,12 +143,11 @@ export class DrawnSpectrum {
     const part = this.drawn[name];
     const at = pen.box.top + 0.93 * pen.box.height;
     for (const value of part.spikes) pen.mark("o", pen.x(value), at, colour(this.page.about, 1), true);
-    const { spikes = [], along = [], doubts = [] } = this.limit?.[name] ?? {};
+    const { spikes = [], along = [], doubts = [] } = this.drawn[name].limit ?? {};
     spikes.forEach((value, j) => {
       pen.mark("D", pen.x(value), at - 14 * pen.scale, colour(this.page.about, 1), false);
       if (along[j] && j < NAMED) this.nameSpike(pen, value, [...along[j], doubts[j]], j);
     });
-    for (const value of part.spikes_before) pen.mark("o", pen.x(value), at, css("--ink"), false);
   }
 
   /** What a predicted spike looks at, names of near ones below each other. */
@@ -147,16 +166,26 @@ export class DrawnSpectrum {
     ctx.stroke();
     ctx.font = `${12 * scale}px ${getComputedStyle(document.body).fontFamily}`;
     ctx.textAlign = right ? "right" : "left";
-    ctx.fillText(`${name} ${show(cosine, 2)}${doubt ? " (differs between draws)" : ""}`, x + (right ? -5 : 5) * scale, top + 10 * scale);
+    ctx.fillText(
+      `${name} ${show(cosine, 2)}${doubt ? " (differs between draws)" : ""}`,
+      x + (right ? -5 : 5) * scale,
+      top + 10 * scale,
+    );
     ctx.restore();
+  }
+
+  spec() {
+    return spectrumSpec(this.page.about, this.page.state);
   }
 
   table() {
     const rows = [["matrix", "what", "singular_value", "density"]];
     for (const name of Object.keys(MATRICES)) {
       const part = this.drawn?.[name];
-      part?.heights.forEach((height, i) => rows.push([name, "histogram", part.bins[i], height], [name, "histogram without the step", part.bins[i], part.before[i]]));
-      const law = this.limit?.[name];
+      part?.heights.forEach((height, i) =>
+        rows.push([name, "histogram", part.bins[i], height], [name, "histogram without the step", part.bins[i], part.before[i]]),
+      );
+      const law = part?.limit;
       law?.values.forEach((value, i) => rows.push([name, "bulk", value, law.density[i]]));
       law?.spikes.forEach((value) => rows.push([name, "spike predicted", value, ""]));
       part?.spikes.forEach((value) => rows.push([name, "spike found", value, ""]));
@@ -164,5 +193,7 @@ export class DrawnSpectrum {
     return rows;
   }
 
-  destroy() { for (const panel of Object.values(this.panels)) panel.destroy(); }
+  destroy() {
+    for (const panel of Object.values(this.panels)) panel.destroy();
+  }
 }

@@ -16,7 +16,10 @@ export function drawLimit(pen, axis, values, limits, quantity, ink) {
   let open = null; // the point before, where there is one
   values.forEach((x, i) => {
     const y = limits[i]?.[quantity];
-    if (!Number.isFinite(y)) { open = null; return; }
+    if (!Number.isFinite(y)) {
+      open = null;
+      return;
+    }
     if (open === null) ctx.moveTo(pen.x(x), pen.y(y));
     else {
       const border = axis === "scaling.exponent" ? BORDERS.findLast((b) => b >= values[i - 1] && b < x) : undefined;

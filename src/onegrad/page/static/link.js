@@ -67,7 +67,9 @@ export class Link {
   }
 
   /** Whether the answer to a message is remembered. */
-  knows(message) { return this.seen.has(JSON.stringify(message)); }
+  knows(message) {
+    return this.seen.has(JSON.stringify(message));
+  }
 
   /** Send what waited for the request before it. */
   release() {
@@ -88,7 +90,8 @@ export class Link {
   supersede() {
     this.held = null;
     for (const request of this.open.values()) {
-      if (request.channel === "theory") request.handlers = request.coarse ? { part: request.handlers.part, draft: request.handlers.draft } : {};
+      if (request.channel === "theory")
+        request.handlers = request.coarse ? { part: request.handlers.part, draft: request.handlers.draft } : {};
     }
   }
 

@@ -3,22 +3,33 @@
 import { colours, outlined } from "./colours.js";
 import { css, el, rem, show } from "./dom.js";
 import { report } from "./link.js";
-import { LAYERS, axisValues, copy, isIsotropic, setKey, valueOf, withSweep, written } from "./state.js";
+import { curveSelect } from "./setting.js";
+import { mapSpec, mapSweep, pointOf, withSweep } from "./specs.js";
+import { LAYERS, isIsotropic, mapKeys, setKey, shown, valueOf, written } from "./state.js";
 
 export const title = "Map";
 export const sentence = (page) => {
   const isotropic = isIsotropic(page.state.tables);
-  const cell = `Every cell is a network ${isotropic ? "of another width, after another step" : "at another balance of data spread and learning rate"}`;
+  const other = isotropic ? "of another width, after another step" : "at another balance of data spread and learning rate";
+  const cell = `Every cell is a network ${other}`;
   return {
     test_error: `${cell}: dark cells err less.`,
     train_error: `${cell}: dark cells fit their training data better.`,
-    degree: `The ${isotropic ? "larger the step" : "higher the strength β"}, the higher the degree of the polynomial that behaves exactly like the network: the degree rises in steps.`,
+    degree:
+      `The ${isotropic ? "larger the step" : "higher the strength β"}, the higher the degree of the polynomial that has the ` +
+      "same errors as the network when n is large: the degree rises in steps.",
     gain: "How much of the error of untrained random features one gradient step removes: where it is zero, the step taught nothing.",
   }[page.state.layer];
 };
 
-const named = (slider) => `${slider.title} ${slider.symbol}${slider.key === "scaling.weighting" ? "  (0: data spread, 1: learning rate)" : ""}`;
-const SIZES = [9, 17]; // the finer grid contains the coarser
+const named = (slider) =>
+  `${slider.title} ${slider.symbol}${slider.key === "scaling.weighting" ? "  (0: data spread, 1: learning rate)" : ""}`;
+const SIZES = [9, 17]; // cells along each axis: first a few, then more; a preset has its own in the end
+
+const NEAR = [0, 1, 2, 3].flatMap((di) => [0, 1, 2, 3].map((dj) => [di, dj])).sort((a, b) => a[0] + a[1] - b[0] - b[1]);
+
+/** About `count` of the values, the first and the last among them. */
+const some = (values, count) => values.filter((_, i) => i % Math.ceil(values.length / count) === 0 || i === values.length - 1);
 
 export class Map2D {
   constructor(page) {
@@ -29,17 +40,32 @@ export class Map2D {
 
   axes() {
     const { page } = this;
-    const keys = isIsotropic(page.state.tables) ? ["scaling.exponent", "network.width_ratio"] : ["scaling.weighting", "scaling.strength"];
-    return keys.map((key) => page.slider(key));
+    return mapKeys(page.state.tables).map((key) => page.slider(key));
   }
 
   build() {
     const { page } = this;
-    const pick = el("select", { id: "layer", onchange: (event) => { page.state.layer = event.target.value; page.rebuild(); } });
-    for (const [name, text] of Object.entries(LAYERS)) pick.append(el("option", { value: name, selected: name === page.state.layer }, text));
-    page.options.replaceChildren(el("label", {}, "show", pick), el("span", {}, `activation: ${page.state.tables.network.activation}. Click a cell to go there.`));
+    const pick = el("select", {
+      id: "layer",
+      onchange: (event) => {
+        page.state.layer = event.target.value;
+        page.rebuild();
+      },
+    });
+    for (const [name, text] of Object.entries(LAYERS))
+      pick.append(el("option", { value: name, selected: name === page.state.layer }, text));
+    page.options.replaceChildren(
+      el("label", {}, "show", pick),
+      ...curveSelect(page),
+      el("span", {}, `activation: ${page.state.tables.network.activation}. Click a cell to go there.`),
+    );
     page.legend.replaceChildren();
-    this.canvas = el("canvas", { class: "map", tabIndex: 0, role: "img", "aria-label": `Map of the ${LAYERS[page.state.layer]}; arrow keys move, Enter goes there` });
+    this.canvas = el("canvas", {
+      class: "map",
+      tabIndex: 0,
+      role: "img",
+      "aria-label": `Map of the ${LAYERS[page.state.layer]}; arrow keys move, Enter goes there`,
+    });
     this.tip = el("div", { class: "tip", hidden: true });
     const plot = el("div", { class: "plot" }, this.canvas);
     this.node = el("div", { class: "panel wide" }, el("h3", {}, LAYERS[page.state.layer]), plot, this.tip);
@@ -55,29 +81,38 @@ export class Map2D {
   refresh(started) {
     const { page } = this;
     const [ax, ay] = this.axes();
-    const setting = JSON.stringify([page.state.tables, page.state.layer === "gain"], (key, value) => ([ax.key, ay.key].some((k) => k.endsWith("." + key)) ? undefined : value));
+    const setting = JSON.stringify([page.state.tables, page.state.layer === "gain"], (key, value) =>
+      [ax.key, ay.key].some((k) => k.endsWith("." + key)) ? undefined : value,
+    );
     const ask = (size, coarse) => {
-      const xs = axisValues(ax, null, size, page.state.tables);
-      const ys = axisValues(ay, null, size, page.state.tables);
-      const { compare, ...problem } = page.state.tables;
-      const spec = withSweep(copy({ ...problem, compare: { models: ["theory"] } }), { [ax.key]: xs.map((x) => written(ax, x, problem)), [ay.key]: ys.map((y) => written(ay, y, problem)) });
+      const whole = mapSweep(page.about, page.state, size);
+      const sweep = size === SIZES[0] ? Object.fromEntries(Object.entries(whole).map(([key, v]) => [key, some(v, size)])) : whole;
+      const [xs, ys] = [ax, ay].map((slider) => sweep[slider.key].map((v) => shown(slider, v, page.state.tables)));
+      const spec = withSweep(pointOf(page.state), sweep);
       Object.assign(this, { xs, ys });
-      page.link.ask("theory", { type: "map", spec, coarse, gain: page.state.layer === "gain" }, {
-        part: (index, value) => {
-          if (setting !== this.setting) this.cells.clear(); // those of other settings stayed until now
-          this.setting = setting;
-          this.cells.set(`${xs[Math.floor(index / ys.length)]} ${ys[index % ys.length]}`, { ...value, coarse });
-          this.soon ??= requestAnimationFrame(() => { this.soon = null; this.paint(); });
+      page.link.ask(
+        "theory",
+        { type: "map", spec, coarse, gain: page.state.layer === "gain" },
+        {
+          part: (index, value) => {
+            if (setting !== this.setting) this.cells.clear(); // those of other settings stayed until now
+            this.setting = setting;
+            this.cells.set(`${xs[Math.floor(index / ys.length)]} ${ys[index % ys.length]}`, { ...value, coarse });
+            this.soon ??= requestAnimationFrame(() => {
+              this.soon = null;
+              this.paint();
+            });
+          },
+          done: (parts) => {
+            if (size === SIZES[0]) page.measure("first map", started);
+            document.body.dataset.cells = this.cells.size;
+            page.settled(coarse ? "coarse" : "accurate", report(parts));
+            if (size === SIZES[0]) ask(SIZES[1], true);
+            else if (coarse) page.later(() => ask(size, false));
+          },
+          error: (text) => page.refuse(text),
         },
-        done: (parts) => {
-          if (size === SIZES[0]) page.measure("first map", started);
-          document.body.dataset.cells = this.cells.size;
-          page.settled(coarse ? "coarse" : "accurate", report(parts));
-          if (size === SIZES[0]) ask(SIZES[1], true);
-          else if (coarse) page.later(() => ask(size, false));
-        },
-        error: (text) => page.refuse(text),
-      });
+      );
     };
     ask(SIZES[0], true);
     this.paint();
@@ -85,8 +120,8 @@ export class Map2D {
 
   value(i, j) {
     const { xs, ys, cells } = this;
-    // until a cell of the finer grid comes, its neighbour of the coarser one stands in
-    const cell = cells.get(`${xs[i]} ${ys[j]}`) ?? cells.get(`${xs[i - (i % 2)]} ${ys[j - (j % 2)]}`);
+    // until a cell of the finer grid comes, a neighbour of the coarser one stands in
+    const cell = NEAR.map(([di, dj]) => cells.get(`${xs[i - di]} ${ys[j - dj]}`)).find(Boolean);
     return cell?.[this.page.state.layer] ?? null;
   }
 
@@ -142,7 +177,10 @@ export class Map2D {
     if (!isotropic && (this.page.state.tables.data.rank ?? 1) === 0) return;
     ctx.font = `600 ${unit * 0.74}px ${getComputedStyle(document.body).fontFamily}`;
     const line = (...ends) => {
-      for (const [ink, width] of [["rgb(0 0 0 / 45%)", 3], ["#fff", 1.4]]) {
+      for (const [ink, width] of [
+        ["rgb(0 0 0 / 45%)", 3],
+        ["#fff", 1.4],
+      ]) {
         ctx.strokeStyle = ink;
         ctx.lineWidth = width;
         ctx.setLineDash([5, 4]);
@@ -160,7 +198,14 @@ export class Map2D {
         if (degree < 4) line(x(to / 2), plot.top, x(to / 2), plot.top + plot.height);
         const room = x(to / 2) - x(from / 2);
         const name = room > 5 * unit ? `degree ${degree}` : `${degree}`;
-        if (room > unit) outlined(ctx, light, name, degree === 1 ? x(to / 2) - 5 * unit : (x(from / 2) + x(to / 2)) / 2 - unit * (name.length > 1 ? 1.6 : 0.2), plot.top + unit);
+        if (room > unit)
+          outlined(
+            ctx,
+            light,
+            name,
+            degree === 1 ? x(to / 2) - 5 * unit : (x(from / 2) + x(to / 2)) / 2 - unit * (name.length > 1 ? 1.6 : 0.2),
+            plot.top + unit,
+          );
         continue;
       }
       const y = (beta) => plot.top + plot.height * (1 - this.along(ay, this.ys, beta));
@@ -177,7 +222,10 @@ export class Map2D {
     if (x === null || y === null) return;
     const px = plot.left + plot.width * this.along(ax, this.xs, x);
     const py = plot.top + plot.height * (1 - this.along(ay, this.ys, y));
-    for (const [colour, width] of [["#000", 4], ["#fff", 2]]) {
+    for (const [colour, width] of [
+      ["#000", 4],
+      ["#fff", 2],
+    ]) {
       ctx.strokeStyle = colour;
       ctx.lineWidth = width;
       ctx.beginPath();
@@ -191,11 +239,14 @@ export class Map2D {
     ctx.fillStyle = css("--soft");
     ctx.font = font;
     ctx.textAlign = "center";
-    const ticks = (slider) => (slider.kind === "log" ? [0.1, 0.3, 1, 3, 10] : slider.high === 1 ? [0, 0.2, 0.4, 0.6, 0.8, 1] : [-0.2, 0, 0.2, 0.4]);
-    for (const v of ticks(ax)) ctx.fillText(show(v), plot.left + plot.width * this.along(ax, this.xs, v), plot.top + plot.height + unit * 1.2);
+    const ticks = (slider) =>
+      slider.kind === "log" ? [0.1, 0.3, 1, 3, 10] : slider.high === 1 ? [0, 0.2, 0.4, 0.6, 0.8, 1] : [-0.2, 0, 0.2, 0.4];
+    for (const v of ticks(ax))
+      ctx.fillText(show(v), plot.left + plot.width * this.along(ax, this.xs, v), plot.top + plot.height + unit * 1.2);
     ctx.fillText(named(ax), plot.left + plot.width / 2, plot.top + plot.height + unit * 2.8);
     ctx.textAlign = "right";
-    for (const v of ticks(ay)) ctx.fillText(show(v), plot.left - unit * 0.4, plot.top + plot.height * (1 - this.along(ay, this.ys, v)) + unit * 0.3);
+    for (const v of ticks(ay))
+      ctx.fillText(show(v), plot.left - unit * 0.4, plot.top + plot.height * (1 - this.along(ay, this.ys, v)) + unit * 0.3);
     ctx.save();
     ctx.translate(unit, plot.top + plot.height / 2);
     ctx.rotate(-Math.PI / 2);
@@ -217,7 +268,8 @@ export class Map2D {
     const marks = scale.levels ? Array.from({ length: steps }, (_, i) => (i + 0.5) / steps) : [0, 0.25, 0.5, 0.75, 1];
     for (const u of marks) {
       const v = scale.at(u);
-      const text = this.page.state.layer === "gain" ? `${Math.round(100 * v)} %` : scale.levels ? String(Math.round(v)) : show(v, 2);
+      const text =
+        this.page.state.layer === "gain" ? `${Math.round(100 * v)} %` : scale.levels ? String(Math.round(v)) : show(v, 2);
       ctx.fillText(text, left + unit * 1.4, plot.top + plot.height * (1 - u) + unit * 0.3);
     }
   }
@@ -242,7 +294,10 @@ export class Map2D {
     const lines = [`${ax.symbol} = ${show(this.xs[where[0]])}, ${ay.symbol} = ${show(this.ys[where[1]])}`];
     if (cell.error) lines.push("no theory here");
     else {
-      lines.push(`test error ${show(cell.test_error)}${cell.coarse ? " (coarse)" : ""}`, `training error ${show(cell.train_error)}`);
+      lines.push(
+        `test error ${show(cell.test_error)}${cell.coarse ? " (coarse)" : ""}`,
+        `training error ${show(cell.train_error)}`,
+      );
       if (cell.degree !== undefined) lines.push(cell.degree === null ? "no degree rule" : `degree ${cell.degree}`);
       if (cell.gain !== undefined) lines.push(`gain ${show(100 * cell.gain, 3)} %`);
     }
@@ -274,14 +329,8 @@ export class Map2D {
     this.point([clamp(i + move[0], this.xs.length), clamp(j + move[1], this.ys.length)]);
   }
 
-  /** Theory over the plane, as `onegrad run` takes it. */
   spec() {
-    const [ax, ay] = this.axes();
-    const { tables } = this.page.state;
-    const values = (slider) => axisValues(slider, null, 9, tables).map((v) => written(slider, v, tables));
-    const compare = { ...tables.compare, models: ["theory"] };
-    const name = `map of the ${LAYERS.test_error}: ${ax.title} and ${ay.title}`;
-    return { name, ...withSweep(copy({ ...tables, compare }), { [ax.key]: values(ax), [ay.key]: values(ay) }), figure: { kind: "map" } };
+    return mapSpec(this.page.about, this.page.state, SIZES[0]);
   }
 
   table() {
@@ -290,11 +339,19 @@ export class Map2D {
     for (const x of this.xs) {
       for (const y of this.ys) {
         const cell = this.cells.get(`${x} ${y}`) ?? {};
-        rows.push([x, y, ...Object.keys(LAYERS).map((layer) => cell[layer] ?? ""), cell.coarse === undefined ? "" : cell.coarse ? "coarse" : "accurate"]);
+        rows.push([
+          x,
+          y,
+          ...Object.keys(LAYERS).map((layer) => cell[layer] ?? ""),
+          cell.coarse === undefined ? "" : cell.coarse ? "coarse" : "accurate",
+        ]);
       }
     }
     return rows;
   }
 
-  destroy() { this.watch.disconnect(); this.node.remove(); }
+  destroy() {
+    this.watch.disconnect();
+    this.node.remove();
+  }
 }

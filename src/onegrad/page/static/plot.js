@@ -12,7 +12,13 @@ export class Panel {
     this.options = options;
     this.plotBox = el("div", { class: "plot", tabIndex: 0, role: "img", "aria-label": options.title });
     this.tip = el("div", { class: "tip", hidden: true });
-    this.node = el("div", { class: "panel" + (options.wide ? " wide" : "") + (options.low ? " low" : "") + (options.small ? " small" : "") }, el("h3", {}, options.title), this.plotBox, this.tip);
+    this.node = el(
+      "div",
+      { class: "panel" + (options.wide ? " wide" : "") + (options.low ? " low" : "") + (options.small ? " small" : "") },
+      el("h3", {}, options.title),
+      this.plotBox,
+      this.tip,
+    );
     parent.append(this.node);
     this.plotBox.addEventListener("keydown", (event) => this.key(event));
     this.plotBox.addEventListener("blur", () => (this.tip.hidden = true));
@@ -40,8 +46,11 @@ export class Panel {
     const family = getComputedStyle(document.body).fontFamily;
     const font = `${Math.round(size * 0.82)}px ${family}`;
     const axis = {
-      stroke: css("--soft"), font, labelSize: size * 1.6,
-      grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--line"), width: 1, size: 5 },
+      stroke: css("--soft"),
+      font,
+      labelSize: size * 1.6,
+      grid: { stroke: css("--grid"), width: 1 },
+      ticks: { stroke: css("--line"), width: 1, size: 5 },
     };
     const ticks = (u, splits) => splits.map((v) => (v === null ? null : show(v, 3)));
     const { xLog, xAsinh, xLabel, yLabel } = this.options;
@@ -53,6 +62,7 @@ export class Panel {
     };
     return {
       ...this.size(),
+      pxAlign: 0,
       padding: [size * 0.6, size * 0.8, 0, 0],
       legend: { show: false },
       cursor: { y: false, points: { size: size * 0.5 }, drag: { x: false, y: false } },
@@ -61,12 +71,34 @@ export class Panel {
         y: { distr: yLog ? 3 : 1, range: () => this.y },
       },
       axes: [
-        { ...axis, ...named(xLabel, width - size * 5), size: size * 2.1, space: size * 3.2, values: ticks, ...this.options.xAxis,
-          ...(xLog ? { splits: () => logTicks(this.x), filter: (u, s) => s } : {}) },
-        { ...axis, ...named(yLabel, height - size * 3.9), size: (u, texts) => size * (1.2 + 0.52 * Math.max(5, ...(texts ?? []).map((text) => text?.length ?? 0))), space: size * 2.4, values: ticks,
-          ...(yLog ? { splits: () => logTicks(this.y), filter: (u, s) => s } : {}) },
+        {
+          ...axis,
+          ...named(xLabel, width - size * 5),
+          size: size * 2.1,
+          space: size * 3.2,
+          values: ticks,
+          ...this.options.xAxis,
+          ...(xLog ? { splits: () => logTicks(this.x), filter: (u, s) => s } : {}),
+        },
+        {
+          ...axis,
+          ...named(yLabel, height - size * 3.9),
+          size: (u, texts) => size * (1.2 + 0.52 * Math.max(5, ...(texts ?? []).map((text) => text?.length ?? 0))),
+          space: size * 2.4,
+          values: ticks,
+          ...(yLog ? { splits: () => logTicks(this.y), filter: (u, s) => s } : {}),
+        },
       ],
-      series: [{}, ...series.map((s) => ({ spanGaps: true, points: { show: false }, ...(s.smooth ? { paths: uPlot.paths.spline() } : {}), ...s, width: ((s.width ?? 1.6) * size) / 15 }))],
+      series: [
+        {},
+        ...series.map((s) => ({
+          spanGaps: true,
+          points: { show: false },
+          ...(s.smooth ? { paths: uPlot.paths.spline() } : {}),
+          ...s,
+          width: ((s.width ?? 1.6) * size) / 15,
+        })),
+      ],
       hooks: {
         drawClear: [(u) => this.options.under?.(u, pen(u))],
         draw: [(u) => this.options.draw?.(u, pen(u))],
@@ -77,18 +109,26 @@ export class Panel {
 
   hover(u) {
     const { idx, left } = u.cursor;
-    if (idx === null || idx === undefined || left < 0) { this.tip.hidden = true; return; }
+    if (idx === null || idx === undefined || left < 0) {
+      this.tip.hidden = true;
+      return;
+    }
     const lines = this.options.tip?.(idx, u.posToVal(left, "x")) ?? [];
-    if (!lines.length) { this.tip.hidden = true; return; }
-    this.tip.replaceChildren(...lines.map(({ colour, text, bold }) => {
-      const line = el("div", {}, bold ? el("b", {}, text) : text);
-      if (colour) {
-        const swatch = el("span", { class: "swatch" });
-        swatch.style.background = colour;
-        line.prepend(swatch);
-      }
-      return line;
-    }));
+    if (!lines.length) {
+      this.tip.hidden = true;
+      return;
+    }
+    this.tip.replaceChildren(
+      ...lines.map(({ colour, text, bold }) => {
+        const line = el("div", {}, bold ? el("b", {}, text) : text);
+        if (colour) {
+          const swatch = el("span", { class: "swatch" });
+          swatch.style.background = colour;
+          line.prepend(swatch);
+        }
+        return line;
+      }),
+    );
     this.tip.hidden = false;
     const box = this.plotBox.getBoundingClientRect();
     const x = u.bbox.left / devicePixelRatio + left;
@@ -120,9 +160,13 @@ export class Panel {
   }
 
   /** Other names of the axes. */
-  rename([xLabel, yLabel]) { Object.assign(this.options, { xLabel, yLabel }); }
+  rename([xLabel, yLabel]) {
+    Object.assign(this.options, { xLabel, yLabel });
+  }
 
-  redraw() { this.u?.redraw(false); }
+  redraw() {
+    this.u?.redraw(false);
+  }
 
   destroy() {
     this.watch.disconnect();
@@ -142,7 +186,8 @@ function lengthOf(text, font) {
 export function logTicks([low, high]) {
   const decades = Math.log10(high / low);
   const steps = decades > 4 ? [1] : decades > 0.9 ? [1, 2, 5] : decades > 0.35 ? [1, 1.5, 2, 3, 4, 5, 6, 8] : null;
-  if (!steps) { // less than a factor two or so: evenly spaced round numbers
+  if (!steps) {
+    // less than a factor two or so: evenly spaced round numbers
     const raw = (high - low) / 4;
     const unit = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((k) => k * unit).find((s) => s >= raw);
@@ -179,7 +224,11 @@ export function pen(u) {
   const y = (v) => u.valToPos(v, "y", true);
   const scale = devicePixelRatio * (rem() / 15);
   return {
-    ctx, x, y, scale, box: u.bbox,
+    ctx,
+    x,
+    y,
+    scale,
+    box: u.bbox,
     mark(shape, px, py, colour, filled = shape === "o") {
       drawMark(ctx, shape, px, py, scale, colour, filled);
     },
@@ -187,8 +236,12 @@ export function pen(u) {
       ctx.strokeStyle = colour;
       ctx.lineWidth = 1.2 * scale;
       ctx.beginPath();
-      ctx.moveTo(px, low); ctx.lineTo(px, high);
-      for (const end of [low, high]) { ctx.moveTo(px - 3 * scale, end); ctx.lineTo(px + 3 * scale, end); }
+      ctx.moveTo(px, low);
+      ctx.lineTo(px, high);
+      for (const end of [low, high]) {
+        ctx.moveTo(px - 3 * scale, end);
+        ctx.lineTo(px + 3 * scale, end);
+      }
       ctx.stroke();
     },
   };
@@ -204,10 +257,34 @@ export function drawMark(ctx, shape, x, y, scale, colour, filled) {
   else if (shape === "s") ctx.rect(x - 1.15 * r, y - 1.15 * r, 2.3 * r, 2.3 * r);
   else if (shape === "x" || shape === "+") {
     const [a, b] = shape === "x" ? [r, r] : [1.3 * r, 0];
-    ctx.moveTo(x - a, y - b); ctx.lineTo(x + a, y + b);
-    ctx.moveTo(x - b, y + a); ctx.lineTo(x + b, y - a);
+    ctx.moveTo(x - a, y - b);
+    ctx.lineTo(x + a, y + b);
+    ctx.moveTo(x - b, y + a);
+    ctx.lineTo(x + b, y - a);
   } else {
-    const corners = { "^": [[0, -1.5], [1.4, 1], [-1.4, 1]], v: [[0, 1.5], [1.4, -1], [-1.4, -1]], D: [[0, -1.5], [1.5, 0], [0, 1.5], [-1.5, 0]] }[shape] ?? [[0, -1.6], [0.5, 0], [0, 1.6], [-0.5, 0]];
+    const corners = {
+      "^": [
+        [0, -1.5],
+        [1.4, 1],
+        [-1.4, 1],
+      ],
+      v: [
+        [0, 1.5],
+        [1.4, -1],
+        [-1.4, -1],
+      ],
+      D: [
+        [0, -1.5],
+        [1.5, 0],
+        [0, 1.5],
+        [-1.5, 0],
+      ],
+    }[shape] ?? [
+      [0, -1.6],
+      [0.5, 0],
+      [0, 1.6],
+      [-0.5, 0],
+    ];
     corners.forEach(([dx, dy], i) => (i ? ctx.lineTo(x + dx * r, y + dy * r) : ctx.moveTo(x + dx * r, y + dy * r)));
     ctx.closePath();
   }
@@ -224,17 +301,21 @@ export function legendEntry(text, paint) {
   return el("span", {}, canvas, text);
 }
 
-export const legendLine = (text, colour, dash = []) => legendEntry(text, (ctx, w, h, s) => {
-  ctx.strokeStyle = colour;
-  ctx.lineWidth = 2.2 * s;
-  ctx.setLineDash(dash.map((d) => d * s));
-  ctx.beginPath();
-  ctx.moveTo(0, h / 2); ctx.lineTo(w, h / 2);
-  ctx.stroke();
-});
-export const legendMark = (text, shape, colour, filled) => legendEntry(text, (ctx, w, h, s) => drawMark(ctx, shape, w / 2, h / 2, s, colour, filled));
-export const legendBlock = (text, colour, alpha = 1) => legendEntry(text, (ctx, w, h) => {
-  ctx.globalAlpha = alpha;
-  ctx.fillStyle = colour;
-  ctx.fillRect(w * 0.15, h * 0.15, w * 0.7, h * 0.7);
-});
+export const legendLine = (text, colour, dash = []) =>
+  legendEntry(text, (ctx, w, h, s) => {
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = 2.2 * s;
+    ctx.setLineDash(dash.map((d) => d * s));
+    ctx.beginPath();
+    ctx.moveTo(0, h / 2);
+    ctx.lineTo(w, h / 2);
+    ctx.stroke();
+  });
+export const legendMark = (text, shape, colour, filled) =>
+  legendEntry(text, (ctx, w, h, s) => drawMark(ctx, shape, w / 2, h / 2, s, colour, filled));
+export const legendBlock = (text, colour, alpha = 1) =>
+  legendEntry(text, (ctx, w, h) => {
+    ctx.globalAlpha = alpha;
+    ctx.fillStyle = colour;
+    ctx.fillRect(w * 0.15, h * 0.15, w * 0.7, h * 0.7);
+  });

@@ -3,6 +3,8 @@
 import { colour, css, el, show } from "./dom.js";
 import { DrawnSpectrum } from "./drawn.js";
 import { Panel, legendBlock, legendLine, legendMark, niceRange } from "./plot.js";
+import { curveSelect, placeSelect } from "./setting.js";
+import { spectrumSpec } from "./specs.js";
 import { axisValues, setKey, valueOf, written } from "./state.js";
 
 export const title = "Spectrum";
@@ -14,8 +16,14 @@ const MATRICES = { features: "features σ(XŴᵀ)/√m", weights: "weights Ŵ" }
 
 /** Whether the limits are closed forms: one step of gradient descent on isotropic data. */
 function inClosedForm({ data, labels, network, training }) {
-  return data.model === "isotropic" && !data.spectrum && network.convention === "isotropic" && (labels?.model ?? "single-index") === "single-index" &&
-    (training.steps ?? 1) === 1 && (training.optimiser ?? "gd") === "gd";
+  return (
+    data.model === "isotropic" &&
+    !data.spectrum &&
+    network.convention === "isotropic" &&
+    (labels?.model ?? "single-index") === "single-index" &&
+    (training.steps ?? 1) === 1 &&
+    (training.optimiser ?? "gd") === "gd"
+  );
 }
 
 /** The limits where they come at once, one drawn network and its limits later where not; another
@@ -39,17 +47,30 @@ class Spectrum {
     page.options.replaceChildren();
     page.legend.replaceChildren();
     this.play = el("button", { id: "play", onclick: () => this.animate() }, "▶ grow the step");
-    page.options.append(this.play, el("span", { id: "spectrum-facts" }));
-    this.panels = Object.fromEntries(Object.entries(MATRICES).map(([name, text]) => [name, new Panel(page.panels, {
-      title: `singular values of the ${text}`, xLabel: "singular value", yLabel: "density",
-      under: (u, pen) => this.drawHistogram(pen, name),
-      draw: (u, pen) => this.drawSpikes(pen, name),
-      tip: (index, x) => this.tip(name, x), say: page.say,
-    })]));
+    page.options.append(...curveSelect(page), ...placeSelect(page), this.play, el("span", { id: "spectrum-facts" }));
+    this.panels = Object.fromEntries(
+      Object.entries(MATRICES).map(([name, text]) => [
+        name,
+        new Panel(page.panels, {
+          title: `singular values of the ${text}`,
+          xLabel: "singular value",
+          yLabel: "density",
+          under: (u, pen) => this.drawHistogram(pen, name),
+          draw: (u, pen) => this.drawSpikes(pen, name),
+          tip: (index, x) => this.tip(name, x),
+          say: page.say,
+        }),
+      ]),
+    );
     this.path = new Panel(page.panels, {
-      title: "where the features' spikes stand as the step grows", wide: true, low: true, xLabel: "step exponent τ of η = c·m^τ", yLabel: "singular value",
+      title: "where the features' spikes stand as the step grows",
+      wide: true,
+      low: true,
+      xLabel: "step exponent τ of η = c·m^τ",
+      yLabel: "singular value",
       draw: (u, pen) => this.drawNow(pen),
-      tip: (index) => this.pathTip(index), say: page.say,
+      tip: (index) => this.pathTip(index),
+      say: page.say,
     });
   }
 
@@ -66,32 +87,46 @@ class Spectrum {
     }
     this.setting = setting;
     // the path does not depend on the exponent itself: asked for once per setting
-    const rest = JSON.stringify({ ...problem, scaling: { ...problem.scaling, exponent: 0 }, training: { ...problem.training, rate: 0 } });
+    const rest = JSON.stringify({
+      ...problem,
+      scaling: { ...problem.scaling, exponent: 0 },
+      training: { ...problem.training, rate: 0 },
+    });
     const wanted = rest !== this.rest;
     const scaling = { constant: problem.scaling?.constant ?? 1, exponent: problem.scaling?.exponent ?? 0.3 };
     if (wanted) {
       const { rate, ...training } = problem.training;
       spec.training = rate === undefined || rate > 0 ? problem.training : training;
-      if (problem.scaling?.exponent !== undefined) spec.sweep = { "scaling.exponent": alphas.map((x) => written(slider, x, problem)) };
+      if (problem.scaling?.exponent !== undefined)
+        spec.sweep = { "scaling.exponent": alphas.map((x) => written(slider, x, problem)) };
       else spec.scaling = scaling;
     }
     const path = [];
-    page.link.ask("theory", { type: "spectrum", spec, coarse: true }, {
-      part: (index, value) => {
-        if (index === 0) {
-          if (value.error) return;
-          this.now = value;
-          this.paint();
-          page.measure("first spectrum", started);
-        } else path[index - 1] = value;
+    page.link.ask(
+      "theory",
+      { type: "spectrum", spec, coarse: true },
+      {
+        part: (index, value) => {
+          if (index === 0) {
+            if (value.error) return;
+            this.now = value;
+            this.paint();
+            page.measure("first spectrum", started);
+          } else path[index - 1] = value;
+        },
+        done: ([now]) => {
+          if (now.error) return page.refuse(now.error);
+          if (path.length) {
+            this.rest = rest;
+            this.alphas = alphas;
+            this.steps = path;
+            this.paintPath();
+          }
+          page.settled("accurate", { methods: ["limiting laws of the bulk, spikes at this step"] });
+        },
+        error: (text) => page.refuse(text),
       },
-      done: ([now]) => {
-        if (now.error) return page.refuse(now.error);
-        if (path.length) { this.rest = rest; this.alphas = alphas; this.steps = path; this.paintPath(); }
-        page.settled("accurate", { methods: ["limiting laws of the bulk, spikes at this step"] });
-      },
-      error: (text) => page.refuse(text),
-    });
+    );
     if (this.steps) this.path.redraw();
   }
 
@@ -100,27 +135,49 @@ class Spectrum {
     for (const [name, panel] of Object.entries(this.panels)) {
       const part = now[name];
       const found = this.drawn?.[name];
-      const far = Math.max(1.25 * part.edge, ...part.spikes.map((s) => 1.25 * s), ...(found?.spikes ?? []).map((s) => 1.25 * s), part.norm_outlier ?? 0);
+      const far = Math.max(
+        1.25 * part.edge,
+        ...part.spikes.map((s) => 1.25 * s),
+        ...(found?.spikes ?? []).map((s) => 1.25 * s),
+        part.norm_outlier ?? 0,
+      );
       // the axis only grows in steps, so that spikes are seen to move
       const reach = part.edge * 1.25 * 2 ** Math.max(0, Math.ceil(Math.log2(far / (1.25 * part.edge))));
       this.scale(panel, name, reach > 3.2 * part.edge);
       const tall = Math.max(...part.density.filter((_, i) => i > 3), ...(found?.heights.slice(1) ?? []));
-      panel.show([part.values, part.density.map((d) => Math.min(d, 1.1 * tall))], { series: [{ label: "limiting density", stroke: css("--ink"), width: 1.8 }], x: [0, reach], y: [0, 1.22 * tall], yLog: false });
+      panel.show([part.values, part.density.map((d) => Math.min(d, 1.1 * tall))], {
+        series: [{ label: "limiting density", stroke: css("--ink"), width: 1.8 }],
+        x: [0, reach],
+        y: [0, 1.22 * tall],
+        yLog: false,
+      });
       panel.redraw();
     }
     const count = now.features.spikes.length;
     document.getElementById("spectrum-facts").textContent =
-      `η = ${show(now.rate, 3)}: ${count} feature spike${count === 1 ? "" : "s"}, ${now.weights.spikes.length} weight spike${now.weights.spikes.length === 1 ? "" : "s"}; degree ℓ = ${now.degree}`;
+      `η = ${show(now.rate, 3)}: ${spikes(count, "feature")}, ${spikes(now.weights.spikes.length, "weight")}; degree ℓ = ${now.degree}`;
     page.legend.replaceChildren(
-      legendLine("limiting density", css("--ink")), legendLine("spike, predicted", colour(page.about, 1)),
+      legendLine("limiting density", css("--ink")),
+      legendLine("spike, predicted", colour(page.about, 1)),
       ...(now.features.norm_outlier ? [legendLine("not learned: spread of the norms", css("--soft"), [3, 3])] : []),
-      ...(this.drawn ? [legendBlock("one trained network", colour(page.about, 0), 0.35), legendMark("spike found in it", "o", colour(page.about, 0), true)] : []));
+      ...(this.drawn
+        ? [
+            legendBlock("one trained network", colour(page.about, 0), 0.35),
+            legendMark("spike found in it", "o", colour(page.about, 0), true),
+          ]
+        : []),
+    );
   }
 
   /** Linear, unless spikes are far away: then compressed beyond the bulk, and named so. */
   scale(panel, name, compressed) {
     panel.rename([compressed ? "singular value (compressed scale)" : "singular value", "density"]);
-    Object.assign(panel.options, compressed ? { xAsinh: 3, xAxis: { splits: () => this.ticks(name), filter: (u, s) => s } } : { xAsinh: undefined, xAxis: {} });
+    Object.assign(
+      panel.options,
+      compressed
+        ? { xAsinh: 3, xAxis: { splits: () => this.ticks(name), filter: (u, s) => s } }
+        : { xAsinh: undefined, xAxis: {} },
+    );
   }
 
   /** Even steps over the bulk, 1-2-5 beyond. */
@@ -130,7 +187,8 @@ class Spectrum {
     const step = edge > 4 ? 2 : edge > 1.6 ? 1 : 0.5;
     const ticks = [];
     for (let v = 0; v < Math.min(high, edge * 1.2); v += step) ticks.push(v);
-    for (const v of [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000]) if (v > 1.25 * Math.max(...ticks) && v < high) ticks.push(v);
+    for (const v of [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000])
+      if (v > 1.25 * Math.max(...ticks) && v < high) ticks.push(v);
     return ticks;
   }
 
@@ -138,8 +196,20 @@ class Spectrum {
     const most = Math.max(1, ...this.steps.map((step) => step.features?.length ?? 0));
     const lines = Array.from({ length: most }, (_, j) => this.steps.map((step) => step.features?.[j] ?? null));
     const edge = this.alphas.map(() => this.now.features.edge);
-    const series = [{ label: "edge of the bulk", stroke: css("--soft"), width: 1.2, dash: [5, 4] }, ...lines.map((_, j) => ({ label: `spike ${j + 1}`, stroke: colour(this.page.about, 1), width: 2, spanGaps: false, points: { show: true, size: 4 } }))];
-    this.path.show([this.alphas, edge, ...lines], { series, ...niceRange([...lines.flat().filter((v) => v !== null), 0.85 * this.now.features.edge]) });
+    const series = [
+      { label: "edge of the bulk", stroke: css("--soft"), width: 1.2, dash: [5, 4] },
+      ...lines.map((_, j) => ({
+        label: `spike ${j + 1}`,
+        stroke: colour(this.page.about, 1),
+        width: 2,
+        spanGaps: false,
+        points: { show: true, size: 4 },
+      })),
+    ];
+    this.path.show([this.alphas, edge, ...lines], {
+      series,
+      ...niceRange([...lines.flat().filter((v) => v !== null), 0.85 * this.now.features.edge]),
+    });
   }
 
   drawSpikes(pen, name) {
@@ -163,9 +233,16 @@ class Spectrum {
     };
     if (part.norm_outlier) stem(part.norm_outlier, css("--soft"), [4 * scale, 4 * scale], []);
     part.spikes.forEach((value, j) => {
-      stem(value, colour(this.page.about, 1), [], [show(value, 3), ...(part.cosines ? [learned(part.cosines[j])] : [])], Math.min(j, 3));
+      stem(
+        value,
+        colour(this.page.about, 1),
+        [],
+        [show(value, 3), ...(part.cosines ? [learned(part.cosines[j])] : [])],
+        Math.min(j, 3),
+      );
     });
-    for (const value of this.drawn?.[name].spikes ?? []) pen.mark("o", pen.x(value), box.top + 0.96 * box.height, colour(this.page.about, 0), true);
+    for (const value of this.drawn?.[name].spikes ?? [])
+      pen.mark("o", pen.x(value), box.top + 0.96 * box.height, colour(this.page.about, 0), true);
   }
 
   drawHistogram(pen, name) {
@@ -200,7 +277,9 @@ class Spectrum {
     const lines = [{ text: `singular value ${show(x, 3)}`, bold: true }];
     if (near >= 0) {
       lines.push({ colour: colour(this.page.about, 1), text: `spike at ${show(part.spikes[near])}` });
-      part.cosines?.[near].slice(0, 5).forEach((c, k) => c > 0.05 && lines.push({ text: `cosine with ${k ? `H${sub(k)}` : "the constant"}: ${show(c, 2)}` }));
+      part.cosines?.[near]
+        .slice(0, 5)
+        .forEach((c, k) => c > 0.05 && lines.push({ text: `cosine with ${k ? `H${sub(k)}` : "the constant"}: ${show(c, 2)}` }));
       if (name === "weights") lines.push({ text: `cosine with the teacher: ${show(part.teacher_cosine, 2)}` });
     } else if (x > part.edge) lines.push({ text: `beyond the bulk, which ends at ${show(part.edge, 3)}` });
     return lines;
@@ -208,13 +287,22 @@ class Spectrum {
 
   pathTip(index) {
     const spikes = this.steps[index].features ?? [];
-    return [{ text: `τ = ${show(this.alphas[index])}`, bold: true }, ...spikes.map((s, j) => ({ colour: colour(this.page.about, 1), text: `spike ${j + 1}: ${show(s)}` })), ...(spikes.length ? [] : [{ text: "no spike" }])];
+    return [
+      { text: `τ = ${show(this.alphas[index])}`, bold: true },
+      ...spikes.map((s, j) => ({ colour: colour(this.page.about, 1), text: `spike ${j + 1}: ${show(s)}` })),
+      ...(spikes.length ? [] : [{ text: "no spike" }]),
+    ];
   }
 
   /** Let the exponent run through its range. */
   animate() {
     const { page } = this;
-    if (this.running) { clearInterval(this.running); this.running = null; this.play.textContent = "▶ grow the step"; return; }
+    if (this.running) {
+      clearInterval(this.running);
+      this.running = null;
+      this.play.textContent = "▶ grow the step";
+      return;
+    }
     const slider = page.slider("scaling.exponent");
     let alpha = slider.low;
     this.play.textContent = "◼ stop";
@@ -230,20 +318,26 @@ class Spectrum {
     const { page } = this;
     const { compare, ...problem } = page.state.tables;
     page.progress(0, 1);
-    page.link.ask("simulation", { type: "draw", spec: { ...problem, compare: { seed: compare.seed ?? 0 } } }, {
-      part: (index, value) => {
-        if (value.error) return page.refuse(value.error);
-        this.drawn = value;
-        if (page.view === this) this.paint();
+    page.link.ask(
+      "simulation",
+      { type: "draw", spec: { ...problem, compare: { seed: compare.seed ?? 0 } } },
+      {
+        part: (index, value) => {
+          if (value.error) return page.refuse(value.error);
+          this.drawn = value;
+          if (page.view === this) this.paint();
+        },
+        done: () => page.progress(null),
+        error: (text) => {
+          page.progress(null);
+          page.refuse(text);
+        },
       },
-      done: () => page.progress(null),
-      error: (text) => { page.progress(null); page.refuse(text); },
-    });
+    );
   }
 
   spec() {
-    const { compare, ...problem } = this.page.state.tables;
-    return { name: "spectrum of the features", ...problem, compare, figure: { kind: "feature-spectrum" } };
+    return spectrumSpec(this.page.about, this.page.state);
   }
 
   table() {
@@ -263,6 +357,8 @@ class Spectrum {
     for (const panel of [...Object.values(this.panels ?? {}), this.path]) panel?.destroy();
   }
 }
+
+const spikes = (count, of) => `${count} ${of} spike${count === 1 ? "" : "s"}`;
 
 const sub = (k) => "₀₁₂₃₄₅₆₇₈₉"[k];
 

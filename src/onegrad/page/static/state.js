@@ -3,9 +3,18 @@
 export const VIEWS = ["curve", "map", "features", "spectrum", "steps"];
 const TABLES = ["data", "labels", "network", "training", "scaling", "compare"];
 export const QUANTITIES = []; // those that the server names
-export const LAYERS = { test_error: "test error", train_error: "training error", degree: "polynomial degree", gain: "gain over random features" };
+export const LAYERS = {
+  test_error: "test error",
+  train_error: "training error",
+  degree: "polynomial degree",
+  gain: "gain over random features",
+};
 export const VERSUS = { batch: "fresh against the same samples", optimiser: "optimisers, first step of equal length" };
-export const MEASURES = { test_error: "test error (MSE)", train_error: "training error (MSE)", alignment: "alignment with the teacher" };
+export const MEASURES = {
+  test_error: "test error (MSE)",
+  train_error: "training error (MSE)",
+  alignment: "alignment with the teacher",
+};
 const SIZES = { curve: 20, dots: 7 };
 
 export const copy = (value) => JSON.parse(JSON.stringify(value));
@@ -22,10 +31,23 @@ export function startState(about) {
 export function withTask(about, name) {
   const task = about.tasks[name];
   return {
-    view: "curve", tables: copy(task.tables), axis: task.axis, range: null, dots: null,
+    view: "curve",
+    tables: copy(task.tables),
+    axis: task.axis,
+    range: null,
+    dots: null,
     curves: { key: "network.activation", values: [...(task.activations ?? [task.tables.network.activation])] },
-    zip: null, published: null, quantities: ["test_error"], layer: "test_error", direction: "teacher",
-    component: 0, versus: "batch", measure: "test_error", followed: 0,
+    zip: null,
+    published: null,
+    quantities: [...(task.quantities ?? ["test_error"])],
+    layer: "test_error",
+    direction: "teacher",
+    component: 0,
+    versus: "batch",
+    measure: "test_error",
+    followed: 0,
+    grid: null,
+    figure: null,
   };
 }
 
@@ -52,37 +74,85 @@ export function taskOf(tables) {
   return tables.labels?.model === "component" ? "classification" : "regression";
 }
 
-/** A preset, or a stored run, as a state: the longest numeric list is the axis. */
-export function fromTables(about, tables) {
-  const state = withTask(about, taskOf(tables));
+/**
+ * A preset as a state whose own view has exactly its points.
+ *
+ * Throws where the page has no way to hold what is swept: nothing is left out in silence. Of a
+ * stored run (`strict` false) the rows at the present value of a third key are shown.
+ */
+export function fromTables(about, tables, strict = true) {
+  const task = taskOf(tables);
+  const state = withTask(about, task);
+  state.tables = {};
   for (const table of TABLES) if (tables[table]) state.tables[table] = copy(tables[table]);
-  if (!tables.labels) state.tables.labels = { model: "single-index", link: "relu" };
-  if (!tables.scaling) delete state.tables.scaling;
-  if (!state.tables.compare.models) state.tables.compare.models = ["network", "theory"];
-  if (typeof state.tables.compare.seeds !== "number") state.tables.compare.seeds = 10;
-  const { zip, ...separate } = tables.sweep ?? {};
-  const sweep = { ...zip, ...separate };
-  const first = tables.figure?.axes?.[0];
-  const numeric = Object.keys(sweep).filter((key) => key === "data.weights" || typeof sweep[key][0] === "number");
-  numeric.sort((a, b) => (b === first) - (a === first) || sweep[b].length - sweep[a].length);
-  const axis = numeric.find((key) => sliderOf(about, key, taskOf(tables)));
-  if (axis) {
-    state.axis = axis;
-    const slider = sliderOf(about, axis, taskOf(tables));
-    const seen = sweep[axis].map((value) => shown(slider, value, state.tables));
-    state.dots = seen;
-    if (zip?.[axis]) state.zip = copy(zip);
-    if (seen.length > 1) state.range = [Math.min(...seen), Math.max(...seen)];
-  }
-  const other = Object.keys(separate).find((key) => key !== axis);
-  state.curves = other
-    ? { key: other, values: copy(sweep[other]) }
-    : { key: "network.activation", values: [state.tables.network.activation ?? "relu"] };
+  state.tables.labels ??= {};
+  state.tables.compare = { models: ["network", "theory"], seeds: 10, ...state.tables.compare };
+  const { zip, ...separate } = copy(tables.sweep ?? {});
+  state.view = viewOf(tables);
+  state.figure = tables.figure ? copy(tables.figure) : null;
   if (tables.figure?.quantities) state.quantities = [...tables.figure.quantities];
-  if (sweep["training.steps"] && sweep["training.batch"]) state.view = "steps";
-  if (tables.figure?.kind?.endsWith("spectrum")) state.view = "spectrum";
-  if (tables.figure?.kind?.includes("map")) state.view = "map";
+  if (state.view === "map") {
+    const keys = mapKeys(tables);
+    if (!keys.every((key) => separate[key])) throw new Error(`the page draws maps over ${keys.join(" and ")}`);
+    state.grid = Object.fromEntries(keys.map((key) => [key, separate[key]]));
+    for (const key of keys) delete separate[key];
+    Object.assign(state, curvesOf(state, separate, zip, strict));
+    return state;
+  }
+  const sweep = { ...zip, ...separate };
+  const numeric = Object.keys(sweep).filter((key) => key === "data.weights" || typeof sweep[key][0] === "number");
+  const first = tables.figure?.axes?.[0];
+  numeric.sort((a, b) => (b === first) - (a === first) || sweep[b].length - sweep[a].length);
+  const axis = numeric.find((key) => sliderOf(about, key, task));
+  if (axis) {
+    const slider = sliderOf(about, axis, task);
+    state.axis = axis;
+    state.dots = sweep[axis].map((value) => shown(slider, value, state.tables));
+    if (zip?.[axis]) state.zip = zip;
+    if (state.dots.length > 1) state.range = [Math.min(...state.dots), Math.max(...state.dots)];
+    if (axis === "training.rate" || state.view === "spectrum") setLast(state.tables, axis, sweep[axis]); // a step is to be seen
+    delete separate[axis];
+  }
+  Object.assign(state, curvesOf(state, separate, state.zip ? undefined : zip, strict));
+  if (state.curves.key === "training.rate" || state.view === "spectrum") {
+    for (const [key, values] of Object.entries(swept(state.curves))) setLast(state.tables, key, values);
+  }
+  if (state.curves.key === state.axis) state.axis = "network.width_ratio"; // a list of exponents is no axis
   return state;
+}
+
+const setLast = (tables, key, values) => setKey(tables, key, copy(values[values.length - 1]));
+
+/** In which view a spec shows what its author drew. */
+function viewOf({ sweep, figure }) {
+  if (figure?.kind?.endsWith("spectrum")) return "spectrum";
+  if (figure?.kind?.includes("map")) return "map";
+  return sweep?.["training.steps"] && sweep["training.batch"] ? "steps" : "curve";
+}
+
+/** Along which settings the map runs. */
+export const mapKeys = (tables) =>
+  isIsotropic(tables) ? ["scaling.exponent", "network.width_ratio"] : ["scaling.weighting", "scaling.strength"];
+
+/** What tells curves apart: one swept key, or several that advance together. */
+function curvesOf(state, separate, zip, strict) {
+  const groups = [...Object.entries(separate).map(([key, values]) => ({ [key]: values })), ...(zip ? [zip] : [])];
+  if (groups.length > 1 && strict) throw new Error(`the page has no room for a third sweep (${groups.flatMap(Object.keys).join(", ")})`);
+  if (!groups.length) return { curves: { key: "network.activation", values: [state.tables.network.activation ?? "relu"] } };
+  const [[key, values], ...others] = Object.entries(groups[0]);
+  return { curves: { key, values, ...(others.length ? { tied: Object.fromEntries(others) } : {}) } };
+}
+
+/** The lists that tell curves apart, by key. */
+export const swept = ({ key, values, tied }) => ({ [key]: values, ...tied });
+
+/** Which of the curves has the present setting; -1 for none. */
+export const curveHere = ({ tables, curves }) =>
+  curves.values.findIndex((value) => JSON.stringify(value) === JSON.stringify(at(tables, curves.key)));
+
+/** Take the setting of curve i. */
+export function takeCurve(state, i) {
+  for (const [key, values] of Object.entries(swept(state.curves))) setKey(state.tables, key, copy(values[i]));
 }
 
 export function sliderOf(about, key, task) {
@@ -131,6 +201,7 @@ export function setKey(tables, key, value) {
   tables[table] = { ...(tables[table] ?? {}), [name]: value };
   if (key === "network.width_ratio") delete tables.network.width;
   if (key === "network.width") delete tables.network.width_ratio;
+  if (key === "training.rate" || key === "data.spread") delete tables.scaling;
   if (table === "scaling") {
     delete tables.training.rate;
     delete tables.data.spread;
@@ -138,7 +209,10 @@ export function setKey(tables, key, value) {
     if (name === "weighting") tables.scaling.strength ??= 0.74;
     if (name === "constant") tables.scaling.exponent ??= 0.3;
   }
-  if (key === "data.rank") delete tables.data.strengths;
+  if (key === "data.rank") {
+    delete tables.data.ranks;
+    if (Array.isArray(tables.data.strengths)) delete tables.data.strengths; // one number for each of the former spikes
+  }
 }
 
 /** Choose an option; what comes with another one goes, what comes with this one comes. */
@@ -178,9 +252,10 @@ export function setInputs(tables, inputs) {
 // --- axes ---------------------------------------------------------------------------------
 
 /** Values of an axis between two ends, in the slider's units: 20 for a line, 7 for dots. */
-export function axisValues(slider, range, kind, tables, zip = null) {
+export function axisValues(slider, range, kind, tables, zip = null, dots = null) {
   const listed = zip?.[slider.key] ?? slider.values;
   if (listed) return listed.map((v) => shown(slider, v, tables));
+  if (kind === "curve" && dots?.length > 1) return withDots(axisValues(slider, range, "curve", tables), dots, slider);
   const [low, high] = range ?? [slider.low, slider.high];
   if (slider.kind === "whole") {
     const values = [];
@@ -198,19 +273,12 @@ export function axisValues(slider, range, kind, tables, zip = null) {
   return values.filter((v, i) => specs.indexOf(specs[i]) === i);
 }
 
-/** The spec with its sweep: curves first, then the axis. */
-export function sweepSpec(state, slider, values, extra = {}) {
-  const spec = { ...copy(state.tables), ...extra };
-  const sweep = { [state.curves.key]: [...state.curves.values] };
-  if (state.zip) return { ...spec, sweep: { ...sweep, zip: copy(state.zip) } };
-  sweep[slider.key] = values.map((v) => written(slider, v, state.tables));
-  return withSweep(spec, sweep);
-}
-
-/** The spec with a sweep, of which the first point is also its own; what contradicts it goes. */
-export function withSweep(spec, sweep) {
-  for (const [key, values] of Object.entries(sweep)) setKey(spec, key, values[0]);
-  return { ...spec, sweep };
+/** Points of a line, those of its dots among them: a line is exact where it is compared. */
+function withDots(values, dots, slider) {
+  const f = slider.kind === "log" && Math.min(...values, ...dots) > 0 ? Math.log : (x) => x;
+  const gap = Math.abs(f(values[1] ?? values[0]) - f(values[0]));
+  const between = values.filter((v) => dots.every((dot) => Math.abs(f(v) - f(dot)) > 0.4 * gap));
+  return [...new Set([...between, ...dots])].sort((a, b) => a - b);
 }
 
 // --- the URL ------------------------------------------------------------------------------
@@ -246,13 +314,78 @@ export function fromHash(about, hash) {
 }
 
 /** Whether the page can work with a state; what is wrong in its numbers is for the server to say. */
-function isReadable(about, { view, tables, axis, range, dots, curves, zip, quantities, layer, component, versus, measure, followed }) {
+function isReadable(about, state) {
+  const { tables, axis, range, dots, curves, zip } = state;
   const numbers = (list) => Array.isArray(list) && list.length > 0 && list.every(Number.isFinite);
-  const all = (list, known) => Array.isArray(list) && list.length > 0 && list.every((item) => known.includes(item));
-  return VIEWS.includes(view) && Object.hasOwn(LAYERS, layer) && Object.hasOwn(VERSUS, versus) && Object.hasOwn(MEASURES, measure) && Number.isInteger(followed) && followed >= 0 && all(quantities, QUANTITIES) && Number.isInteger(component) &&
-    Number.isFinite(tables.data.dim ?? 1) && typeof tables.network.activation === "string" && Number.isFinite(tables.training.samples) &&
-    Array.isArray(tables.compare.models) && Number.isFinite(tables.compare.seeds) && sliderOf(about, axis, taskOf(tables)) !== undefined &&
-    (range === null || (numbers(range) && range.length === 2 && range[0] < range[1])) && (dots === null || numbers(dots)) &&
-    typeof curves.key === "string" && Array.isArray(curves.values) && curves.values.length > 0 &&
-    (zip === null || (Object.values(zip).length > 0 && Object.values(zip).every(Array.isArray)));
+  const lists = (object) =>
+    Object.keys(object).length > 0 && Object.values(object).every((v) => Array.isArray(v) && v.length > 0);
+  const { compare } = tables;
+  return (
+    namesAreKnown(state) &&
+    Number.isFinite(tables.data.dim ?? 1) &&
+    typeof tables.network.activation === "string" &&
+    Number.isFinite(tables.training.samples) &&
+    Array.isArray(compare.models) &&
+    (compare.seeds === "auto" || Number.isFinite(compare.seeds)) &&
+    sliderOf(about, axis, taskOf(tables)) !== undefined &&
+    (range === null || (numbers(range) && range.length === 2 && range[0] < range[1])) &&
+    (dots === null || numbers(dots)) &&
+    typeof curves.key === "string" &&
+    curves.key.includes(".") &&
+    lists(swept(curves)) &&
+    (zip === null || lists(zip)) &&
+    (state.grid === null || lists(state.grid)) &&
+    (state.figure === null || typeof state.figure === "object")
+  );
+}
+
+function namesAreKnown({ view, quantities, layer, component, versus, measure, followed }) {
+  const known = Array.isArray(quantities) && quantities.length > 0 && quantities.every((item) => QUANTITIES.includes(item));
+  return (
+    known &&
+    VIEWS.includes(view) &&
+    Object.hasOwn(LAYERS, layer) &&
+    Object.hasOwn(VERSUS, versus) &&
+    Object.hasOwn(MEASURES, measure) &&
+    Number.isInteger(followed) &&
+    followed >= 0 &&
+    Number.isInteger(component)
+  );
+}
+
+// --- what the page has no control for ----------------------------------------------------------
+
+/** Sliders of this task; learning rate and spread only where they are set by hand, the scaling where not. */
+export function slidersOf(about, tables) {
+  const task = taskOf(tables);
+  const hand = tables.training?.rate !== undefined || tables.data.spread !== undefined;
+  return about.sliders.filter(
+    ({ tasks, key, by_hand }) =>
+      tasks.includes(task) && (by_hand ? hand && at(tables, key) !== undefined : !(hand && key.startsWith("scaling."))),
+  );
+}
+
+const SAID = [
+  "data.model",
+  "labels.model",
+  "network.convention",
+  "network.width",
+  "compare.models",
+  "compare.seeds",
+  "compare.seed",
+];
+
+/** Settings without a control, as `key = value`: they are part of every number on the page. */
+export function alsoSet(about, { tables }) {
+  const task = taskOf(tables);
+  const shownKeys = new Set([...SAID, ...slidersOf(about, tables).map(({ key }) => key)]);
+  for (const { key, tasks } of about.pickers) if (tasks.includes(task)) shownKeys.add(key);
+  const rows = [];
+  for (const table of TABLES) {
+    for (const [name, value] of Object.entries(tables[table] ?? {})) {
+      const key = `${table}.${name}`;
+      if (!shownKeys.has(key) && value !== null) rows.push(`${key} = ${JSON.stringify(value)}`);
+    }
+  }
+  return rows;
 }

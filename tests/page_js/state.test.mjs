@@ -1,0 +1,81 @@
+// node --test tests/page_js: state, specs, words and formulas, without a browser.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FORMULAS } from "../../src/onegrad/page/static/formulas.js";
+import { placeOf, pointOf, sweepOf } from "../../src/onegrad/page/static/specs.js";
+import { axisValues, setKey, shown, written } from "../../src/onegrad/page/static/state.js";
+import { headline } from "../../src/onegrad/page/static/words.js";
+
+const at = { symbol: "β", value: 0.9 };
+
+test("the headline speaks of the plotted quantity", () => {
+  const after = { test_error: 0.97, misclassification: 0.223, rate: 10 };
+  const before = { test_error: 0.83, misclassification: 0.3, rate: 0 };
+  const wrong = headline({ quantity: "misclassification", name: "misclassification", after, before, at });
+  assert.equal(wrong.said, "At β = 0.9 one step takes 26 % of the misclassification away:");
+  assert.equal(wrong.numbers, "22.3 % with it, 30 % without.");
+  const squares = headline({ quantity: "test_error", name: "test error (MSE)", after, before, at });
+  assert.match(squares.said, /makes the test error 17 % larger/);
+});
+
+test("no step, no effect; no number, no headline", () => {
+  const none = { test_error: 1.06, rate: 0 };
+  const said = headline({ quantity: "test_error", name: "test error (MSE)", after: none, before: none, at });
+  assert.match(said.said, /the learning rate is 0/);
+  assert.equal(said.gain, 0);
+  const quantity = { quantity: "test_loss", name: "test loss", at };
+  assert.equal(headline({ ...quantity, after: none, before: none }), null);
+  assert.equal(headline({ ...quantity, after: { error: "no theory" }, before: none }), null);
+});
+
+test("several steps are not called one", () => {
+  const said = headline({ quantity: "test_error", name: "test error (MSE)", steps: 3, at,
+    after: { test_error: 0.5, rate: 1 }, before: { test_error: 1 } });
+  assert.match(said.said, /3 steps take 50 %/);
+  assert.equal(said.numbers, "0.5 with them, 1 without.");
+});
+
+test("what is not known well is said", () => {
+  const said = headline({ quantity: "test_error", name: "test error (MSE)", at,
+    after: { test_error: 0.99, rate: 1, error_estimate: 0.2 }, before: { test_error: 1 } });
+  assert.match(said.numbers, /known to about 20 %/);
+});
+
+test("rank keeps strengths that are drawn, a step size replaces one set by hand", () => {
+  const tables = { data: { rank: 1, strengths: "uniform" }, training: { rate: 5 } };
+  setKey(tables, "data.rank", 3);
+  assert.deepEqual(tables.data, { rank: 3, strengths: "uniform" });
+  setKey(tables, "scaling.strength", 0.5);
+  assert.deepEqual(tables.training, {});
+  assert.deepEqual(tables.scaling, { strength: 0.5, weighting: 0.5 });
+});
+
+test("a slider's value and the spec's are each other's inverse", () => {
+  const tables = { data: { dim: 300, weights: [0.5, 0.25, 0.25] }, training: { samples: 600 } };
+  const ratio = { key: "training.samples", over: "data.dim", kind: "log" };
+  assert.equal(shown(ratio, written(ratio, 1.5, tables), tables), 1.5);
+  const first = { key: "data.weights", first: true, kind: "linear" };
+  assert.deepEqual(written(first, 0.2, tables), [0.2, 0.4, 0.4]);
+});
+
+test("lines pass through the places of the dots", () => {
+  const slider = { key: "network.width_ratio", kind: "log", low: 0.1, high: 10 };
+  const dots = [0.1, 0.33, 1, 10];
+  const values = axisValues(slider, [0.1, 10], "curve", {}, null, dots);
+  for (const dot of dots) assert.ok(values.includes(dot));
+  assert.deepEqual(values, [...values].sort((a, b) => a - b));
+});
+
+test("answers of lists that advance together find their curve", () => {
+  const curves = { key: "training.optimiser", values: ["gd", "sign"], tied: { "training.rate": [1000, 0.5] } };
+  const state = { curves, zip: null, tables: { data: {}, training: {}, compare: { seed: 3, accuracy: 0.003 } } };
+  const sweep = sweepOf(state, { key: "training.samples", kind: "linear" }, [100, 200, 400]);
+  assert.deepEqual(Object.keys(sweep), ["training.samples", "zip"]); // the zip runs fastest
+  assert.deepEqual(placeOf(state, 0, 3), [0, 0]);
+  assert.deepEqual(placeOf(state, 3, 3), [1, 1]);
+  assert.deepEqual(pointOf(state).compare, { models: ["theory"], seed: 3, accuracy: 0.003 });
+});
+
+test("the rule of the degree is an inequality", () => {
+  assert.match(FORMULAS.map.html, /<mo>&lt;<\/mo>\s*<mi>β<\/mi><mo>&lt;<\/mo>/);
+});
