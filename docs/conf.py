@@ -1,5 +1,5 @@
 """How the site is built: `make docs`. Everything it shows is made here, and nothing comes from
-outside: formulas become MathML, examples are run, pages about code are written from the code."""
+outside: KaTeX for formulas lies beside the pages, examples are run, pages about code are written from the code."""
 
 import shutil
 import sys
@@ -10,7 +10,6 @@ sys.path.insert(0, str(HERE))
 
 import generate  # noqa: E402
 import matplotlib  # noqa: E402
-from math_font import write_font  # noqa: E402
 from site_parts import Cite, render_math  # noqa: E402
 from sphinx_gallery.sorting import FileNameSortKey  # noqa: E402
 
@@ -19,7 +18,6 @@ import onegrad  # noqa: E402
 matplotlib.use("agg")
 shutil.rmtree(HERE / "examples" / "results", ignore_errors=True)  # rows of an earlier build
 generate.write_all(HERE)
-write_font(HERE / "generated" / "fonts" / "formulas.ttf")
 
 project = "onegrad"
 author = "The onegrad authors"
@@ -35,8 +33,9 @@ suppress_warnings = ["config.cache"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "onegrad"
-html_static_path = ["_static", "generated/thumbnails", "generated/fonts"]
-html_css_files = ["site.css"]
+html_static_path = ["_static", "generated/thumbnails"]
+html_css_files = ["katex/katex.min.css", "site.css"]
+html_js_files = ["katex/katex.min.js", "formulas.js"]
 html_show_sphinx = False
 html_show_sourcelink = False
 html_copy_source = False

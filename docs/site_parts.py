@@ -1,4 +1,4 @@
-"""Two pieces of the site: formulas as MathML, which browsers draw themselves, and citations."""
+"""Two pieces of the site: formulas, which KaTeX draws in the browser, and citations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from html import escape
 
 from docutils import nodes
-from latex2mathml.converter import convert
 from sphinx.util.docutils import SphinxRole
 
 
@@ -25,26 +24,28 @@ class Cite(SphinxRole):
         return [nodes.inline("", "[", classes=["cite"]), *links, nodes.Text("]")], []
 
 
-def mathml(source: str, display: str = "inline") -> tuple[str, str]:
-    """A formula as MathML, and its \\tag by itself."""
-    tag = re.search(r"\\tag\{([^}]*)\}", source)
-    text = re.sub(r"\\tag\{[^}]*\}", "", source).strip().rstrip(",")
-    return convert(text, display=display), tag[1] if tag else ""
-
-
 def _inline(self, node):
-    self.body.append(mathml(node.astext())[0])
+    self.body.append(f'<span class="tex">{escape(node.astext())}</span>')
     raise nodes.SkipNode
 
 
 def _block(self, node):
-    formula, tag = mathml(node.astext(), "block")
-    number = f'<span class="eqno">({escape(tag)})</span>' if tag else ""
-    self.body.append(f'<div class="formula">{formula}{number}</div>\n')
+    """A displayed formula with its name as anchor, and its number: by the build where it has a name,
+    else that of its \\tag."""
+    source = node.astext()
+    tag = re.search(r"\\tag\{([^}]*)\}", source)
+    number = node.get("number") or (tag[1] if tag else "")
+    text = re.sub(r"\\tag\{[^}]*\}", "", source).strip().rstrip(",")
+    anchor = f' id="equation-{nodes.make_id(node["label"])}"' if node.get("label") else ""
+    shown = f'<span class="eqno">({escape(str(number))})</span>' if number else ""
+    self.body.append(
+        f'<div class="formula"{anchor}><div class="tex display">{escape(text)}</div>{shown}</div>\n'
+    )
     raise nodes.SkipNode
 
 
 def render_math(app) -> None:
-    """Formulas without JavaScript, fonts or pictures: sphinx asks this instead of MathJax."""
-    app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
-    app.config.html_math_renderer = "mathml"
+    """Formulas are drawn in the browser by KaTeX, which lies in _static: nothing comes from
+    outside."""
+    app.add_html_math_renderer("katex", (_inline, None), (_block, None))
+    app.config.html_math_renderer = "katex"

@@ -73,7 +73,7 @@ def test_examples_ran_and_names_have_pages(pages):
         assert "_images/sphx_glr_" in path.read_text(encoding="utf-8"), path.name
     names = [name for name in onegrad.__all__ if name != "__version__"]
     assert all((SITE / "generated" / "api" / f"{name}.html").exists() for name in names)
-    assert (SITE / "theory.html").read_text(encoding="utf-8").count("<math") > 100
+    assert (SITE / "theory.html").read_text(encoding="utf-8").count('class="tex') > 100
 
 
 def test_in_a_browser_no_request_leaves():
@@ -94,5 +94,10 @@ def test_in_a_browser_no_request_leaves():
                 "[...document.images].filter(i => !i.naturalWidth).map(i => i.src)"
             )
             assert not broken
+            drawn = page.evaluate("document.querySelectorAll('.katex').length")
+            wrong = page.evaluate(
+                "[...document.querySelectorAll('.katex-error')].map(e => e.title || e.textContent)"
+            )
+            assert not wrong and (drawn > 100 or name != "theory")
         assert not outside and not missing
         browser.close()
