@@ -51,7 +51,7 @@ class LabelPower:
         """E Var y and its standard error."""
         if self._known is None:
             many = [
-                self.problem.instance(Streams(self.seed, _APART + j)).label_variance
+                self.problem.instance(Streams(self.seed, _APART + j, theory=True)).label_variance
                 for j in range(_POPULATIONS)
             ]
             self._known = float(np.mean(many)), float(np.std(many) / math.sqrt(_POPULATIONS))

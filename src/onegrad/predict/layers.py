@@ -122,8 +122,7 @@ def predict_readout(
 def predict_layers(
     problem: Problem, theory: Theory, seed: int, most: int = 0, enough: float = math.inf
 ) -> Prediction:
-    """The mean over first layers drawn and trained with that seed, those of the simulation's first
-    repetitions.
+    """The mean over first layers drawn and trained with that seed, none of which is a simulation's.
 
     most : goes on after DRAWS of them, up to so many, until the mean is known (`settled`);
         0: up to `worthwhile_draws`
@@ -170,7 +169,7 @@ def predict_layers(
 
 
 def _drawn(problem: Problem, seed: int, repetition: int) -> _Layer:
-    streams = Streams(seed, repetition)
+    streams = Streams(seed, repetition, theory=True)
     draw = Draw(problem, streams, Reuse(False, False, True, False))
     trial = Trial(problem, streams, draw=draw)
     start = trial.weights if problem.trained else None

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.compute.randomness import Seed, root_seed
+from onegrad.compute.randomness import Seed, Streams, root_seed
 from onegrad.errors import AssumptionError, ConvergenceError, Failure, OnegradError
 from onegrad.predict.cross_check import cross_checked, version_at, why_not_isotropic
 from onegrad.predict.curves import Look, Looks, drawn_drafts, with_points_between
@@ -64,7 +64,8 @@ def predict(
     problem : a Problem, or a spec that states one: a preset's name, a TOML file, a nested mapping
     theory : a Theory, or the name of a method. Its fields `method`, `accuracy`, `overlaps` and
         `finite_size` may also be given by name: predict(problem, accuracy=0.03)
-    rng : seed of what is drawn, if anything: the same draws as the simulation's first repetition
+    rng : seed of what is drawn, if anything, from streams that no simulation uses; directions that
+        are fixed are those of the simulation with this seed
     throw : raise where the theory fails; False gives a Prediction with status "failed", NaN
         errors, and the advice in `error`
 
@@ -388,7 +389,7 @@ def _tasks(problem: Problem, theory: Theory, seed: int) -> list[tuple[Law, Task]
     """One task with the law that it is a point of, or where strengths are drawn one for each point
     of their law, at typical overlaps."""
     if theory.method == "hybrid":
-        geometry = geometry_of(problem, "drawn", seed)
+        geometry = geometry_of(problem, "drawn", Streams(seed, 0, theory=True))
         neurons = drawn_neurons(problem, geometry, seed)
         return [(Law.fixed_at(problem, geometry), Task(problem, geometry, neurons))]
     if nodes := strength_points(problem, theory):

@@ -78,7 +78,7 @@ def _change(task: Task) -> Array | Failure:
         linear = _linear(problem)
     if not len(points) or linear == problem:
         return np.zeros(4)
-    population = problem.instance(0).population
+    population = problem.draw_instance(np.random.default_rng(0)).population
     geometries = [typical_closed(population, closure, point) for point in points]
     ratios = _ratios(task, geometries)
     if isinstance(ratios, Failure) or linear is None:
