@@ -169,7 +169,7 @@ def test_drawn_layers_have_standard_errors():
     assert readouts.DRAWS <= draws <= readouts.worthwhile_draws(p, Theory(), 1)
     few, errors = readouts.predict_layers(p, Theory("layer"), 0, 5), []
     for repetition in range(5):
-        trial = Trial(p, Streams(0, repetition))
+        trial = Trial(p, Streams(0, repetition, theory=True))
         given = {"instance": trial.instance, "start": trial.weights}
         errors.append(og.predict_readout(trial.updated_weights, p, **given).test_error)
     assert np.mean(errors) == pytest.approx(few.test_error, rel=3e-3)

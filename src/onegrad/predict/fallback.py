@@ -126,10 +126,7 @@ def drawn_if_better(layers: DrawnLayers, answer: Prediction) -> Prediction | Non
         "First layers are drawn, because the theory without a draw is uncertain by "
         f"{100 * answer.error_estimate:.3g} %{_UNKNOWN * _uncorrected(answer)}."
     )
-    return replace(
-        found, assumptions=(*found.assumptions, reason), solution=answer.solution,
-        label_variance=answer.label_variance,
-    )  # fmt: skip
+    return replace(found, assumptions=(*found.assumptions, reason), solution=answer.solution)
 
 
 def without_drawn(

@@ -164,7 +164,8 @@ def predict_layers(
         if problem.outputs > 1 and not theory.draft:
             wrong.append(_wrong_class(problem, layer))
     mean = of_layers(found, theory, f"drawn and trained with seed {seed}", rough, power)
-    mean = replace(mean, label_variance=power.mean)
+    drafted = float(np.mean(power.drawn))
+    mean = replace(mean, label_variance=drafted if theory.draft else power.mean)
     return _with_class(problem, mean, wrong, seed) if wrong else mean
 
 
