@@ -40,13 +40,11 @@ def run_experiment(
     """Compute the rows that `out`/results.sqlite does not have yet; write results.json beside it.
 
     Rows that failed are tried again. What was computed before an interruption is never lost and
-    never repeated; more seeds or points add to what is there. Runs on the same folder at the same
-    time share the work. `agree` is told the cost before anything starts.
+    never repeated; more seeds or points add to what is there. A second run on the same folder waits
+    until the first has ended. `agree` is told the cost before anything starts.
     """
     store = Store(out)
     results = _computed(experiment, store, engine, progress, agree)
-    if store.read_only:
-        return results
     text = json.dumps(results.as_json(), indent=1, ensure_ascii=False)
     (Path(out) / "results.json").write_text(text + "\n", encoding="utf-8")
     return results
