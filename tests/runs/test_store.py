@@ -242,12 +242,12 @@ og.run({SPEC!r}, {str(tmp_path)!r}, og.Local(1))
 
 
 def test_automatic_seeds_are_planned_round_by_round(tmp_path):
-    compare = {"models": ["network"], "seeds": "auto", "precision": 0.05, "most_seeds": 40}
+    compare = {"models": ["network"], "seeds": "auto", "precision": 0.001, "most_seeds": 20}
     run_experiment(experiment(compare=compare, sweep={}), tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rows = load_results(tmp_path).rows
-    assert len(rows) > 8
+    assert len(rows) == 20
     with contextlib.closing(sqlite3.connect(tmp_path / "results.sqlite")) as db:
         assert db.execute("SELECT seeds FROM planned").fetchone()[0] == len(rows)
 

@@ -43,9 +43,10 @@ def load_points(folder: str | Path) -> tuple[Results, list[Flat]]:
         specs, stored = store.everything()
         missing = store.missing(stored)
         if missing:
+            good = sum(one.row.status != "damaged" for one in stored)
             warnings.warn(
-                f"{folder} has {len(stored):,} of {len(stored) + missing:,} rows that its runs "
-                "wanted. Run the same command again to compute the others",
+                f"{folder} has {good:,} of {good + missing:,} rows that its runs wanted. Run the "
+                "same command again to compute the others",
                 StoreWarning, stacklevel=3,
             )  # fmt: skip
         return _points(folder.resolve().name, specs, stored)

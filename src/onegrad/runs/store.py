@@ -8,12 +8,14 @@ import sqlite3
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from onegrad import __version__
 from onegrad.results.rows import SPECTRUM, STORED, Row
 from onegrad.runs.database import (
+    NUMBERS,
     VALUES,
     Database,
     StoreError,
@@ -29,6 +31,7 @@ __all__ = ["Key", "Store", "StoreError", "StoreWarning", "Stored", "compute_spec
 
 _DAMAGED = "the stored row does not match its checksum: a bit of the file has flipped"
 _SPECTRUM_VERSION = 6  # raise it when numbers of spectra change
+_TEXTS = ("point", "model", "compute", "status", "error", "package_version")
 _NAMED = 5  # damaged rows that a warning names
 
 
@@ -77,9 +80,7 @@ def _text(spec: Mapping[str, Any]) -> str:
 
 def version_of(model: str) -> int:
     """Of the model's numbers, as its record says; stored rows of another one do not count."""
-    if model == SPECTRUM:
-        return _SPECTRUM_VERSION
-    return MODELS[model.partition(":")[0]].version
+    return _SPECTRUM_VERSION if model == SPECTRUM else MODELS[model].version
 
 
 class Key(NamedTuple):
@@ -260,6 +261,8 @@ class Store:
         for values in found:
             row = dict(zip(names, values, strict=True))  # a sqlite3.Row searches for every name
             whole = _is_whole(row)
+            if not _is_known(row["model"]):
+                continue  # it is missed, where it was ours
             if whole and not _is_current(row["model"], row["model_version"]):
                 continue
             specs.setdefault(row["point"], {"compare": {"damaged": row["point"]}})
@@ -281,16 +284,27 @@ class Store:
         )
 
 
+def _is_known(model: Any) -> bool:
+    return isinstance(model, str) and (model == SPECTRUM or model in MODELS)
+
+
 def _is_current(model: str, version: int) -> bool:
-    known = model == SPECTRUM or model.partition(":")[0] in MODELS
-    return known and version == version_of(model)
+    return _is_known(model) and version == version_of(model)
 
 
 _OF_KEY = "point = ? AND model = ? AND compute = ? AND model_version = ?"
 
 
 def _is_whole(row: sqlite3.Row | dict[str, Any]) -> bool:
-    return bool(row["checksum"] == checksum(row))
+    """Whether it is what was stored, of the types that we store."""
+    return (
+        row["checksum"] == checksum(row)
+        and all(isinstance(row[name], float | None) for name in NUMBERS)
+        and not any(math.isinf(row[name]) for name in NUMBERS if row[name] is not None)
+        and all(isinstance(row[name], str) for name in _TEXTS)
+        and isinstance(row["seed"], int)
+        and isinstance(row["seconds"], float)
+    )
 
 
 def _row(
@@ -301,14 +315,22 @@ def _row(
 ) -> Row:
     """A row of the file; what it has no number for is NaN. `whole` if that is known already."""
     seed = record["seed"] if isinstance(record["seed"], int) else -1
+    damaged = Row(
+        settings, str(record["model"]), seed, status="damaged", error=_DAMAGED, number=number
+    )
     if not (_is_whole(record) if whole is None else whole):
-        text = str(record["model"])
-        return Row(settings, text, seed, status="damaged", error=_DAMAGED, number=number)
+        return damaged
     named: dict[str, Any] = {
         name: math.nan if record[name] is None else record[name] for name in STORED
     }
     named |= {name: record[name] for name in ("seconds", "status", "error")}
-    if record["spectrum"] is not None:
-        named["spectrum"] = json.loads(record["spectrum"])
     controls = controls_from([record[name] for name in CONTROL_COLUMNS])
-    return Row(settings, record["model"], seed, **named, controls=controls, number=number)
+    row = Row(settings, record["model"], seed, **named, controls=controls, number=number)
+    if record["spectrum"] is None:
+        return row
+    try:
+        row = replace(row, spectrum=json.loads(record["spectrum"]))
+        row.spectrum_columns()
+        return row
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError):
+        return damaged

@@ -104,12 +104,12 @@ class DaskEngine(Engine):
             self._client.wait_for_workers(1, timeout=_NO_WORKERS)
         except TimeoutError:
             raise EngineError(self._nobody()) from None
-        for who, ask in (("workers", self._client.run), ("scheduler", self._of_scheduler)):
+        for who, ask in (("worker", self._client.run), ("scheduler", self._of_scheduler)):
             try:
                 versions = ask(_version)
             except Exception as error:
                 raise EngineError(
-                    f"the {who} cannot import onegrad ({error}). Install onegrad {__version__} "
+                    f"a {who} cannot import onegrad ({error}). Install onegrad {__version__} "
                     "on all sides"
                 ) from None
             for name, version in versions.items():
