@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from onegrad.cli.layout import print_table, print_text
+from onegrad.text.strict_json import json_text
 
 if TYPE_CHECKING:
     from onegrad.results.results import Results
@@ -55,7 +55,7 @@ def show_results(experiment: Experiment, results: Results, as_json: bool) -> Non
 
 
 def print_json(report: dict[str, Any]) -> None:
-    print(json.dumps(report, ensure_ascii=False))
+    print(json_text(report))
 
 
 def print_verdict(experiment: Experiment, results: Results) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from onegrad.errors import OnegradError
+from onegrad.errors import OnegradError, verb
 from onegrad.results.results import Results
 from onegrad.results.rows import SPECTRUM
 from onegrad.runs.store import Store, Stored, StoreError, StoreWarning
@@ -19,6 +19,7 @@ from onegrad.runs.store import Store, Stored, StoreError, StoreWarning
 Flat = dict[str, Any]  # dotted keys of a spec
 
 
+@verb
 def load_results(folder: str | Path) -> Results:
     """Every row that `run` has stored in a folder, whichever spec or seed count asked for it.
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.compute.randomness import Streams
-from onegrad.errors import AssumptionError
+from onegrad.errors import AssumptionError, verb
 from onegrad.problem import Problem, as_problem, degree_rule
 from onegrad.simulate.memory import check_memory
 from onegrad.simulate.network.trial import Trial
@@ -151,6 +151,7 @@ class LimitingSpectrum:
         )
 
 
+@verb
 def limiting_spectrum(problem: Problem | Spec) -> LimitingSpectrum | StructuredLimit:
     """The limiting laws alone; nothing is drawn.
 
@@ -182,6 +183,7 @@ def _limit(setting: IsotropicSetting) -> LimitingSpectrum:
     )
 
 
+@verb
 def spectrum(problem: Problem | Spec, seed: int = 0) -> Report:
     """Draw W and F of one repetition and compare them with the limiting laws, for every problem.
 
