@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import itertools
 import platform
 import traceback
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
@@ -119,6 +121,15 @@ def ours(error: Exception) -> OnegradError:
     )
 
 
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without warnings of floating-point arithmetic, unless somebody asked for them as errors."""
+    with warnings.catch_warnings():
+        if not any(action == "error" for action, *_ in warnings.filters):
+            warnings.simplefilter("ignore", RuntimeWarning)
+        yield
+
+
 def verb(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """The boundary of the package: what leaves a public function is an error of ours.
 
@@ -128,10 +139,8 @@ def verb(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
     @functools.wraps(function)
     def bounded(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        import numpy
-
         try:
-            with numpy.errstate(all="ignore"):
+            with quiet():
                 return function(*args, **kwargs)
         except (OnegradError, OSError, ImportError):
             raise

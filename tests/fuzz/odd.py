@@ -168,7 +168,10 @@ def main(count: int, seed: int) -> None:
         experiment = read(seed, number)
         if experiment is not None:
             valid += 1
+            start = time.process_time()
             bad = faults(experiment)
+            if time.process_time() - start > SECONDS / 2:
+                print(f"({seed}, {number}) {time.process_time() - start:.0f} s", flush=True)
             failed += bool(bad)
             for fault in bad:
                 print(f"({seed}, {number}) {fault}", flush=True)

@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from onegrad.compute.randomness import Seed, root_seed
-from onegrad.errors import AssumptionError, ConvergenceError, Failure, OnegradError, ours, verb
+from onegrad.errors import (
+    AssumptionError,
+    ConvergenceError,
+    Failure,
+    OnegradError,
+    ours,
+    quiet,
+    verb,
+)
 from onegrad.predict.cross_check import cross_checked, version_at, why_not_isotropic
 from onegrad.predict.curves import Look, Looks, drawn_drafts, with_points_between
 from onegrad.predict.fallback import (
@@ -171,12 +179,23 @@ def _all_answers(
 ) -> list[Prediction | Failure]:
     """What nobody foresaw at one point is its failure, not that of all."""
     try:
-        with np.errstate(all="ignore"):
+        with quiet():
             return _answers(problems, theory, seed, alone)
     except Exception as error:
         if len(problems) == 1:
-            return [Failure(ours(error))]
+            return [Failure(_of_numerics(error, problems[0]))]
         return [_all_answers([one], theory, seed, alone)[0] for one in problems]
+
+
+def _of_numerics(error: Exception, problem: Problem) -> OnegradError:
+    """Linear algebra and arithmetic end in different ways where scales are extreme."""
+    if isinstance(error, OnegradError) or not isinstance(error, ArithmeticError | ValueError):
+        return ours(error)
+    return ConvergenceError(
+        f"the numerics of the theory fail at these scales ({error}): η = {problem.rate:.2g} "
+        f"(training.rate), θ = {problem.spread:.2g} (data.spread) or the means (data.mean) are "
+        "too far from the bulk's 1 for double precision. Take smaller ones, or a larger ridge"
+    )
 
 
 def _answers(
@@ -212,7 +231,8 @@ def _without_rounding(answer: Prediction) -> Prediction:
     size = max(abs(answer.test_error), answer.label_variance, 0.0)
     names = ("test_error", "train_error", "train_objective", "test_loss", "train_loss")
     negative = [name for name in names if -_ROUNDING * size < getattr(answer, name) < 0]
-    return replace(answer, **dict.fromkeys(negative, 0.0)) if negative else answer
+    zeros: dict[str, Any] = dict.fromkeys(negative, 0.0)
+    return replace(answer, **zeros) if zeros else answer
 
 
 def _can_be(answer: Prediction) -> bool:
@@ -289,11 +309,7 @@ def _by_its_own_theory(problem: Problem, theory: Theory, seed: int) -> Predictio
     except OnegradError as error:
         return Failure(error)
     except np.linalg.LinAlgError as error:
-        return Failure(ConvergenceError(
-            f"the numerics of the theory fail at these scales ({error}): η = {problem.rate:.2g} "
-            f"(training.rate), θ = {problem.spread:.2g} (data.spread) or the means (data.mean) are "
-            "too far from the bulk's 1 for double precision. Take smaller ones."
-        ))  # fmt: skip
+        return Failure(_of_numerics(error, problem))
 
 
 def _check_loss(problem: Problem, theory: Theory) -> None:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from onegrad import __version__
 from onegrad.compute.array_pool import Pool
 from onegrad.compute.threads import blas_threads
+from onegrad.errors import quiet
 from onegrad.results.rows import Row
 from onegrad.runs.schedule import Unit
 from onegrad.simulate.models import THEORIES
@@ -44,7 +45,7 @@ _one_at_a_time = threading.Lock()
 
 
 def work(points: Sequence[Point], units: Sequence[Unit], pool: Pool | None = None) -> Done:
-    with _one_at_a_time:
+    with _one_at_a_time, quiet():
         start = time.perf_counter()
         pool = pool or Pool()
         outcomes = [_outcome(points, unit, pool) for unit in units]
