@@ -181,9 +181,7 @@ def _resolved(task: Task, number: int) -> tuple[NeuronTypes, NodeFeatures]:
     """Types, and features at the nodes, at one resolution."""
     problem, geometry = task.problem, task.geometry
     level = _level(task, number)
-    neurons = _present(
-        trained_types(problem, geometry, level, task.chance, rows="isotropic", noise=_NOISE)
-    )
+    neurons = _present(trained_types(problem, geometry, level, task.chance, noise=_NOISE))
     if geometry.levels is not None and task.chance is not None:
         neurons = moved_by_chance(problem, geometry, neurons, task.chance)
     if geometry.levels is None:
@@ -321,7 +319,7 @@ def _mixed_rows(neurons: NeuronTypes, mixing: RowMixing) -> tuple[Array, Array]:
 
 def _features(features: NodeFeatures, samples: float) -> Resolvent:
     """FᵀF/m: slopes and noise given the nodes; the means there are of finite rank."""
-    slopes, lift = _slopes(features), next(iter(features.lifts), None)
+    slopes, lift = _slopes(features), features.lift
     return Resolvent(features.extra, slopes, features.counts, features.weights, samples, lift)
 
 
