@@ -30,7 +30,7 @@ from onegrad.spec.experiment import Point
 __all__ = ["Key", "Store", "StoreError", "StoreWarning", "Stored", "compute_spec", "point_spec"]
 
 _DAMAGED = "the stored row does not match its checksum: a bit of the file has flipped"
-_SPECTRUM_VERSION = 6  # raise it when numbers of spectra change
+_SPECTRUM_VERSION = 7  # raise it when numbers of spectra change
 _TEXTS = ("point", "model", "compute", "status", "error", "package_version")
 _NAMED = 5  # damaged rows that a warning names
 
