@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import functools
 import itertools
-from collections.abc import Iterable
+import platform
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 _LONGEST_WORD, _MOST_WORDS = 100, 2000  # comparing more takes seconds
 MOST_PROBLEMS = 20  # that one error tells
@@ -74,6 +83,74 @@ class Failure:
 
     def __str__(self) -> str:
         return str(self.error)
+
+
+class UnexpectedError(OnegradError):
+    """What nobody foresaw, and no number: a fault of onegrad, or of a function that it was given.
+
+    report : what somebody who mends it needs: versions and the traceback
+    """
+
+    def __init__(self, message: str, report: str = "") -> None:
+        super().__init__(message)
+        self.report = report
+
+    def __reduce__(self) -> tuple[type[UnexpectedError], tuple[str, str]]:
+        return type(self), (str(self), self.report)
+
+
+def ours(error: Exception) -> OnegradError:
+    """The error itself if it is ours; else what can be said about it."""
+    if isinstance(error, OnegradError):
+        return error
+    told = _plain(f"{type(error).__name__}: {error}", 300)
+    if isinstance(error, MemoryError):
+        return OnegradError(f"there is not enough memory for this ({told}). Take smaller sizes")
+    import numpy
+    import scipy
+
+    from onegrad import __version__
+
+    system = f"Python {platform.python_version()}, {platform.platform()}"
+    libraries = f"onegrad {__version__}, numpy {numpy.__version__}, scipy {scipy.__version__}"
+    text = "".join(traceback.format_exception(error))
+    return UnexpectedError(
+        f"an unexpected error ({told}): no number was returned. It is a fault of onegrad, unless "
+        "it comes from a function of yours",
+        f"{libraries}, {system}\n{text}",
+    )
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without warnings of floating-point arithmetic, unless somebody asked for them as errors."""
+    with warnings.catch_warnings():
+        if not any(action == "error" for action, *_ in warnings.filters):
+            warnings.simplefilter("ignore", RuntimeWarning)
+        yield
+
+
+def verb(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """The boundary of the package: what leaves a public function is an error of ours.
+
+    Not changed: wrong arguments (TypeError), files and missing libraries (OSError, ImportError).
+    Floating-point warnings are not shown: what is not finite has the status "failed".
+    """
+
+    @functools.wraps(function)
+    def bounded(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        try:
+            with quiet():
+                return function(*args, **kwargs)
+        except (OnegradError, OSError, ImportError):
+            raise
+        except Exception as error:
+            trace = error.__traceback__
+            if isinstance(error, TypeError) and trace is not None and trace.tb_next is None:
+                raise  # the call itself
+            raise ours(error) from error
+
+    return bounded
 
 
 class _Missing:

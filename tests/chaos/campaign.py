@@ -1,8 +1,9 @@
-"""Random kills of everything that takes part in a run, and flipped bits between two runs.
+"""Random kills of everything that takes part in a run, and damage between two runs.
 
-`python -m tests.chaos.campaign --here 900 --local 60 --dask 40 [--seed 0]` is the long form; the
+`python -m tests.chaos.campaign --here 140 --local 40 --dask 20 [--seed 0]` is the long form; the
 short one is test_campaign.py. Whatever happens, a finished run has the rows of a quiet one, bit by
-bit; and every flipped bit of a row is reported by the next run.
+bit; every flipped bit of a row is reported by the next run; and rows that a damaged or lost journal
+takes away are missed: `load_results` says how many.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ import struct
 import sys
 import time
 import traceback
+import warnings
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import onegrad as og
+from onegrad.runs.store import Store, StoreWarning
 from tests.chaos import processes
 from tests.chaos.processes import Run, content, dask_cluster, stored, wait_until
 
@@ -117,10 +120,51 @@ class Campaign:
         self.counts["flips reported"] += len(self.flipped)
         self.flipped = []
 
+    # --- the journal ----------------------------------------------------------------------
+
+    def hurt_journal(self) -> None:
+        """What a kill has left of the write-ahead log loses its end, a bit, or all of it."""
+        log = self.out / "results.sqlite-wal"
+        if not log.exists() or not log.stat().st_size:
+            return
+        data, kind = bytearray(log.read_bytes()), self.rng.choice(("cut", "flipped", "zeroed"))
+        at = self.rng.randrange(len(data))
+        if kind == "cut":
+            data = data[:at]
+        elif kind == "flipped":
+            data[at] ^= 1 << self.rng.randrange(8)
+        else:
+            data[at : at + 4096] = bytes(len(data[at : at + 4096]))
+        log.write_bytes(data)
+        self.counts[f"journals {kind}"] += 1
+        self._missed()
+
+    def _missed(self) -> None:
+        """Rows that are there are right, and those that are not are missed, or nothing is read."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", StoreWarning)
+            try:
+                rows = og.load_results(self.out).rows
+            except og.OnegradError:
+                self.counts["stores refused"] += 1
+                self._set_aside()
+                return
+        good = len([row for row in rows if row.status != "damaged"])
+        said = f"{good:,} of {len(self.quiet):,} rows"
+        assert good == len(self.quiet) or said in str([str(w.message) for w in caught]), said
+        self.counts["rows missed"] += len(self.quiet) - good
+
+    def _set_aside(self) -> None:
+        """What the message says: begin anew in another folder."""
+        self.flipped = []
+        self.out = self._fresh()
+
     # --- kills ----------------------------------------------------------------------------
 
     def here(self) -> None:
         """One or two forked processes on the store, killed at a random moment."""
+        if self.rng.random() < 0.4:
+            self.hurt_journal()
         if self.rng.random() < 0.3 and stored(self.out):
             self.flip()
             self._report_here()
@@ -138,10 +182,6 @@ class Campaign:
         self.finished()
 
     def _report_here(self) -> None:
-        import warnings
-
-        from onegrad.runs.store import Store, StoreWarning
-
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", StoreWarning)
             Store(self.out).close()
@@ -220,7 +260,7 @@ def _run(child: int) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, default in (("here", 900), ("local", 60), ("dask", 40), ("seed", 0)):
+    for name, default in (("here", 140), ("local", 40), ("dask", 20), ("seed", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
     asked = parser.parse_args()
     processes.PATIENCE = 900  # it may run beside anything

@@ -14,5 +14,6 @@ def test_kills_and_flipped_bits_lose_and_change_nothing(tmp_path):
     while campaign.kills < 30:
         campaign.here()
     campaign.finish()
+    assert sum(n for what, n in campaign.counts.items() if what.startswith("journals")) >= 2
     assert campaign.counts["flips reported"] == campaign.counts["flips"]
     assert campaign.counts["complete stores"] >= 1

@@ -6,6 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from onegrad.cli.commands import app
+from onegrad.spec.experiment import Experiment
+from onegrad.spec.fields import parse_toml
 
 SPEC = """
 name = "{name}"
@@ -55,15 +57,32 @@ def test_a_name_is_not_markup(tmp_path, name):
         ({"name": "x" * 200_000}, (), "at most 300 characters"),
         ({"more": "k" * 200_000 + " = 1"}, (), "is not a known key"),
         ({"more": f"weights = {[0.005] * 200}"}, (), "at most 100"),
+        ({"more": "[sweep]\n" + "a." * 100_000 + "a = [1]"}, (), "ten parts"),
+        ({"more": "[sweep]\n'data' . " + '"x" . ' * 1000 + "a = [1]"}, (), "ten parts"),
+        ({"more": "[sweep]\nx = {" + "a." * 1000 + "a = [1]}"}, (), "ten parts"),
+        ({"more": "[" + "a." * 1000 + "a]"}, (), "ten parts"),
+        ({}, ("--set", "sweep.x={" + "a." * 1000 + "a = [1]}"), "--set"),
+        ({"more": "#" * 2_000_000}, (), "1,000,000 characters"),
     ],
     ids=["digits", "brackets", "quick-0", "quick-1e400", "set-digits", "set-brackets", "name",
-         "key", "weights"],
+         "key", "weights", "deep", "deep-quoted", "deep-inline", "deep-table", "deep-set", "large"],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_with_a_short_sentence(tmp_path, settings, arguments, said):
     result = invoke(tmp_path, *arguments, **settings)
     assert result.exit_code != 0
     text = str(result.exception)
     assert said in text and len(text) < 2000, text[:3000]
+
+
+def test_a_byte_order_mark_is_read(tmp_path):
+    path = tmp_path / "spec.toml"
+    path.write_text(SPEC.format(name="small", dim="20", more=""), encoding="utf-8-sig")
+    assert Experiment.read(path).name == "small"
+
+
+def test_dots_in_texts_are_no_keys():
+    name = ".".join("abcdefghijkl")
+    assert parse_toml(f'name = "{name}"\nmore = [1.5, "{name}"]')["name"] == name
 
 
 def test_control_characters_do_not_reach_the_terminal(tmp_path):

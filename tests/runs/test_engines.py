@@ -6,8 +6,11 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 
 import numpy as np
+import psutil
 import pytest
 from threadpoolctl import threadpool_limits
 
@@ -269,15 +272,59 @@ def test_help_stays_light():
     assert done.stdout.strip() == "[]"
 
 
-def test_a_ctrl_c_while_workers_start_is_not_lost():
-    """Ours comes, at once or when they are started; children started meanwhile never see one."""
-    code = "import signal, os; os.kill(os.getpid(), signal.SIGINT); print('alive')"
-    child = ""
-    with pytest.raises(KeyboardInterrupt), work.ctrl_c_waits():
-        child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.1)  # another thread may take it, and hand it to this one
-    assert child == "alive\n"
-    with work.children_ignore_ctrl_c():
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.1)
+def test_a_cluster_of_ours_speaks_tls_on_the_loopback_address():
+    """Whoever reaches the port of a scheduler runs code in it: without our certificate nobody
+    does, and nothing listens to other machines. The HTTP server serves nothing."""
+    import distributed
+
+    engine = open_engine(experiment(), Dask(workers=1))
+    try:
+        address = engine._own.scheduler_address
+        assert address.startswith("tls://127.0.0.1:")
+        for stranger in (address, address.replace("tls", "tcp")):
+            with pytest.raises((OSError, TypeError, ValueError)):
+                distributed.Client(stranger, timeout=1, set_as_default=False)
+        ours = psutil.Process()
+        listening = [
+            port.laddr.ip
+            for process in (ours, *ours.children(recursive=True))
+            for port in process.net_connections()
+            if port.status == "LISTEN"
+        ]
+        assert len(listening) > 2 and set(listening) == {"127.0.0.1"}
+        served = f"http://127.0.0.1:{engine._own.scheduler.http_server.port}"
+        for page in ("/status", "/info/main/workers.html", "/json/counts.json", "/metrics"):
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(served + page, timeout=5)
+    finally:
+        engine.close()
+
+
+def test_a_scheduler_of_ones_own_takes_dasks_own_security(tmp_path, monkeypatch):
+    """tls:// without certificates says what to set; with them it is as any other scheduler."""
+    import dask.config
+    import distributed
+
+    security = distributed.Security.temporary()
+    cluster_ = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, host="127.0.0.1", security=security,
+        dashboard_address="127.0.0.1:0", silence_logs=50,
+    )  # fmt: skip
+    monkeypatch.setattr(cluster, "_CONNECT", 2)
+    try:
+        address = cluster_.scheduler_address
+        with pytest.raises(EngineError, match=r"distributed\.comm\.tls"):
+            open_engine(experiment(), Dask(address))
+        paths = {"tls_ca_file": "ca.pem", "tls_client_cert": "c.pem", "tls_client_key": "k.pem"}
+        for name, file in paths.items():
+            (tmp_path / file).write_text(getattr(security, name))
+        known = {
+            "distributed.comm.tls.ca-file": str(tmp_path / "ca.pem"),
+            "distributed.comm.tls.client.cert": str(tmp_path / "c.pem"),
+            "distributed.comm.tls.client.key": str(tmp_path / "k.pem"),
+        }
+        with dask.config.set(known):
+            spec = experiment(sweep={}, compare={"models": ["linear"], "seeds": 1})
+            assert len(run_experiment(spec, tmp_path, Dask(address)).rows) == 1
+    finally:
+        cluster_.close()

@@ -27,14 +27,15 @@ class Client:
 @pytest.mark.parametrize(
     ("workers", "scheduler", "said"),
     [
-        ("0.0.1", __version__, "the worker tcp://2 has onegrad 0.0.1"),
-        (__version__, "0.0.1", "the scheduler has onegrad 0.0.1"),
-        (__version__, None, "the scheduler cannot import onegrad"),
+        ("0.0.1", __version__, "the worker at tcp://2 has onegrad 0.0.1"),
+        (__version__, "0.0.1", "the scheduler at x has onegrad 0.0.1"),
+        (__version__, None, "a scheduler cannot import onegrad"),
         (__version__, __version__, ""),
     ],
 )
 def test_other_versions_are_refused(workers, scheduler, said):
     engine = DaskEngine.__new__(DaskEngine)
+    engine._address = "x"
     engine._client = Client(workers, scheduler)
     if not said:
         engine._check_workers()

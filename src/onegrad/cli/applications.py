@@ -15,6 +15,7 @@ from onegrad.cli.layout import print_table
 from onegrad.cli.output import print_json
 from onegrad.cli.stopping import stoppable
 from onegrad.errors import OnegradError
+from onegrad.text.strict_json import json_text
 
 
 def analyze(
@@ -80,7 +81,7 @@ def audit(
         where = engine_of(engine, workers, scheduler)
         found = run_audit(plan, out, where, progress, agreement(yes))
     text, record = audit_page(found), found.as_json()
-    (out / "audit.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    (out / "audit.json").write_text(json_text(record, 1) + "\n", encoding="utf-8")
     for path in (out / "audit.md", *([page] if page else [])):
         path.write_text(text, encoding="utf-8")
     if as_json:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import sys
+import tempfile
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -40,6 +42,9 @@ from onegrad.cli.output import (
     show_results,
 )
 from onegrad.cli.stopping import listen, stoppable
+
+if TYPE_CHECKING:
+    from onegrad.errors import OnegradError
 
 _COLLECTED_AFTER = 100_000  # new objects; Python's own 700 search what is imported again and again
 
@@ -289,7 +294,7 @@ def options(
 
 def main() -> None:
     """Entry point: errors of ours are advice on one page, not a traceback."""
-    from onegrad.errors import OnegradError
+    from onegrad.errors import OnegradError, ours
 
     gc.set_threshold(_COLLECTED_AFTER)
     listen()
@@ -297,21 +302,41 @@ def main() -> None:
     try:
         app(prog_name="onegrad")
     except OnegradError as error:
-        print(f"onegrad: {error}", file=sys.stderr)
-        sys.exit(2)
+        _refuse(error)
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             sys.exit(0)
         print(f"onegrad: {error.strerror or error}: {error.filename or ''}", file=sys.stderr)
         sys.exit(2)
-    except MemoryError as error:
-        print(f"onegrad: there is not enough memory for this ({error})", file=sys.stderr)
-        sys.exit(2)
+    except Exception as error:
+        _refuse(ours(error))
     except KeyboardInterrupt as stop:
         print("onegrad: interrupted", file=sys.stderr)
         sys.exit(128 + getattr(stop, "number", 2))
     finally:
         gc.freeze()  # the system takes back what is left, faster than a search through all of it
+
+
+def _refuse(error: OnegradError) -> NoReturn:
+    """What is wrong, and a file that can be sent where nobody foresaw it."""
+    from onegrad.errors import UnexpectedError
+
+    print(f"onegrad: {error}", file=sys.stderr)
+    if isinstance(error, UnexpectedError):
+        command = " ".join(["onegrad", *sys.argv[1:]])
+        with (
+            contextlib.suppress(OSError),
+            tempfile.NamedTemporaryFile(
+                "w", prefix="onegrad-error-", suffix=".txt", delete=False, encoding="utf-8"
+            ) as file,
+        ):
+            file.write(f"{command}\n{error.report}")
+            print(
+                f"Please send {file.name} to the authors: it has the command, versions, and where "
+                "it happened. Read it first; it names files of yours.",
+                file=sys.stderr,
+            )
+    sys.exit(2)
 
 
 def _one_line(usual: Any, message: Any, category: Any, *where: Any, **more: Any) -> None:

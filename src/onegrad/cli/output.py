@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from onegrad.cli.layout import print_table, print_text
+from onegrad.text.strict_json import json_text
 
 if TYPE_CHECKING:
     from onegrad.results.results import Results
@@ -18,12 +18,10 @@ if TYPE_CHECKING:
 
 def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
     """Compute and store what is missing of the spectra, draw them, print them."""
-    from onegrad.cli.structured_text import structured_text
-    from onegrad.cli.theory_text import spectrum_text
+    from onegrad.cli.spectrum_text import spectrum_text
     from onegrad.figures.histograms import save_spectra
     from onegrad.results.rows import SPECTRUM
     from onegrad.runs.spectra import run_spectra
-    from onegrad.spectrum.report import SpectrumReport
 
     pairs = run_spectra(experiment, folder)
     written = save_spectra(experiment, [report for _, report in pairs], folder)
@@ -32,10 +30,7 @@ def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
         print_json({"name": experiment.name, "rows": rows})
         return
     for point, report in pairs:
-        if isinstance(report, SpectrumReport):
-            print_text(spectrum_text(point, report))
-        else:
-            print_text(structured_text(point, report))
+        print_text(spectrum_text(point, report))
     print("Figure: " + ", ".join(str(path) for path in written))
 
 
@@ -55,7 +50,7 @@ def show_results(experiment: Experiment, results: Results, as_json: bool) -> Non
 
 
 def print_json(report: dict[str, Any]) -> None:
-    print(json.dumps(report, ensure_ascii=False))
+    print(json_text(report))
 
 
 def print_verdict(experiment: Experiment, results: Results) -> None:

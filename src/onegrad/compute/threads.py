@@ -10,7 +10,6 @@ from functools import lru_cache
 
 from threadpoolctl import ThreadpoolController
 
-from onegrad.compute import forks as forks  # what is computed may be forked
 from onegrad.compute.backend import NUMPY, Backend
 from onegrad.compute.side_by_side import threads_are
 

@@ -13,7 +13,7 @@ from onegrad.compute.backend import Array
 from onegrad.data.mixture import Mixture
 from onegrad.data.population import Population
 from onegrad.data.spikes import Spikes, find_spikes
-from onegrad.errors import AssumptionError, SpecError, did_you_mean
+from onegrad.errors import AssumptionError, SpecError, did_you_mean, verb
 
 _FEWEST = 3  # samples below which a component has no covariance to speak of
 _REDUCED = 20  # principal directions in which components without labels are looked for
@@ -85,6 +85,7 @@ class Fit:
     group: np.ndarray
 
 
+@verb
 def fit_mixture(
     x: Array, y: Array | None = None, components: int = 2, *, covariance: str = "spikes"
 ) -> Fit:

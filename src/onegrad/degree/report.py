@@ -14,6 +14,7 @@ from onegrad.compute.linalg import operator_norm
 from onegrad.compute.randomness import Streams
 from onegrad.compute.threads import blas_threads, threads_for
 from onegrad.degree.mean_features import MeansCheck, check_means
+from onegrad.errors import verb
 from onegrad.gaussian.exponents import LinkExponents, link_exponents
 from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
 from onegrad.problem import MOST_DEGREE, Problem, as_problem, degree_rule, needed_degree
@@ -114,6 +115,7 @@ class DegreeReport:
         return asdict(self) | {"capped": self.capped}
 
 
+@verb
 def degree(problem: Problem | Spec, seed: int = 0, beyond: int = 3) -> DegreeReport:
     """The degree rule, and one draw of the trained network that measures the terms.
 

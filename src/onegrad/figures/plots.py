@@ -19,6 +19,7 @@ from onegrad.predict.prediction import Prediction
 from onegrad.results.results import Results
 from onegrad.results.rows import EXTRAS, QUANTITIES
 from onegrad.spec.figure_options import FigureOptions
+from onegrad.spectrum.report import SpectrumReport
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -125,7 +126,7 @@ def plot_learned_map(
     return np.array(panels)
 
 
-def plot_spectrum(report: histograms.Report, which: str = "features", ax: Any = None) -> Any:
+def plot_spectrum(report: SpectrumReport, which: str = "features", ax: Any = None) -> Any:
     """`SpectrumReport.plot`."""
     import matplotlib
 

@@ -14,7 +14,7 @@ from onegrad.compute.backend import Array, host
 from onegrad.compute.linalg import outlying_directions
 from onegrad.compute.randomness import Streams
 from onegrad.data.instance import Instance
-from onegrad.errors import AssumptionError, ConvergenceError, SpecError
+from onegrad.errors import AssumptionError, ConvergenceError, SpecError, verb
 from onegrad.predict.layer_means import LabelPower, settled, tells
 from onegrad.predict.prediction import LAYERS, Prediction
 from onegrad.predict.real_data import RealPrediction, rows_as_nodes
@@ -68,6 +68,7 @@ class _Layer:
     start: Array | None = None
 
 
+@verb
 def predict_readout(
     weights: Any,
     problem: Problem | Spec,

@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from onegrad.compute.randomness import Seed, Streams, root_seed
-from onegrad.errors import AssumptionError, ConvergenceError, Failure, OnegradError
+from onegrad.errors import (
+    AssumptionError,
+    ConvergenceError,
+    Failure,
+    OnegradError,
+    ours,
+    quiet,
+    verb,
+)
 from onegrad.predict.cross_check import cross_checked, version_at, why_not_isotropic
 from onegrad.predict.curves import Look, Looks, drawn_drafts, with_points_between
 from onegrad.predict.fallback import (
@@ -48,9 +56,11 @@ from onegrad.theory.placements import over_placements
 from onegrad.theory.task import Solution, Task
 
 _MOST_TOLD = 1000.0  # larger factors are not told as numbers
+_ROUNDING = 1e-12  # of the larger of test error and Var y: an error of less below zero is zero
 _WORTHLESS = 1.0  # error estimate beyond which an answer is refused
 
 
+@verb
 def predict(
     problem: Problem | Spec,
     theory: Theory | str = Theory(),
@@ -76,10 +86,11 @@ def predict(
     True
     """
     theory = Theory.of(theory, options)
-    (found,) = _answers([as_problem(problem)], theory, root_seed(rng), alone=True)
+    (found,) = _all_answers([as_problem(problem)], theory, root_seed(rng), alone=True)
     return _told([found], theory, throw)[0]
 
 
+@verb
 def predict_curve(
     problems: Iterable[Problem | Spec],
     theory: Theory | str = Theory(),
@@ -102,7 +113,7 @@ def predict_curve(
     accuracy = 0.03 a curve of 20 points takes about 0.04 s.
     """
     theory = Theory.of(theory, options)
-    answers = _answers([as_problem(problem) for problem in problems], theory, root_seed(rng))
+    answers = _all_answers([as_problem(problem) for problem in problems], theory, root_seed(rng))
     return _told(answers, theory, throw)
 
 
@@ -127,7 +138,7 @@ def predict_experiment(
     experiment.check_data()
     compare, points = experiment.compare, experiment.points
     theory = theory or Theory(accuracy=compare.accuracy, finite_size=compare.finite_size)
-    answers = _answers([p.problem for p in points], theory, root_seed(compare.seed), alone=True)
+    answers = _all_answers([p.problem for p in points], theory, root_seed(compare.seed), alone=True)
     found = _told(answers, theory, throw=False)
     seconds = (time.process_time() - start) / len(points)
     rows = [_row(p, "theory", one, seconds) for p, one in zip(points, found, strict=True)]
@@ -164,6 +175,30 @@ def _row(point: Point, model: str, found: Prediction, seconds: float) -> Row:
 # --- which theory --------------------------------------------------------------------------
 
 
+def _all_answers(
+    problems: Sequence[Problem], theory: Theory, seed: int, alone: bool = False
+) -> list[Prediction | Failure]:
+    """What nobody foresaw at one point is its failure, not that of all."""
+    try:
+        with quiet():
+            return _answers(problems, theory, seed, alone)
+    except Exception as error:
+        if len(problems) == 1:
+            return [Failure(_of_numerics(error, problems[0]))]
+        return [_all_answers([one], theory, seed, alone)[0] for one in problems]
+
+
+def _of_numerics(error: Exception, problem: Problem) -> OnegradError:
+    """Linear algebra and arithmetic end in different ways where scales are extreme."""
+    if isinstance(error, OnegradError) or not isinstance(error, ArithmeticError | ValueError):
+        return ours(error)
+    return ConvergenceError(
+        f"the numerics of the theory fail at these scales ({error}): η = {problem.rate:.2g} "
+        f"(training.rate), θ = {problem.spread:.2g} (data.spread) or the means (data.mean) are "
+        "too far from the bulk's 1 for double precision. Take smaller ones, or a larger ridge"
+    )
+
+
 def _answers(
     problems: Sequence[Problem], theory: Theory, seed: int, alone: bool = False
 ) -> list[Prediction | Failure]:
@@ -192,8 +227,30 @@ def _answers(
     return [_worth_telling(one, answer) for one, answer in pairs if answer is not None]
 
 
+def _without_rounding(answer: Prediction) -> Prediction:
+    """Zero for errors of −1e-17."""
+    size = max(abs(answer.test_error), answer.label_variance, 0.0)
+    names = ("test_error", "train_error", "train_objective", "test_loss", "train_loss")
+    negative = [name for name in names if -_ROUNDING * size < getattr(answer, name) < 0]
+    zeros: dict[str, Any] = dict.fromkeys(negative, 0.0)
+    return replace(answer, **zeros) if zeros else answer
+
+
+def _can_be(answer: Prediction) -> bool:
+    errors = (answer.test_error, answer.train_error)
+    known = (*errors, answer.train_objective, answer.test_loss, answer.train_loss)
+    return all(0 <= error < math.inf for error in errors) and not any(map(math.isinf, known))
+
+
 def _worth_telling(problem: Problem, answer: Prediction | Failure) -> Prediction | Failure:
-    """An answer that may be wrong by a factor of two or more is none."""
+    """An answer that may be wrong by a factor of two or more is none, nor is one that cannot be."""
+    if isinstance(answer, Prediction):
+        answer = _without_rounding(answer)
+    if isinstance(answer, Prediction) and not _can_be(answer):
+        return Failure(ConvergenceError(
+            "the theory gives no finite errors here: the scales of this problem are beyond double "
+            "precision. Use a larger training.ridge or a smaller step"
+        ))  # fmt: skip
     if isinstance(answer, Failure) or not answer.error_estimate > _WORTHLESS:
         return answer
     factor = 1 + answer.error_estimate
@@ -253,11 +310,7 @@ def _by_its_own_theory(problem: Problem, theory: Theory, seed: int) -> Predictio
     except OnegradError as error:
         return Failure(error)
     except np.linalg.LinAlgError as error:
-        return Failure(ConvergenceError(
-            f"the numerics of the theory fail at these scales ({error}): η = {problem.rate:.2g} "
-            f"(training.rate), θ = {problem.spread:.2g} (data.spread) or the means (data.mean) are "
-            "too far from the bulk's 1 for double precision. Take smaller ones."
-        ))  # fmt: skip
+        return Failure(_of_numerics(error, problem))
 
 
 def _check_loss(problem: Problem, theory: Theory) -> None:

@@ -67,6 +67,18 @@ class Row:
         return f"<row {self.model}{where}, seed {self.seed}: {outcome}>"
 
 
+def possible(row: Row) -> Row:
+    """The row, or as failed what cannot be: an error that is not a number, or infinite."""
+    numbers = (row.test_error, row.train_error, row.train_objective, row.test_loss, row.train_loss)
+    if row.status != "ok" or not (
+        any(map(math.isnan, numbers[:2])) or any(map(math.isinf, numbers))
+    ):
+        return row
+    why = "its errors are beyond double precision: take a smaller step or a larger ridge"
+    return Row(row.point, row.model, row.seed, math.nan, seconds=row.seconds, status="failed",
+               error=why, number=row.number)  # fmt: skip
+
+
 QUANTITIES = ("test_error", "train_error", "train_objective")
 # numbers of a row that not every problem has, with an estimate of their own
 EXTRAS = ("misclassification", "test_loss", "train_loss", "calibration")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
@@ -20,7 +19,6 @@ from onegrad.spec.experiment import Experiment, Point
 
 _SUSPECT = 2  # losses after which a unit has to go alone, so that it can be told from the others
 _LOOK_ROUND = 5.0  # seconds without any row before the engine is asked how it is
-_ASK_AGAIN = 0.2  # seconds between two questions for what another run has begun
 _DIED = "its worker process died each time: killed, or out of memory"
 
 
@@ -69,8 +67,6 @@ class Coordinator:
         self._under_way: dict[Future[Done], list[Unit]] = {}
         self._again: deque[Unit] = deque()
         self._suspects: deque[Unit] = deque()
-        self._theirs: deque[Unit] = deque()  # begun by another run on the same file
-        self._asked = 0.0
         self._computed = self._failed = 0
         self._work = Work(experiment)
         self._schedule.stored(
@@ -93,20 +89,23 @@ class Coordinator:
         return cost_of(schedule.experiment, missing, predictions, self._engine.workers)
 
     def run(self) -> None:
+        self._plan()
         self._tell([])
         while self._give_out():
-            if not self._under_way:
-                time.sleep(_ASK_AGAIN)
-                continue
-            patience = _ASK_AGAIN if self._theirs else _LOOK_ROUND
-            done, _ = wait(self._under_way, patience, FIRST_COMPLETED)
-            if not done and not self._theirs:
+            done, _ = wait(self._under_way, _LOOK_ROUND, FIRST_COMPLETED)
+            if not done:
                 self._engine.check()
             self._take_in(done)
         self._tell([])
 
+    def _plan(self) -> None:
+        """The store knows how many rows there are to be, with `seeds = "auto"` round by round."""
+        if self._schedule.unplanned:
+            self._store.plan(self._schedule.unplanned, self._points)
+            self._schedule.unplanned = {}
+
     def _give_out(self) -> bool:
-        """Keep the engine busy; False if there is nothing left to do or to wait for."""
+        """Keep the engine busy; False if there is nothing left to do."""
         while len(self._under_way) < self._engine.slots:
             left = self._schedule.units_left
             units = self._next_job(self._engine.job_size(left))
@@ -116,13 +115,13 @@ class Coordinator:
         if not self._under_way and self._suspects:
             units = [self._suspects.popleft()]
             self._under_way[self._engine.submit(units, 1)] = units
-        return bool(self._under_way or self._theirs)
+        return bool(self._under_way)
 
     def _next_job(self, size: int) -> list[Unit]:
         """Up to `size` units; one that needs several threads goes alone."""
         units: list[Unit] = []
         while len(units) < size:
-            unit = self._again.popleft() if self._again else self._next_of_ours()
+            unit = self._again.popleft() if self._again else self._schedule.next()
             if unit is None:
                 break
             if units and unit.threads > 1:
@@ -132,31 +131,6 @@ class Coordinator:
             if unit.threads > 1:
                 break
         return units
-
-    def _next_of_ours(self) -> Unit | None:
-        """The next unit that no other run has begun or finished; theirs are asked for again."""
-        while (unit := self._schedule.next()) is not None:
-            if self._is_ours(unit):
-                return unit
-        if time.monotonic() - self._asked >= _ASK_AGAIN:
-            for _ in range(len(self._theirs)):
-                if self._is_ours(unit := self._theirs.popleft()):
-                    return unit
-            self._asked = time.monotonic()
-        return None
-
-    def _is_ours(self, unit: Unit) -> bool:
-        def enough(row: Row) -> bool:
-            return bool(row.controls) or not unit.controlled
-
-        cells = [(self._points[i], model, unit.seed) for i, model in sorted(unit.cells)]
-        found = self._store.claim(cells, enough)
-        if found is None:
-            self._theirs.append(unit)
-        elif found:
-            self._schedule.arrived(unit, found)
-            self._tell(found)
-        return found == []
 
     def _take_in(self, done: set[Future[Done]]) -> None:
         new: list[tuple[Unit, list[Row]]] = []
@@ -208,6 +182,7 @@ class Coordinator:
         self._store.add((self._points[row.number], row) for row in arrived)
         for unit, rows in new:
             self._schedule.arrived(unit, rows)
+        self._plan()
         self._work.add(arrived)
         self._computed += len(arrived)
         self._failed += sum(row.status != "ok" for row in arrived)

@@ -5,24 +5,26 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from onegrad.errors import OnegradError
+from onegrad.errors import OnegradError, verb
 from onegrad.results.results import Results
 from onegrad.results.rows import SPECTRUM
-from onegrad.runs.store import Store, Stored
+from onegrad.runs.store import Store, Stored, StoreError, StoreWarning
 
 Flat = dict[str, Any]  # dotted keys of a spec
 
 
+@verb
 def load_results(folder: str | Path) -> Results:
     """Every row that `run` has stored in a folder, whichever spec or seed count asked for it.
 
     Points are told apart by the keys in which they differ; a key that was swept over a single value
-    is not among them.
+    is not among them. A StoreWarning says how many rows the runs wanted that are not there.
     """
     return load_points(folder)[0]
 
@@ -40,8 +42,27 @@ def load_points(folder: str | Path) -> tuple[Results, list[Flat]]:
     store = Store(folder, read_only=True)
     try:
         specs, stored = store.everything()
+        missing = store.missing(stored)
+        if missing:
+            good = sum(one.row.status != "damaged" for one in stored)
+            warnings.warn(
+                f"{folder} has {good:,} of {good + missing:,} rows that its runs wanted. Run the "
+                "same command again to compute the others",
+                StoreWarning, stacklevel=3,
+            )  # fmt: skip
+        return _points(folder.resolve().name, specs, stored)
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError, OverflowError) as e:
+        raise StoreError(
+            f"{store.path} holds values that onegrad does not write ({type(e).__name__}: {e}). It "
+            "was changed by another program: run again with another --out folder"
+        ) from None
     finally:
         store.close()
+
+
+def _points(
+    name: str, specs: Mapping[str, Mapping[str, Any]], stored: Sequence[Stored]
+) -> tuple[Results, list[Flat]]:
     places = _places({point: _flat(spec) for point, spec in specs.items()}, stored)
     every = [spec for found in places.values() for spec in found]
     keys = dict.fromkeys(key for spec in every for key in spec)
@@ -57,7 +78,7 @@ def load_points(folder: str | Path) -> tuple[Results, list[Flat]]:
         for i in numbers[one.point, one.compute]
     ]
     rows.sort(key=lambda row: row.number)
-    name, spectra = folder.resolve().name, tuple(row for row in rows if row.model == SPECTRUM)
+    spectra = tuple(row for row in rows if row.model == SPECTRUM)
     errors = tuple(row for row in rows if row.model != SPECTRUM)
     return Results(name, errors, spectra), list(points.values())
 

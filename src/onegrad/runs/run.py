@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.errors import SpecError
+from onegrad.errors import SpecError, verb
 from onegrad.gaussian.activation import get_activation, names, register_activation
 from onegrad.problem import Problem
 from onegrad.results.results import Results
@@ -26,6 +25,7 @@ from onegrad.runs.store import Store
 from onegrad.spec.experiment import Experiment
 from onegrad.spec.figure_options import FigureOptions
 from onegrad.spec.presets import Spec, preset_names, read_spec
+from onegrad.text.strict_json import json_text
 
 _USUAL: dict[str, Any] = {"models": ["network", "theory"], "seeds": 10}
 
@@ -40,14 +40,12 @@ def run_experiment(
     """Compute the rows that `out`/results.sqlite does not have yet; write results.json beside it.
 
     Rows that failed are tried again. What was computed before an interruption is never lost and
-    never repeated; more seeds or points add to what is there. Runs on the same folder at the same
-    time share the work. `agree` is told the cost before anything starts.
+    never repeated; more seeds or points add to what is there. A second run on the same folder waits
+    until the first has ended. `agree` is told the cost before anything starts.
     """
     store = Store(out)
     results = _computed(experiment, store, engine, progress, agree)
-    if store.read_only:
-        return results
-    text = json.dumps(results.as_json(), indent=1, ensure_ascii=False)
+    text = json_text(results.as_json(), indent=1)
     (Path(out) / "results.json").write_text(text + "\n", encoding="utf-8")
     return results
 
@@ -130,6 +128,7 @@ def stored_results(experiment: Experiment, store: Store) -> Results:
     return Results(experiment.name, tuple(found), tuple(spectra))
 
 
+@verb
 def run(
     spec: Spec | Problem,
     out: str | Path | None = None,
@@ -155,6 +154,7 @@ def run(
         return run_experiment(experiment, folder, engine, told)
 
 
+@verb
 def sweep(
     problem: Problem | Spec,
     keys: Mapping[str, Sequence[Any]],

@@ -77,6 +77,7 @@ class Schedule:
         self.values: dict[tuple[int, str], dict[int, float]] = {}
         self.controls: dict[tuple[int, str], dict[int, tuple[float, ...]]] = {}
         self.total = 0
+        self.unplanned: dict[tuple[int, str], int] = {}  # repetitions wanted, for the store
         self.left: dict[tuple[int, str], int] = {}  # rows to come of each (point, model)
         self._rows_left = 0
         self._known_needs: dict[int, tuple[int, int]] = {}  # by point: of how many, how many
@@ -92,6 +93,7 @@ class Schedule:
             group = _Group(dict.fromkeys(numbers, 0), first)
             group.members = numbers
             self.total += sum(first.values()) * len(models)
+            self.unplanned |= {(i, model): n for i, n in first.items() for model in models}
             heapq.heappush(self._ready, (0, len(self._groups)))
             self._groups.append(group)
         self._home = {i: g for g, group in enumerate(self._groups) for i in group.members}
@@ -99,6 +101,7 @@ class Schedule:
             (name, i) for name in self.compare.theories for i in range(len(experiment.points))
         )
         self.total += len(self._theories)
+        self.unplanned |= {(i, name): 1 for name, i in self._theories}
         self._count()
 
     @property
@@ -254,6 +257,7 @@ class Schedule:
             if more > count:
                 wanted[i] = more
                 self.total += (more - count) * len(self.models)
+                self.unplanned |= {(i, model): more for model in self.models}
                 self._expect(i, range(count, more))
         group.begun, group.wanted = {i: begun[i] for i in wanted}, wanted
         if wanted:

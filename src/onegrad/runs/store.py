@@ -6,16 +6,16 @@ import json
 import math
 import sqlite3
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from onegrad import __version__
 from onegrad.results.rows import SPECTRUM, STORED, Row
-from onegrad.runs.claims import Cell, Claims
 from onegrad.runs.database import (
-    COLUMNS,
-    FORMER,
+    NUMBERS,
     VALUES,
     Database,
     StoreError,
@@ -30,7 +30,8 @@ from onegrad.spec.experiment import Point
 __all__ = ["Key", "Store", "StoreError", "StoreWarning", "Stored", "compute_spec", "point_spec"]
 
 _DAMAGED = "the stored row does not match its checksum: a bit of the file has flipped"
-_SPECTRUM_VERSION = 6  # raise it when numbers of spectra change
+_SPECTRUM_VERSION = 7  # raise it when numbers of spectra change
+_TEXTS = ("point", "model", "compute", "status", "error", "package_version")
 _NAMED = 5  # damaged rows that a warning names
 
 
@@ -79,9 +80,7 @@ def _text(spec: Mapping[str, Any]) -> str:
 
 def version_of(model: str) -> int:
     """Of the model's numbers, as its record says; stored rows of another one do not count."""
-    if model == SPECTRUM:
-        return _SPECTRUM_VERSION
-    return MODELS[model.partition(":")[0]].version
+    return _SPECTRUM_VERSION if model == SPECTRUM else MODELS[model].version
 
 
 class Key(NamedTuple):
@@ -107,98 +106,93 @@ class Store:
     Each `add` is one transaction. A row carries a checksum, which is verified whenever it is read:
     rows that do not match are left out when the file is opened for writing, with a StoreWarning
     that names them, so that a run computes them again; where the file is only read, their status
-    is "damaged". A file that cannot be written is opened for reading.
+    is "damaged".
     """
 
     def __init__(self, folder: str | Path | None, read_only: bool = False) -> None:
         self._specs: dict[int, tuple[Point, str, str]] = {}
         self._keys: dict[tuple[int, str], tuple[Point, Key]] = {}
-        self._forgotten: set[str] = set()  # points whose spec was damaged
         self._file = Database(folder, read_only)
         self._db, self._advice = self._file.db, self._file.advice
-        self.path, self.read_only = self._file.path, self._file.read_only
-        self._claims: Claims | None = None
-        if not self.read_only:
-            try:
+        self.path = self._file.path
+        try:
+            if not read_only:
                 self._leave_out_damaged()
-                self._claims = None if self._file.in_memory else Claims(self._file)
-            except BaseException:
-                self.close()
-                raise
+                self._tell_versions()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
-        if self._claims is not None:
-            self._claims.close()
         self._file.close()
 
-    # --- damage -------------------------------------------------------------------------
-
     def _leave_out_damaged(self) -> None:
+        """Written anew as a whole: a row whose key is damaged is not found by it."""
         with self._advice():
-            if next(self._damage(), None) is None:
-                return
-        with self._file.transaction():  # another run may just have done it
-            damage = list(self._damage())
-            if not damage:
-                return
-            # row by row it cannot be done: a damaged key is not found by itself
-            good = [row for row in self._db.execute("SELECT * FROM rows") if _is_whole(row)]
+            rows = self._db.execute("SELECT * FROM rows").fetchall()
+        good = [tuple(row) for row in rows if _is_whole(row)]
+        if len(good) == len(rows):
+            return
+        bad = [f"{r['model']}, seed {r['seed']} of point {str(r['point'])[:8]}"
+               for r in rows if not _is_whole(r)]  # fmt: skip
+        with self._file.transaction():
             self._db.execute("DELETE FROM rows")
-            names = (*COLUMNS, "checksum")
-            self._db.executemany(
-                f"INSERT OR IGNORE INTO rows ({', '.join(names)}) "
-                f"VALUES ({', '.join('?' * len(names))})",
-                [[row[name] for name in names] for row in good],
-            )
-            points = self._db.execute("SELECT point, spec FROM points").fetchall()
-            whole = [tuple(p) for p in points if text_hash(p["spec"]) == p["point"]]
-            self._db.execute("DELETE FROM points")
-            self._db.executemany("INSERT INTO points VALUES (?, ?)", whole)
-        self._forgotten = {row["point"] for row in good} - {key for key, _ in whole}
-        shown = "; ".join(damage[:_NAMED]) + ("; …" if len(damage) > _NAMED else "")
-        does, was = ("entry does", "was") if len(damage) == 1 else ("entries do", "were")
+            marks = ", ".join("?" * len(rows[0]))
+            self._db.executemany(f"INSERT OR IGNORE INTO rows VALUES ({marks})", good)
+        shown = "; ".join(bad[:_NAMED]) + ("; …" if len(bad) > _NAMED else "")
+        does, was = ("row does", "was") if len(bad) == 1 else ("rows do", "were")
         warnings.warn(
-            f"{self.path} was damaged on disk: {len(damage)} {does} not match the checksum and "
+            f"{self.path} was damaged on disk: {len(bad)} {does} not match the checksum and "
             f"{was} left out ({shown})",
             StoreWarning, stacklevel=2,
         )  # fmt: skip
 
-    def _damage(self) -> Iterator[str]:
-        """What does not match its checksum, in words."""
-        for row in self._db.execute("SELECT * FROM rows"):
-            if not _is_whole(row):
-                yield f"{row['model']}, seed {row['seed']} of point {str(row['point'])[:8]}"
-        for key, spec in self._db.execute("SELECT point, spec FROM points"):
-            if text_hash(spec) != key:
-                yield f"the settings of point {str(key)[:8]}"
+    def _tell_versions(self) -> None:
+        """Rows of another version of onegrad are used where their model's numbers are the same."""
+        with self._advice():
+            found = self._db.execute(
+                "SELECT package_version, count(*) FROM rows WHERE package_version != ? GROUP BY 1",
+                (__version__,),
+            ).fetchall()
+        if found:
+            which = ", ".join(f"{count} by onegrad {version}" for version, count in found)
+            warnings.warn(
+                f"{self.path} has rows of other versions ({which}; this is {__version__}). A model "
+                "whose numbers have changed since is computed again",
+                StoreWarning, stacklevel=2,
+            )  # fmt: skip
 
     # --- writing ------------------------------------------------------------------------
+
+    def plan(self, cells: Mapping[tuple[int, str], int], points: Sequence[Point]) -> None:
+        """Remember how many repetitions of each (number of a point, model) are wanted, on disk, so
+        that rows which are lost later are missed."""
+        with self._file.transaction():
+            for (number, model), seeds in cells.items():
+                key = self.key(points[number], model)
+                self._keep_spec(points[number])
+                self._db.execute(
+                    "INSERT INTO planned VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
+                    "SET seeds = max(seeds, excluded.seeds)",
+                    (*key, seeds),
+                )
+        with self._advice():
+            self._db.execute("PRAGMA wal_checkpoint")
 
     def add(self, rows: Iterable[tuple[Point, Row]]) -> None:
         """Store rows in one transaction; a good row that is there already stays, unless the new
         one has the control variates that it lacks."""
-        if self.read_only:
-            raise StoreError(
-                f"{self.path} is read-only and lacks rows that this run asks for. Use another "
-                "--out folder, or make it writable"
-            )
-        added = list(rows)
         with self._file.transaction():
-            for point, row in added:
+            for point, row in rows:
                 self._insert(point, row)
-        if self._claims is not None:
-            self._claims.release([self._cell(point, row.model, row.seed) for point, row in added])
 
     def _insert(self, point: Point, row: Row) -> None:
         key = self.key(point, row.model)
-        self._db.execute(
-            "INSERT OR IGNORE INTO points VALUES (?, ?)", (key.point, self._spec(point)[1])
-        )
+        self._keep_spec(point)
         record: dict[str, Any] = {"point": key.point, "model": key.model, "compute": key.compute}
         record |= {"seed": row.seed, "model_version": key.version}
         record |= {name: float(getattr(row, name)) for name in STORED}
         record |= {name: float(v) for name, v in control_columns(row.controls).items()}
-        record |= dict.fromkeys(FORMER)
         record |= row.spectrum_columns()
         record["spectrum"] = None if row.spectrum is None else json.dumps(row.spectrum)
         record |= {"seconds": float(row.seconds), "status": row.status, "error": row.error}
@@ -213,28 +207,13 @@ class Store:
             list(record.values()),
         )
 
-    def claim(
-        self, cells: Sequence[tuple[Point, str, int]], enough: Callable[[Row], bool]
-    ) -> list[Row] | None:
-        """Begin to compute these (point, model, seed), unless another run on this file does.
-
-        Returns nothing of them (they are ours now), None (another run has begun them: ask again
-        later), or the rows of all of them, which another run has stored in the meantime and which
-        are `enough`.
-        """
-        if self._claims is None:
-            return []
-        wanted = [self._cell(*cell) for cell in cells]
-        if not self._claims.take(wanted):
-            return None
-        stored = [row for cell in cells if (row := self._stored(*cell)) is not None]
-        if len([row for row in stored if row.status == "ok" and enough(row)]) < len(cells):
-            return []
-        self._claims.release(wanted)
-        return stored
-
-    def _cell(self, point: Point, model: str, seed: int) -> Cell:
-        return *self.key(point, model)[:3], seed
+    def _keep_spec(self, point: Point) -> None:
+        """The settings of a point, written over what a damage has left of them."""
+        self._db.execute(
+            "INSERT INTO points VALUES (?, ?) ON CONFLICT DO UPDATE SET spec = excluded.spec "
+            "WHERE points.spec != excluded.spec",
+            self._spec(point),
+        )
 
     def _spec(self, point: Point) -> tuple[str, str]:
         """Hash and text of a point's spec, worked out once: it may have data to go through."""
@@ -243,9 +222,6 @@ class Store:
             text = _text(point_spec(point))
             known = point, text_hash(text), text
             self._specs[point.number] = known
-            if known[1] in self._forgotten:
-                with self._advice():
-                    self._db.execute("INSERT OR IGNORE INTO points VALUES (?, ?)", known[1:])
         return known[1:]
 
     def key(self, point: Point, model: str) -> Key:
@@ -258,13 +234,6 @@ class Store:
         return known[1]
 
     # --- reading ------------------------------------------------------------------------
-
-    def _stored(self, point: Point, model: str, seed: int) -> Row | None:
-        with self._advice():
-            found = self._db.execute(
-                f"SELECT * FROM rows WHERE {_OF_KEY} AND seed = ?", (*self.key(point, model), seed)
-            ).fetchone()
-        return None if found is None else _row(point.settings, point.number, found)
 
     def rows(self, point: Point, models: Iterable[str], seeds: int) -> list[Row]:
         """What is stored of a point, in the order of models and seeds."""
@@ -292,6 +261,8 @@ class Store:
         for values in found:
             row = dict(zip(names, values, strict=True))  # a sqlite3.Row searches for every name
             whole = _is_whole(row)
+            if not _is_known(row["model"]):
+                continue  # it is missed, where it was ours
             if whole and not _is_current(row["model"], row["model_version"]):
                 continue
             specs.setdefault(row["point"], {"compare": {"damaged": row["point"]}})
@@ -299,17 +270,41 @@ class Store:
             rows.append(Stored(row["point"], compute, _row({}, 0, row, whole)))
         return specs, rows
 
+    def missing(self, stored: Sequence[Stored]) -> int:
+        """How many rows the runs on this file wanted that are not among `stored`, or damaged."""
+        with self._advice():
+            planned = self._db.execute("SELECT * FROM planned").fetchall()
+        there = Counter(
+            (one.point, one.row.model, one.compute) for one in stored if one.row.status != "damaged"
+        )
+        return sum(
+            max(0, one["seeds"] - there[one["point"], one["model"], one["compute"]])
+            for one in planned
+            if _is_current(one["model"], one["model_version"])
+        )
+
+
+def _is_known(model: Any) -> bool:
+    return isinstance(model, str) and (model == SPECTRUM or model in MODELS)
+
 
 def _is_current(model: str, version: int) -> bool:
-    known = model == SPECTRUM or model.partition(":")[0] in MODELS
-    return known and version == version_of(model)
+    return _is_known(model) and version == version_of(model)
 
 
 _OF_KEY = "point = ? AND model = ? AND compute = ? AND model_version = ?"
 
 
 def _is_whole(row: sqlite3.Row | dict[str, Any]) -> bool:
-    return bool(row["checksum"] == checksum(row))
+    """Whether it is what was stored, of the types that we store."""
+    return (
+        row["checksum"] == checksum(row)
+        and all(isinstance(row[name], float | None) for name in NUMBERS)
+        and not any(math.isinf(row[name]) for name in NUMBERS if row[name] is not None)
+        and all(isinstance(row[name], str) for name in _TEXTS)
+        and isinstance(row["seed"], int)
+        and isinstance(row["seconds"], float)
+    )
 
 
 def _row(
@@ -320,14 +315,22 @@ def _row(
 ) -> Row:
     """A row of the file; what it has no number for is NaN. `whole` if that is known already."""
     seed = record["seed"] if isinstance(record["seed"], int) else -1
+    damaged = Row(
+        settings, str(record["model"]), seed, status="damaged", error=_DAMAGED, number=number
+    )
     if not (_is_whole(record) if whole is None else whole):
-        text = str(record["model"])
-        return Row(settings, text, seed, status="damaged", error=_DAMAGED, number=number)
+        return damaged
     named: dict[str, Any] = {
         name: math.nan if record[name] is None else record[name] for name in STORED
     }
     named |= {name: record[name] for name in ("seconds", "status", "error")}
-    if record["spectrum"] is not None:
-        named["spectrum"] = json.loads(record["spectrum"])
     controls = controls_from([record[name] for name in CONTROL_COLUMNS])
-    return Row(settings, record["model"], seed, **named, controls=controls, number=number)
+    row = Row(settings, record["model"], seed, **named, controls=controls, number=number)
+    if record["spectrum"] is None:
+        return row
+    try:
+        row = replace(row, spectrum=json.loads(record["spectrum"]))
+        row.spectrum_columns()
+        return row
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError):
+        return damaged

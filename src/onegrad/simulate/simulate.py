@@ -12,11 +12,11 @@ from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import Backend, get_backend
 from onegrad.compute.randomness import DATA_PURPOSES, Seed, Streams, root_seed
 from onegrad.compute.threads import blas_threads, threads_for
-from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean
+from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean, verb
 from onegrad.problem import Problem, as_problem
 from onegrad.results.estimates import Estimate
 from onegrad.results.results import Results
-from onegrad.results.rows import Row
+from onegrad.results.rows import Row, possible
 from onegrad.results.summaries import Summary
 from onegrad.simulate.control_variates import Controls, ControlVariates
 from onegrad.simulate.memory import check_memory
@@ -71,7 +71,7 @@ def run_group(
     backend = get_backend(first.compare.device, first.precision)
     careful = first.compare.dtype == "auto" and first.precision == "float32"
     how = (seed, threads, pool, controlled)
-    rows = _run_draw(points, models, replace(backend, careful=careful), *how)
+    rows = [possible(r) for r in _run_draw(points, models, replace(backend, careful=careful), *how)]
     doubted = {(row.number, row.model) for row in rows if row.status != "ok"} if careful else set()
     if doubted:
         numbers, names = ({cell[i] for cell in doubted} for i in (0, 1))
@@ -79,7 +79,7 @@ def run_group(
             [p for p in points if p.number in numbers], [m for m in models if m in names],
             backend.double, *how,
         )  # fmt: skip
-        better = {(row.number, row.model): row for row in again}
+        better = {(row.number, row.model): possible(row) for row in again}
         rows = [
             better[row.number, row.model] if (row.number, row.model) in doubted else row
             for row in rows
@@ -374,6 +374,7 @@ class Simulation:
         return self.estimates[model].test_difference
 
 
+@verb
 def simulate(
     problem: Problem | Spec,
     models: str | Sequence[str] = ("network",),

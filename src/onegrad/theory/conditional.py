@@ -13,7 +13,6 @@ from dataclasses import replace
 import numpy as np
 
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
-from onegrad.theory.bins import binned
 from onegrad.theory.correction_curves import with_corrections
 from onegrad.theory.layers.step import output_effect, output_is_faint
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
@@ -78,7 +77,7 @@ def predict_mixtures(
     A Failure stands in the place of what `predict_mixture` would raise.
     looked : `first_look` at these tasks, where that was taken already
     """
-    tolerance, given = _FIXED_POINT * theory.accuracy, tasks
+    tolerance = _FIXED_POINT * theory.accuracy
     found = first_look(tasks, theory) if looked is None else list(looked)
     if theory.draft:
         return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
@@ -103,7 +102,7 @@ def predict_mixtures(
                 rough[i] = compared
     for i, solution in rough.items():
         found[i] = _unsettled(solution, theory.accuracy)
-    found = [_with_directions(one, task, theory) for one, task in zip(found, given, strict=True)]
+    found = [_with_directions(one, theory) for one in found]
     found = [
         one if isinstance(one, Failure) else with_signs(one, theory.finite_size) for one in found
     ]
@@ -187,8 +186,6 @@ def simplified(task: Task) -> Task:
     if given or geometry.levels is not None or geometry.special < _FEWEST_DIRECTIONS:
         return task
     simple = grouped(geometry)
-    if simple.single >= MANY_DIRECTIONS:
-        simple = binned(geometry)
     if not simple.groups or not output_is_faint(problem, simple):
         return task
     level = level_for(problem, geometry, QuadratureLevel.at(1))
@@ -226,31 +223,14 @@ def _uncounted(solution: Solution) -> float:
     return solution.mean_degrees / max(solution.degrees_left, 1e-9)
 
 
-def _with_directions(
-    solution: Solution | Failure, given: Task, theory: Theory
-) -> Solution | Failure:
-    """The error estimate with what many directions add to it: uncounted degrees of freedom, the
-    initial output that groups leave out, and the difference of one bin of strengths to two."""
+def _with_directions(solution: Solution | Failure, theory: Theory) -> Solution | Failure:
+    """The error estimate with what many directions add to it: uncounted degrees of freedom, and
+    the initial output that groups leave out."""
     if isinstance(solution, Failure) or theory.draft:
         return solution
     error = _uncounted(solution)
     if solution.geometry.groups:
         error += output_effect(solution.task.problem, solution.geometry)
-    if solution.geometry.bins:
-        one = replace(solution.task, geometry=binned(given.geometry, 1))
-        level = QuadratureLevel.draft()
-        coarse, fine = solve_tasks([one, solution.task], level, _FIXED_POINT * theory.accuracy)
-        if isinstance(coarse, Failure) or isinstance(fine, Failure):
-            return coarse if isinstance(coarse, Failure) else fine
-        compared = _compared(fine, coarse)
-        assert isinstance(compared, Solution)
-        error += compared.error_estimate
-        if error > max(_WORST, theory.accuracy):
-            return Failure(AssumptionError(
-                f"the {given.geometry.special} special directions have spikes of different "
-                "strengths, which the theory puts in bins; one bin or two make a difference of "
-                f"{100 * error:.0f} %. Use equal strengths, or fewer spikes."
-            ))  # fmt: skip
     return replace(solution, error_estimate=solution.error_estimate + error) if error else solution
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from onegrad.errors import SpecError
+from onegrad.errors import SpecError, verb
 from onegrad.problem import Problem
 from onegrad.results.rows import QUANTITIES
 from onegrad.results.summaries import Summary
@@ -109,6 +109,7 @@ def run_audit(
     )
 
 
+@verb
 def audit(
     problems: int = 500,
     seed: int = 0,

@@ -1,11 +1,13 @@
-"""dask.distributed: workers on other machines, or a cluster of processes on this one."""
+"""dask.distributed: workers on other machines, or a cluster of processes on this one.
+
+A scheduler runs the code of whoever reaches its port. One that is started here speaks TLS with
+certificates that live in memory, on the loopback address, without a dashboard. For a scheduler of
+somebody else dask's own configuration holds (distributed.comm.tls).
+"""
 
 from __future__ import annotations
 
 import logging
-import os
-import signal
-import threading
 import time
 import warnings
 from collections.abc import Sequence
@@ -16,21 +18,16 @@ from typing import Any
 from onegrad import __version__
 from onegrad.compute.threads import cores
 from onegrad.runs.engines.base import Engine, EngineError
-from onegrad.runs.engines.work import (
-    Done,
-    WrongVersion,
-    children_ignore_ctrl_c,
-    pack,
-    work_on_packed,
-)
+from onegrad.runs.engines.work import Done, WrongVersion, pack, work_on_packed
 from onegrad.runs.schedule import Unit
 from onegrad.spec.experiment import Experiment
 
 _CONNECT = 10.0  # seconds to wait for a scheduler
 _NO_WORKERS = 60.0  # seconds to wait for a first worker, or for one to come back
-_COUNT_AGAIN = 2.0
-_FAREWELL = 0.7  # seconds for a good-bye; twice that at most
+_COUNT_AGAIN = 2.0  # seconds between two counts of the workers
+_FAREWELL = 1.0  # seconds that workers of ours get to end by themselves
 _TALKATIVE = ("distributed", "distributed.client", "tornado.application")  # of what we handle
+_LOOPBACK = "127.0.0.1"
 
 
 class DaskEngine(Engine):
@@ -48,6 +45,8 @@ class DaskEngine(Engine):
         super().__init__()
         try:
             import distributed
+
+            self._security = distributed.Security.temporary() if scheduler is None else None
         except ImportError:
             raise EngineError(
                 'engine = "dask" needs dask.distributed: pip install "onegrad[cluster]"'
@@ -56,13 +55,7 @@ class DaskEngine(Engine):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self._killed = distributed.KilledWorker
         self._address = scheduler or "here"
-        self._own: Any = None
-        if scheduler is None:
-            with children_ignore_ctrl_c():
-                self._own = distributed.LocalCluster(
-                    n_workers=workers or cores(), threads_per_worker=1, processes=True,
-                    dashboard_address=":0", silence_logs=logging.CRITICAL,
-                )  # fmt: skip
+        self._own = self._cluster(workers or cores()) if scheduler is None else None
         self._client = self._connect(distributed.Client, scheduler)
         self._executor = self._client.get_executor(pure=False)
         self._counted = 0.0
@@ -77,14 +70,33 @@ class DaskEngine(Engine):
             self.close()
             raise
 
+    def _cluster(self, workers: int) -> Any:
+        import dask.config
+        import distributed
+
+        # the HTTP server of a scheduler cannot be left out, so that it gets nothing to serve
+        served = ("distributed.scheduler.http.routes", "distributed.worker.http.routes")
+        with dask.config.set({key: [] for key in served}):
+            return distributed.LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=True, host=_LOOPBACK,
+                security=self._security, dashboard_address=f"{_LOOPBACK}:0",
+                scheduler_kwargs={"dashboard": False}, silence_logs=logging.CRITICAL,
+            )  # fmt: skip
+
     def _connect(self, client: Any, scheduler: str | None) -> Any:
+        where = {"security": self._security} if scheduler is None else {}
         try:
-            return client(scheduler or self._own, timeout=_CONNECT, set_as_default=False)
-        except (OSError, ValueError) as error:
+            return client(scheduler or self._own, timeout=_CONNECT, set_as_default=False, **where)
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
+            secure = (
+                "For tls:// set distributed.comm.tls (ca-file, client.cert, client.key) in dask's "
+                "configuration"
+                if str(scheduler).startswith("tls://")
+                else "Start one with `dask scheduler`, workers with `dask worker ADDRESS "
+                "--nthreads 1`, and give the address it prints (tcp://host:8786, or tls://…)"
+            )
             raise EngineError(
-                f"no dask scheduler answers at {scheduler} ({error}). Start one with `dask "
-                "scheduler`, workers with `dask worker ADDRESS --nthreads 1`, and give the address "
-                "it prints (tcp://host:8786)"
+                f"no dask scheduler answers at {scheduler} ({error}). {secure}"
             ) from None
 
     def _check_workers(self) -> None:
@@ -92,25 +104,21 @@ class DaskEngine(Engine):
             self._client.wait_for_workers(1, timeout=_NO_WORKERS)
         except TimeoutError:
             raise EngineError(self._nobody()) from None
-        try:
-            versions = self._client.run(_version)
-        except Exception as error:
-            raise EngineError(
-                f"the workers cannot import onegrad ({error}). Install onegrad {__version__} where "
-                "they run"
-            ) from None
-        for worker, version in versions.items():
-            if version != __version__:
-                raise _other_version(f"the worker {worker}", version)
-        try:  # it unpacks what it passes on
-            version = self._client.run_on_scheduler(_version)
-        except Exception as error:
-            raise EngineError(
-                f"the scheduler cannot import onegrad ({error}). Install onegrad {__version__} "
-                "where it runs"
-            ) from None
-        if version != __version__:
-            raise _other_version("the scheduler", version)
+        for who, ask in (("worker", self._client.run), ("scheduler", self._of_scheduler)):
+            try:
+                versions = ask(_version)
+            except Exception as error:
+                raise EngineError(
+                    f"a {who} cannot import onegrad ({error}). Install onegrad {__version__} "
+                    "on all sides"
+                ) from None
+            for name, version in versions.items():
+                if version != __version__:
+                    raise _other_version(f"the {who} at {name}", version)
+
+    def _of_scheduler(self, function: Any) -> dict[str, str]:
+        """It unpacks what it passes on."""
+        return {self._address: self._client.run_on_scheduler(function)}
 
     def _nobody(self) -> str:
         return (
@@ -140,8 +148,9 @@ class DaskEngine(Engine):
         )
 
     def _submit(self, units: Sequence[Unit], left: int) -> Future[Done]:
-        job = (work_on_packed, self._points, units, __version__)
-        future: Future[Done] = self._executor.submit(*job)
+        future: Future[Done] = self._executor.submit(
+            work_on_packed, self._points, units, __version__
+        )
         return future
 
     def worker_died(self, error: BaseException) -> bool:
@@ -162,23 +171,10 @@ class DaskEngine(Engine):
             time.sleep(0.5)
 
     def close(self) -> None:
-        """Good-bye to all, in the background: work under way and workers that do not answer would
-        make it last; worker processes of ours are killed."""
+        """Work under way is dropped; worker processes of ours end with their cluster."""
         with suppress(Exception):
             self._executor.shutdown(wait=False)
         self._points = None
-        parting = threading.Thread(target=self._part, daemon=True)
-        parting.start()
-        parting.join(_FAREWELL / 2)
-        if self._own is not None:
-            self._own.shutdown_on_close = False  # nor does the interpreter wait for it
-            for worker in list(self._own.workers.values()):
-                with suppress(OSError, AttributeError):
-                    if worker.pid:
-                        os.kill(worker.pid, signal.SIGKILL)
-        parting.join(_FAREWELL)
-
-    def _part(self) -> None:
         for ending in (self._client, self._own):
             with suppress(Exception):
                 if ending is not None:

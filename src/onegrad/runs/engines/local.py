@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 
 from onegrad.compute.available import available_bytes
 from onegrad.compute.threads import cores, threads_for
 from onegrad.runs.engines.base import Engine, Here
-from onegrad.runs.engines.work import Done, ctrl_c_waits, pack, start_worker, work, work_on_started
+from onegrad.runs.engines.work import Done, pack, start_worker, work, work_on_started
 from onegrad.runs.schedule import Unit
 from onegrad.simulate.memory import peak_bytes
 from onegrad.simulate.simulate import by_layer, group_points, reuse_of
 from onegrad.spec.experiment import Experiment
 
 _WORTH_WORKERS = 4.0  # seconds of work; two processes take one to two to come up
+_IDLE = 30.0  # seconds without work after which a worker ends, one whose coordinator is dead too
 _INTERPRETER = 200_000_000  # bytes of a worker before it has any problem
 _ONE_THREAD = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
@@ -53,10 +53,9 @@ class LocalEngine(Engine):
         if units[0].threads > 1 or not self._worth_workers(left):
             return self._here.submit(work, self._experiment.points, units)
         try:
-            with ctrl_c_waits():  # the pool and its first units start processes
-                if self._pool is None:
-                    self._pool = self._start()
-                return self._pool.submit(work_on_started, units)
+            if self._pool is None:
+                self._pool = self._start()
+            return self._pool.submit(work_on_started, units)
         except BrokenExecutor as error:
             broken: Future[Done] = Future()
             broken.set_exception(error)
@@ -77,15 +76,15 @@ class LocalEngine(Engine):
         self._size = self.workers
         packed = pack(self._experiment.points)
         pool: Executor = ProcessPoolExecutor(
-            self._size, initializer=start_worker, initargs=(packed, os.getpid()), env=_ONE_THREAD
-        )
+            self._size, initializer=start_worker, initargs=(packed,), env=_ONE_THREAD,
+            timeout=_IDLE,
+        )  # fmt: skip
         return pool
 
     def restart(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
-            with ctrl_c_waits():
-                self._pool = self._start()
+            self._pool = self._start()
 
     def check(self) -> None:
         """Nothing to do: loky tells when a process dies."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onegrad.errors import SpecError
+from onegrad.errors import SpecError, verb
 from onegrad.tabular.learning.curve_point import FARTHEST, CurvePoint
 from onegrad.tabular.learning.forecast import BackTest, Forecast, back_test, drift
 from onegrad.tabular.learning.subsets import CLIP, Plan, Say, Subset, Targets, inputs_of, measure
@@ -121,6 +121,7 @@ class LearningCurve:
         return "\n".join(lines)
 
 
+@verb
 def learning_curve(
     X: Any,
     y: Any,
