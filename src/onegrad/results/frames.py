@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from onegrad.errors import OnegradError, SpecError
 from onegrad.results.rows import EXTRAS, QUANTITIES, SPECTRUM_COLUMNS, Row
 from onegrad.simulate.control_variates import CONTROL_COLUMNS, control_columns
+from onegrad.spec.fields import is_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +47,7 @@ def labels(values: Sequence[Any]) -> list[Any]:
     >>> labels([1, 2.5]), labels(["auto", 3]), labels([[0.5, 0.5]])
     ([1, 2.5], ['auto', '3'], ['[0.5, 0.5]'])
     """
-    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+    if all(is_number(v) for v in values):
         return list(values)
     return [v if isinstance(v, str) else "" if v is None else json.dumps(v) for v in values]
 
