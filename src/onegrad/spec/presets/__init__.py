@@ -4,6 +4,7 @@ file or a mapping."""
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -96,6 +97,6 @@ def preset_groups() -> dict[str, list[Preset]]:
     groups: dict[str, list[Preset]] = {}
     for name in preset_names():
         tables = read_toml(preset_path(name))
-        line = Preset(name, tables["name"], minutes[name])
+        line = Preset(name, tables["name"], minutes.get(name, math.nan))
         groups.setdefault(SOURCES[name.rpartition("/")[0]], []).append(line)
     return groups
