@@ -26,6 +26,8 @@ LEFT_OUT: dict[str, str] = {
     **dict.fromkeys(("data.spectrum", "data.exponent", "data.levels", "data.share"), _BULKS),
     **dict.fromkeys(("training.loss", "training.delta"), _LOSSES),
     "data.centres": "coordinates of one choice; data.mean draws means, tests/data has the others",
+    "training.reuse": "has no theory: simulation only",
+    "labels.preprocess": "has no theory: simulation only",
     "labels.flip": "needs labels ±1, which few draws have; tests/agreement/test_signs.py",
 }
 
