@@ -24,7 +24,11 @@ author = "The onegrad authors"
 copyright = author
 version = release = onegrad.__version__
 
-extensions = ["myst_parser", "sphinx_gallery.gen_gallery"]
+extensions = [
+    "myst_parser", "sphinx_gallery.gen_gallery", "matplotlib.sphinxext.plot_directive",
+]
+plot_formats = [("png", 120)]
+plot_html_show_formats = plot_html_show_source_link = False
 exclude_patterns = ["_build", "examples"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 myst_enable_extensions = ["dollarmath", "deflist"]

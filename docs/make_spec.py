@@ -102,7 +102,7 @@ Differences are to the network, relative to it and paired by seed; the verdict h
 Deterministic rows have a standard error of 0 and no seeds. A failed row has `error`.
 
 Where they apply, rows also have `relative_error`, the mean test error over the mean Var y
-(relative-error.md), `misclassification`, P(sign f(x) ≠ y) where labels are ±1, `test_loss` and
+(book/relative-error.md), `misclassification`, P(sign f(x) ≠ y) where labels are ±1, `test_loss` and
 `train_loss`, of the readout's own loss, and `calibration` of the logistic one (losses.md), each
 with `_se`;
 rows of theories have `error_estimate`, relative, null where nothing was checked. With polynomial
