@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from onegrad.compute.backend import Array
+from onegrad.compute.deadline import check_time
 from onegrad.gaussian.joint_links import JointLink
 from onegrad.gaussian.piecewise import piecewise_rules
 from onegrad.gaussian.quadrature import gauss_hermite
@@ -47,6 +48,7 @@ def nested_nodes(
 def _rules(lines: Sequence[tuple[float, ...]], order: int) -> Iterator[tuple[Array, Array]]:
     """One for each line of breaks, those with breaks made together."""
     for start in range(0, len(lines), _TOGETHER):
+        check_time()
         some = lines[start : start + _TOGETHER]
         broken = [line for line in some if line]
         made = iter(piecewise_rules(broken, order) if broken else ())

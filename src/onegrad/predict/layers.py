@@ -11,6 +11,7 @@ import numpy as np
 
 from onegrad.compute.available import available_bytes
 from onegrad.compute.backend import Array, host
+from onegrad.compute.deadline import check_time
 from onegrad.compute.linalg import outlying_directions
 from onegrad.compute.randomness import Streams
 from onegrad.data.instance import Instance
@@ -151,6 +152,7 @@ def predict_layers(
         known = repetition >= DRAWS and settled(found, rough, theory.accuracy, power)
         if known or repetition >= last:
             break
+        check_time()
         layer = _drawn(problem, seed, repetition)
         # once told there is no way back: those known both ways are the first ones
         told = told or len(found) == full

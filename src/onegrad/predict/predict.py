@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from onegrad.compute.deadline import SECONDS, within
 from onegrad.compute.randomness import Seed, Streams, root_seed
 from onegrad.errors import (
     AssumptionError,
@@ -180,7 +181,7 @@ def _all_answers(
 ) -> list[Prediction | Failure]:
     """What nobody foresaw at one point is its failure, not that of all."""
     try:
-        with quiet():
+        with quiet(), within(SECONDS * len(problems)):
             return _answers(problems, theory, seed, alone)
     except Exception as error:
         if len(problems) == 1:
