@@ -24,7 +24,8 @@ def audit_page(audit: Audit, worst: int = 10) -> str:
         f"Seed {audit.seed}, n = {min(sizes)} to {max(sizes)}, {min(seeds)} to {max(seeds)} "
         f"simulated networks for each problem; {len(audit.compared)} problems have both a "
         f"prediction and a simulation. {_precision(audit)}",
-        "Theory and simulation know nothing of each other. A prediction p of a simulated mean "
+        "Theory and simulation share no random number, except directions that are fixed. A "
+        "prediction p of a simulated mean "
         "s ± e is in the band if |p − s| ≤ 1 % of s + 4e; a certainty is dishonest if |p − s| − 4e "
         "exceeds the error that the theory states. "
         f"`onegrad audit --problems {len(audit.problems)} --seed {audit.seed}` makes this page, "
