@@ -125,7 +125,12 @@ def ours(error: Exception) -> OnegradError:
 def quiet() -> Iterator[None]:
     """Without warnings of floating-point arithmetic, unless somebody asked for them as errors."""
     with warnings.catch_warnings():
-        if not any(action == "error" for action, *_ in warnings.filters):
+        asked = (
+            action
+            for action, message, category, module, _ in warnings.filters
+            if issubclass(RuntimeWarning, category) and message is module is None
+        )
+        if next(asked, "default") != "error":
             warnings.simplefilter("ignore", RuntimeWarning)
         yield
 

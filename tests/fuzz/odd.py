@@ -102,6 +102,7 @@ def read(seed: int, number: int) -> Experiment | None:
 def faults(experiment: Experiment) -> list[str]:
     """What came out that should not."""
     found: list[str] = []
+    before = _peak()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for name, compute in (("predict", _predicted), ("simulate", _simulated)):
@@ -121,8 +122,12 @@ def faults(experiment: Experiment) -> list[str]:
                 found += [f"{name}: {fault}" for fault in _faults(row)]
     found += [f"warning: {w.category.__name__}: {w.message} ({w.filename}:{w.lineno})"
               for w in caught]  # fmt: skip
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    return found + ([f"{peak:.1f} GB"] if peak > GIGABYTES else [])
+    peak = _peak()
+    return found + ([f"{peak:.1f} GB"] if peak > max(GIGABYTES, before) else [])
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 def _faults(row: Any) -> list[str]:
