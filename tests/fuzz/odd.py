@@ -7,6 +7,7 @@ above SECONDS of CPU or GIGABYTES.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import math
 import random
@@ -174,7 +175,9 @@ def main(count: int, seed: int) -> None:
         if experiment is not None:
             valid += 1
             start = time.process_time()
+            faulthandler.dump_traceback_later(600)
             bad = faults(experiment)
+            faulthandler.cancel_dump_traceback_later()
             if time.process_time() - start > SECONDS / 2:
                 print(f"({seed}, {number}) {time.process_time() - start:.0f} s", flush=True)
             failed += bool(bad)
