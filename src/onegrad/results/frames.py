@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 SUFFIXES = {"csv": ".csv", "parquet": ".parquet", "netcdf": ".nc"}
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a formula of a spreadsheet begins with
 _NUMBERS = (*QUANTITIES, "relative_error", *EXTRAS, "error_estimate", "seconds")
 
 
@@ -103,8 +104,8 @@ def export(rows: Sequence[Row], path: str | Path, name: str) -> Path:
         table = columns(rows)
         with path.open("w", newline="", encoding="utf-8") as handle:
             writer = csv.writer(handle)
-            writer.writerow(table)
-            writer.writerows(zip(*table.values(), strict=True))
+            writer.writerow(map(_no_formula, table))
+            writer.writerows(map(_no_formula, line) for line in zip(*table.values(), strict=True))
     elif path.suffix == ".parquet":
         _extra("pyarrow")
         to_pandas(rows).to_parquet(path, index=False, engine="pyarrow")
@@ -113,6 +114,11 @@ def export(rows: Sequence[Row], path: str | Path, name: str) -> Path:
         _extra("h5py")
         to_xarray(rows, name).to_netcdf(path, engine="h5netcdf")
     return path
+
+
+def _no_formula(cell: Any) -> Any:
+    """A text that a spreadsheet would compute begins with an apostrophe; numbers stay."""
+    return f"'{cell}" if isinstance(cell, str) and cell[:1] in _FORMULA else cell
 
 
 def _extra(name: str) -> Any:

@@ -297,13 +297,13 @@ _OF_KEY = "point = ? AND model = ? AND compute = ? AND model_version = ?"
 
 def _is_whole(row: sqlite3.Row | dict[str, Any]) -> bool:
     """Whether it is what was stored, of the types that we store."""
+    numbers = [value for name in NUMBERS if (value := row[name]) is not None]
     return (
         row["checksum"] == checksum(row)
-        and all(isinstance(row[name], float | None) for name in NUMBERS)
-        and not any(math.isinf(row[name]) for name in NUMBERS if row[name] is not None)
-        and all(isinstance(row[name], str) for name in _TEXTS)
-        and isinstance(row["seed"], int)
-        and isinstance(row["seconds"], float)
+        and {*map(type, numbers), type(row["seconds"])} == {float}
+        and all(map(math.isfinite, numbers))
+        and {type(row[name]) for name in _TEXTS} == {str}
+        and type(row["seed"]) is int
     )
 
 
