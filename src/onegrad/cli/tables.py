@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from onegrad.cli.layout import new_table
+from onegrad.text.display import value_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from onegrad.results.verdict import Deviation
     from onegrad.spec.experiment import Experiment
     from onegrad.validate.reproduce import Reproduction
-
 
 _SHORT = {
     "test_error": "test", "train_error": "train", "misclassification": "misclassified",
@@ -52,7 +52,7 @@ def results_table(experiment: Experiment, results: Results) -> Table:
         table.add_column(word, justify="right")
     for at in points.values():
         first = next(iter(at.values()))
-        cells = [format_value(first.point[key]) for key in experiment.sweep]
+        cells = [value_text(first.point[key]) for key in experiment.sweep]
         base = at.get(reference)
         good = base is not None and math.isfinite(base.test_error.mean)
         cells += [str(base.test_error), str(base.train_error)] if base and good else ["failed", ""]
@@ -176,11 +176,7 @@ def _deviation(deviation: Deviation | None, counted: bool) -> tuple[str, ...]:
 
 def short_setting(key: str, value: Any) -> str:
     """A swept key and its value; names speak for themselves."""
-    return value if isinstance(value, str) else f"{key.rpartition('.')[2]} = {format_value(value)}"
-
-
-def format_value(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return value if isinstance(value, str) else f"{key.rpartition('.')[2]} = {value_text(value)}"
 
 
 def percent(difference: Estimate) -> str:
@@ -202,7 +198,7 @@ def failures(results: Results) -> list[str]:
         models = ", ".join(dict.fromkeys(s.model for s in stopped))
         places = {repr(s.point): s.point for s in stopped}
         (first, *more) = places.values()
-        where = ", ".join(f"{k} = {format_value(v)}" for k, v in first.items())
+        where = ", ".join(f"{k} = {value_text(v)}" for k, v in first.items())
         where = f" at {len(places)} points" if more else f" at {where}" * bool(where)
         lines.append(f"{models}{where}: {error}")
     return lines

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from onegrad.cli.layout import new_table
-from onegrad.cli.tables import format_value
 from onegrad.degree.report import means_in_words
+from onegrad.text.display import value_text
 from onegrad.theory.options import DRAFT, Theory
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def prediction_table(experiment: Experiment, predictions: Sequence[Prediction]) 
     for header in headers:
         table.add_column(header, justify="left" if header == "theory" else "right")
     for point, p in zip(experiment.points, predictions, strict=True):
-        cells = [format_value(point.settings[key]) for key in experiment.sweep]
+        cells = [value_text(point.settings[key]) for key in experiment.sweep]
         if p.status == "failed":
             table.add_row(*cells, "failed")
             continue
@@ -149,7 +149,7 @@ def degree_table(experiment: Experiment, reports: Sequence[tuple[Point, DegreeRe
         table.add_column(header, justify="right")
     for point, report in reports:
         problem = point.problem
-        cells = [format_value(point.settings[key]) for key in experiment.sweep]
+        cells = [value_text(point.settings[key]) for key in experiment.sweep]
         cells += [f"{problem.rate:.4g}", f"{problem.spread:.4g}"]
         degree = "no rule" if report.degree is None else str(report.degree)
         left = max((t.norm_ratio for t in report.terms if not t.kept), default=0.0)
@@ -171,7 +171,7 @@ def degree_table(experiment: Experiment, reports: Sequence[tuple[Point, DegreeRe
 def degree_text(point: Point, report: DegreeReport) -> str:
     lines = []
     if point.settings:
-        lines.append(", ".join(f"{k} = {format_value(v)}" for k, v in point.settings.items()))
+        lines.append(", ".join(f"{k} = {value_text(v)}" for k, v in point.settings.items()))
     problem = point.problem
     sizes = f"n = {problem.dim}, m = {problem.samples}, k = {problem.width}"
     lines.append(f"η = {problem.rate:.4g}, θ = {problem.spread:.4g} ({sizes})")
