@@ -161,7 +161,7 @@ def layer_errors(
     if made and correction is not None:
         ratios = correction.test, correction.train, correction.objective
         solved, by_size = _times(solved, ratios), correction.remainder
-    by_size = min(AT_MOST, by_size + _BESIDE * layer.beside)
+    by_size = min(AT_MOST, by_size + _BESIDE * layer.beside + solved.left_out)
     signs = math.nan, math.nan
     if problem.labels_binary:  # signs notice what the limit leaves out of χ
         seen = _solved(problem, rule, study.chi) if made else solved
@@ -219,7 +219,10 @@ def _with_other_loss(
     study = study or _study(problem, layer, theory)
     rule = rule_of(problem, layer, study.level)
     begin = _solved(problem, rule, study.chi)
-    by_size = min(AT_MOST, _by_size(problem, begin.degrees) + _BESIDE * layer.beside)
+    if begin.left_out:  # the loss is iterated over on the same features
+        rule = rule.without_squares()
+    by_size = _by_size(problem, begin.degrees) + _BESIDE * layer.beside + begin.left_out
+    by_size = min(AT_MOST, by_size)
     deviation = surplus_deviation(problem, layer.geometry) if theory.finite_size else None
     rules = rule, _looked(problem, layer) if problem.labels_binary else None
     solved = LossOnLayer.at(problem, rules, begin, deviation)
@@ -357,15 +360,17 @@ def _times(solved: NodeSolution, ratios: Sequence[float]) -> NodeSolution:
 
 def _solved(problem: Problem, rule: Quadratics, chi: float, mean: bool = True) -> NodeSolution:
     """The covariance of quadratic parts, less that of lengths, need not be positive: where features
-    are so large that it matters, without them."""
+    are so large that it matters, without them, and their share is what that leaves open."""
     numbers = problem.samples, problem.effective_ridge, chi, _SOLVED, mean
     try:
         return solve_nodes(rule, *numbers)
     except ConvergenceError:
         if not rule.squares:
             raise
-        rule.squares.clear()
-        return solve_nodes(rule, *numbers)
+    plain = rule.without_squares()
+    whole, linear = rule.total(rule.weights), plain.total(rule.weights)
+    share = float(np.linalg.norm(whole - linear) / np.linalg.norm(whole))
+    return replace(solve_nodes(plain, *numbers), left_out=share)
 
 
 def _by_size(problem: Problem, degrees: Degrees) -> float:

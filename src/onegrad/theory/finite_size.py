@@ -8,8 +8,9 @@ fine answer of the fixed point.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -76,21 +77,52 @@ def correction_of(solution: Solution) -> Correction:
     Where no ratio can be had the errors stay those of the limit, with its bound on 1/n, or with
     what a correction too large to be made would have been.
     """
-    task, seen = solution.task, 0.0
-    try:
-        found = _ratios(task)
-        if found.size < _LARGEST:
-            return found
-        reason, seen = f"it would be {100 * found.size:.0f} %", min(found.size, AT_MOST)
-    except (AssumptionError, ConvergenceError) as error:
-        reason = str(error).split(";")[0].rstrip(".")
+    found = attempted(lambda: _ratios(solution.task), _LARGEST)
+    if isinstance(found, Correction):
+        return found
     return Correction(
-        remainder=max(finite_size_bound(solution), seen),
-        left_out=(f"No finite-size correction: {reason}.",),
+        remainder=max(finite_size_bound(solution), found.seen),
+        left_out=(f"No finite-size correction: {found.reason}.",),
     )
 
 
-def _ratios(task: Task) -> Correction:
+class NoCorrection(NamedTuple):
+    """Why there is none, and how large it would have been; 0 where that is not known."""
+
+    reason: str
+    seen: float = 0.0
+
+
+def attempted(
+    compute: Callable[[], Correction | NoCorrection], largest: float
+) -> Correction | NoCorrection:
+    """The correction, unless it is larger than an expansion can be, or does not exist."""
+    try:
+        found = compute()
+    except ConvergenceError:
+        return NoCorrection("its equations have no solution at its coarse resolution")
+    except AssumptionError:
+        return NoCorrection("no types of neurons exist at its coarse resolution")
+    if isinstance(found, NoCorrection) or found.size < largest:
+        return found
+    return NoCorrection(f"it would be {100 * found.size:.0f} %", min(found.size, AT_MOST))
+
+
+def parts_of_errors(
+    problem: Problem, features: NodeFeatures, where: Nodes, beyond: Cumulants, neurons: bool
+) -> tuple[Array, Array, Array]:
+    """`errors_by_part` of features at nodes that are there with either length (`with_lengths`).
+
+    neurons : whether it is left to chance which neurons are drawn
+    """
+    component = np.tile(where.component, 2)
+    fixed = getattr(problem.data, "fixed_counts", False)
+    which = Resampling(component if fixed else 0 * component, neurons=neurons)
+    energy = FreeEnergy.of(features, float(problem.samples), which, beyond)
+    return errors_by_part(energy, problem.effective_ridge)
+
+
+def _ratios(task: Task) -> Correction | NoCorrection:
     problem, geometry = task.problem, task.geometry
     first = _SEPARATE if problem.labels_separate else _LEVEL
     for each in (first, QuadratureLevel.draft()):
@@ -100,9 +132,9 @@ def _ratios(task: Task) -> Correction:
         if 2 * len(where.weights) <= _MANY_NODES:
             break
     if neurons.bulk_dim < _SMALLEST:
-        raise AssumptionError(f"{neurons.bulk_dim} directions beside the special ones are too few.")
+        return NoCorrection(f"{neurons.bulk_dim} directions beside the special ones are too few")
     if 2 * len(where.weights) > _MOST_NODES:
-        raise AssumptionError(f"{len(where.weights)} nodes are too many for it.")
+        return NoCorrection(f"{len(where.weights)} nodes are too many for it")
     left_out, tilt = [], 0.0
     if neurons.tilt is not None:
         neurons, tilt = replace(neurons, tilt=None), _TILT
@@ -111,14 +143,10 @@ def _ratios(task: Task) -> Correction:
     plain = _leading(features_at(problem, geometry, neurons, where), samples, ridge)
     if not np.all(plain[:2] > 0):  # nothing to learn, no error
         return Correction()
-    component = np.tile(where.component, 2)
-    fixed = getattr(problem.data, "fixed_counts", False)
-    which = Resampling(component if fixed else 0 * component, neurons=task.neurons is None)
     features = with_lengths(problem, geometry, neurons, where)
     beyond = cumulants_of(problem, geometry, neurons, where)
-    energy = FreeEnergy.of(features, samples, which, beyond)
     # by what fluctuations change at low rank, and what lengths change of all
-    errors, added, low = errors_by_part(energy, ridge)
+    errors, added, low = parts_of_errors(problem, features, where, beyond, task.neurons is None)
     errors = errors + added
     found = Correction(*(errors / low * _leading(features, samples, ridge) / plain).tolist())
     share = _nonlinear_share(features)

@@ -13,7 +13,7 @@ from onegrad.theory.layers.given import GivenLayer, twice
 from onegrad.theory.layers.low_rank import table_of
 from onegrad.theory.layers.matrix_errors import MatrixErrors, common_errors
 from onegrad.theory.layers.matrix_responses import NodeBlock, Quadratics
-from onegrad.theory.nodes.population import Nodes, data_nodes, label_means
+from onegrad.theory.nodes.population import Nodes, data_nodes, labels_at
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import level_for
 
@@ -126,10 +126,7 @@ def quadratics(
             table_of(tables.slope[:, mine], weights, left_out / square, worth),
             tables.variance[:, mine], None if curvature is None else curved,
         ))  # fmt: skip
-    labels = np.empty(len(every))
-    for c in range(len(layer.parts)):
-        here = nodes.component == c
-        labels[here] = label_means(problem, layer.geometry, c, nodes.kappa[here])
+    labels = labels_at(problem, layer.geometry, nodes)
     order = np.concatenate(owners)
     return Quadratics(
         layer.couplings, blocks, nodes.weights[order], labels[order],

@@ -23,7 +23,7 @@ from onegrad.theory.layers.block_types import block_types
 from onegrad.theory.layers.step import StepChance, output_share, step_sample
 from onegrad.theory.layers.types import NeuronTypes, RowMixing, pure_types
 from onegrad.theory.nodes.designs import tensor
-from onegrad.theory.nodes.population import data_nodes, label_means, with_flips
+from onegrad.theory.nodes.population import data_nodes, labels_at, with_flips
 from onegrad.theory.nodes.rules import QuadratureLevel
 
 _OUTPUT = 0.1  # initial output beside the labels, of which later steps see the mean alone
@@ -105,10 +105,7 @@ def _step_sample(
 ) -> _Sample:
     """u = y − F(κ) with F(κ) = Σ_i c_i a_i ν_i(κ), the mean output of the current network."""
     where = data_nodes(problem, geometry, neurons.spread, level)
-    labels = np.empty(len(where.weights))
-    for c in range(len(geometry.weights)):
-        mine = where.component == c
-        labels[mine] = label_means(problem, geometry, c, where.kappa[mine])
+    labels = labels_at(problem, geometry, where)
     labels, kappa, weights = with_flips(problem, labels, where.kappa, where.weights)
     if problem.training.gradient == "exact":
         shift = neurons.vectors @ kappa.T

@@ -42,6 +42,10 @@ _SMOOTHER = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)  # the same at each ridge, where no
 _RIDGES = (1000.0, 100.0, 10.0, 1.0)  # factors of the ridge there
 
 
+class NotSettled(ConvergenceError):
+    """The outer iteration over a loss has no end; says what to do."""
+
+
 @dataclass(frozen=True)
 class LossProblem:
     """A readout to be solved for: features at nodes, samples and ridge (or stacks), loss.
@@ -114,10 +118,10 @@ def solve_with_loss(problem: LossProblem, tolerance: float = 1e-6) -> tuple[Fixe
                 pass
     try:
         return _finished(problem, _from_larger_ridges(problem, tolerance, inner))
+    except NotSettled:
+        raise
     except ConvergenceError as error:
-        if "training.ridge" in str(error):
-            raise
-        raise ConvergenceError(
+        raise NotSettled(
             f"the theory of the {problem.loss.name} loss did not settle ({error}) Data that can be "
             "separated have a readout without bounds as the ridge goes to zero. Use a larger "
             "training.ridge"
@@ -204,7 +208,7 @@ def _settled(
         if number >= _HOPELESS and residual.max() > 1:
             break
         z = z + acceleration.step(z, change, residual)
-    raise ConvergenceError(
+    raise NotSettled(
         f"the theory of the {problem.loss.name} loss did not settle in {number} iterations "
         f"(last change {np.max(residual):.1e}): data that can be separated have a readout without "
         "bounds as the ridge goes to zero. Use a larger training.ridge"
