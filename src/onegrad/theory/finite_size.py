@@ -36,21 +36,27 @@ from onegrad.theory.size_bound import AT_MOST, finite_size_bound
 from onegrad.theory.task import Solution, Task
 
 _DIFFERENCE = 1e-3  # relative step of the central differences by λ and τ: errors of 1e-6
-_SHARE = 0.15  # of the correction: its coarse resolution, and higher orders
-_CHAOS = 0.5  # what features that are not linear in x_⊥ leave, in units of their share over n'
-_EVEN = 4.0  # what few neurons without a linear part leave, with the fourth power of the share
-_TAILS = 0.2  # what features with heavy tails leave, with their excess kurtosis over k squared
-_LARGE, _FIRST_ORDER = 0.05, 0.7  # corrections of which a part of what cumulants do is open
-_USUAL = 3.1  # excess kurtosis of gelu
-_TILT = 0.003  # what leaving the tilt out of the ratio moves, at most, where it was looked at
+# Relative part of the correction that is open by its coarse resolution and by higher orders: it
+# covers every number of docs/finite-size.md, section 7
+_SHARE = 0.15
+# What features that are not linear in x_⊥ leave, relative, in units of their share over n'
+CHAOS = 0.5
+# What few neurons without a linear part leave, relative, in units of that share to the 4th over k
+_EVEN = 4.0
+# What features with heavy tails leave: the square of this times excess kurtosis over min(k, m)
+_TAILS = 0.2
+# Of a correction beyond the first number, this part of what cumulants do is open (`by_cumulants`)
+_LARGE, _FIRST_ORDER = 0.05, 0.7
+_USUAL = 3.1  # excess kurtosis of gelu, the largest of the usual activations
+_TILT = 0.003  # relative effect of the tilt on the ratio: 0.2 to 0.6 % (docs/finite-size.md)
 # What isotropic rows of a large step cost errors, in units of the noise's share times n/m̃: ReLU at
 # n = 300 to 600 loses 28 % of its training error where this says 79 % (docs/finite-size.md)
 _ROWS = 0.33
-_SMALLEST = 10  # bulk directions
-_WORTH_SAYING = 0.01
-_MANY_NODES = 800  # with the lengths; beyond, types are as few as those of a draft
-_MOST_NODES = 1500  # with the lengths; the cost grows like their cube, about a second here
-_LARGEST = 1.0  # corrections beyond are no expansion any more
+SMALLEST = 10  # directions of the bulk that an expansion in 1/n' needs
+_WORTH_SAYING = 0.01  # relative effect from which on an assumption is told to users
+_MANY_NODES = 800  # nodes, each with either length; beyond, rules are those of a draft
+_MOST_NODES = 1500  # nodes with the lengths: about a second, which grows like their cube
+_LARGEST = 1.0  # relative corrections beyond are no expansion any more
 # As coarse as a draft, but for axes that a step makes strong: four values of the readout made the
 # correction of a training error 1.1 % where it is .4
 _LEVEL = replace(QuadratureLevel.draft(), number=1, tolerance=QuadratureLevel.at(2).tolerance)
@@ -131,7 +137,7 @@ def _ratios(task: Task) -> Correction | NoCorrection:
         where = data_nodes(problem, geometry, neurons.spread, level)
         if 2 * len(where.weights) <= _MANY_NODES:
             break
-    if neurons.bulk_dim < _SMALLEST:
+    if neurons.bulk_dim < SMALLEST:
         return NoCorrection(f"{neurons.bulk_dim} directions beside the special ones are too few")
     if 2 * len(where.weights) > _MOST_NODES:
         return NoCorrection(f"{len(where.weights)} nodes are too many for it")
@@ -150,7 +156,7 @@ def _ratios(task: Task) -> Correction | NoCorrection:
     errors = errors + added
     found = Correction(*(errors / low * _leading(features, samples, ridge) / plain).tolist())
     share = _nonlinear_share(features)
-    chaos = _CHAOS * share / neurons.effective_dim + _EVEN * share**4 / problem.width
+    chaos = CHAOS * share / neurons.effective_dim + _EVEN * share**4 / problem.width
     rows = _ROWS * _step_noise(problem, geometry, neurons) * problem.dim / problem.step_samples
     if rows > _WORTH_SAYING:
         left_out.append(

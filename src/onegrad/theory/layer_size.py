@@ -17,6 +17,8 @@ from onegrad.problem import Problem
 from onegrad.theory.cumulants import Cumulants
 from onegrad.theory.errors import Correction, errors_of
 from onegrad.theory.finite_size import (
+    CHAOS,
+    SMALLEST,
     NoCorrection,
     attempted,
     by_cumulants,
@@ -29,12 +31,12 @@ from onegrad.theory.layers.given import GivenLayer, Part, twice
 from onegrad.theory.nodes.population import Nodes, labels_at
 from onegrad.theory.nodes.rules import QuadratureLevel
 
-_TYPES = 96  # of neurons, at most
+_TYPES = 96  # clusters of neurons, at most
 _ROUNDS = 8  # of k-means
-_SMALLEST = 10  # bulk directions
-_OPEN, _CHAOS = 0.005, 0.5  # at least, and what features that are not linear leave, over n'
-_LARGEST_CORRECTION = 0.5  # beyond it is no expansion any more
-_SHARE = 0.2  # of the correction: types for neurons, its coarse resolution, and higher orders
+_OPEN = 0.005  # relative error that is open in any case
+_LARGEST_CORRECTION = 0.5  # relative corrections beyond are no expansion any more
+# Relative part of the correction that is open: clusters for neurons, coarse nodes, higher orders
+_SHARE = 0.2
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def size_correction(problem: Problem, layer: GivenLayer, where: Nodes) -> Correc
     """The ratios at those nodes; about 0.1 s at 50 of them, 1 s at 250."""
     if len(where.weights) > MOST_NODES:
         return NoCorrection(f"{len(where.weights)} nodes are too many for it")
-    if layer.outside < _SMALLEST:
+    if layer.outside < SMALLEST:
         return NoCorrection(f"{layer.outside} directions beside the special ones are too few")
     types = clustered(layer)
     features = _features(problem, types, where)
@@ -117,7 +119,7 @@ def size_correction(problem: Problem, layer: GivenLayer, where: Nodes) -> Correc
     beyond = _cumulants(types, where)
     errors, added, low = parts_of_errors(problem, features, where, beyond, neurons=False)
     found = Correction(*((errors + added) / low).tolist())
-    open_always = _OPEN + _CHAOS / layer.effective
+    open_always = _OPEN + CHAOS / layer.effective
     least = open_always + by_cumulants(found, added / low)
     others = Correction(*(errors / low).tolist()).size + open_always
     part = float(np.abs(added / low)[:2].max())

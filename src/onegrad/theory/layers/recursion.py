@@ -26,9 +26,12 @@ from onegrad.theory.nodes.designs import tensor
 from onegrad.theory.nodes.population import data_nodes, labels_at, with_flips
 from onegrad.theory.nodes.rules import QuadratureLevel
 
-_OUTPUT = 0.1  # initial output beside the labels, of which later steps see the mean alone
-_TYPES = 2400  # at most, about
-_CHANCE = 0.06  # share of common chance along spikes; relu is 11 % off at .11, 2 % at .05
+# Variance of the initial output over that of labels up to which later steps may see its mean alone
+_OUTPUT = 0.1
+_TYPES = 2400  # types of neurons after all steps, about
+# Share of a preactivation's variance by which a batch moves all neurons along spikes: relu is 11 %
+# off at 0.11, 2 % at 0.05
+_CHANCE = 0.06
 MOST_STEPS = 4  # every further one doubles the types
 MOST_DIRECTIONS = 6  # special directions that the rules of every step can resolve
 
