@@ -14,6 +14,7 @@ from pathlib import Path
 import thumbnails
 
 import onegrad
+from onegrad.page.article import export_story
 from onegrad.spec.citations import bibliography
 from onegrad.spec.presets import Preset, preset_groups, preset_path
 
@@ -52,6 +53,7 @@ def write_all(here: Path) -> None:
     }  # fmt: skip
     for name, text in pages.items():
         write(out / f"{name}.md", text)
+    export_story(out / "site")
 
 
 def write(path: Path, text: str) -> None:

@@ -275,13 +275,17 @@ def busy(explorer):
     seen = [psutil.Process(pid) for pid in explorer.workers()]
     before = [one.cpu_times().user for one in seen]
     time.sleep(1.0)
-    return [one.pid for one, t in zip(seen, before, strict=True) if one.cpu_times().user > t + 0.2]
+    return [one.pid for one, t in zip(seen, before, strict=True) if one.cpu_times().user > t + 0.1]
 
 
 def test_closing_the_page_ends_its_work():
     explorer = Explorer()
     try:
-        many = SPEC | {"compare": {"models": ["network"], "seeds": 500}}
+        many = SPEC | {
+            "data": SPEC["data"] | {"dim": 1500},
+            "training": SPEC["training"] | {"samples": 1500},
+            "compare": {"models": ["network"], "seeds": 500},
+        }
         with explorer.connect() as socket:
             say(socket, "simulate", 1, spec=many)
             assert eventually(lambda: busy(explorer))

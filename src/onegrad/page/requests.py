@@ -26,7 +26,7 @@ from onegrad.spec.fields import Section, Whole, override
 from onegrad.spec.sweep import ZIP
 
 Kind = Literal[
-    "curve", "map", "spectrum", "features", "steps", "picture", "simulate", "draw",
+    "curve", "map", "spectrum", "features", "neurons", "steps", "picture", "simulate", "draw",
     "spec", "stop",
 ]  # fmt: skip
 SIMULATIONS = ("simulate", "draw")
@@ -102,7 +102,7 @@ def read_request(text: str) -> Request:
     _refuse_what_is_outside(tables, sweep)
     experiment = Experiment.from_tables(tables)
     for point in experiment.points:
-        if message.type == "simulate":
+        if message.type in ("simulate", "neurons"):
             check_simulation(point.problem)
         elif message.type == "draw":
             check_draw(point.problem)

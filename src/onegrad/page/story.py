@@ -134,7 +134,7 @@ def degrees() -> dict[str, Any]:
 
 def spikes() -> dict[str, Any]:
     """Singular values of the features beyond the bulk, in units of its edge."""
-    strengths = np.linspace(0.0, 0.94, 33)
+    strengths = np.linspace(0.0, 0.94, 17)
     ratios = [0.5, 1.0, 2.0, 4.0]
     rows, edges = [], []
     for ratio in ratios:
@@ -148,7 +148,7 @@ def spikes() -> dict[str, Any]:
     dots = []
     for s, (ratio, edge) in enumerate(zip(ratios, edges, strict=True)):
         tables = first_task() | {"training": {"samples": round(300 * ratio), "ridge": 0.1}}
-        places = strengths[8::6]
+        places = strengths[5::4]
         drawn = perform("draw", [at_exponent(tables, x / 2) for x in places], {"seed": 0})
         pairs = [(x, v / edge) for x, part in zip(places, drawn, strict=True)
                  for v in part["features"]["spikes"]]  # fmt: skip
@@ -290,8 +290,7 @@ def samples() -> dict[str, Any]:
     for s in (0, 3, 5):
         training = fixed["training"] | {"rate": rates[s]}
         problems = [
-            Problem.from_spec({**fixed, "training": training | {"samples": m}})
-            for m in counts[::2]
+            Problem.from_spec({**fixed, "training": training | {"samples": m}}) for m in counts[::2]
         ]
         found = simulated(problems, seeds=6)
         dots.append({
