@@ -44,10 +44,11 @@ Json = Annotated[bool, typer.Option("--json", help="print one JSON object instea
 Yes = Annotated[
     bool, typer.Option("--yes", "-y", help="start without a question, however long it takes")
 ]
+Why = Annotated[bool, typer.Option("--why", help="also how the numbers were computed")]
 Method = Annotated[
     str,
     typer.Option(
-        help="auto, conditional, hybrid, isotropic, isotropic-limit; for real data "
+        help="auto, conditional, hybrid, layer, isotropic, isotropic-limit; for real data "
         "semi-parametric or surrogate"
     ),
 ]

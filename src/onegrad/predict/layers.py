@@ -114,13 +114,16 @@ def predict_readout(
         nodes = rows_as_nodes(problem, theory, 0)
         given = DrawnLayer(matrix, directions)
         result = predict_from_layers(problem, lambda _: (given, nodes), theory, draws=(1, 1))
-        said = f"{problem.data.source}: {result.nodes} samples as nodes, one first layer as given."
+        said = (
+            f"Method: the errors of a readout on the first layer as given; {result.nodes} rows of "
+            f"{problem.data.source} stand for the law of the data."
+        )
         power = float(np.var(nodes.y)) + nodes.label_noise
-        return of_real_data(RealPrediction(result, LAYERS, (said,), power))
+        return of_real_data(RealPrediction(result, LAYERS, (said,), (), power))
     instance = _instance(problem, instance)
     problem, kept = _without_copies(problem, matrix)
     layer = _Layer(matrix[kept], instance, None if before is None else before[kept])
-    found = of_layers([_errors(problem, layer, theory)], theory, "as given")
+    found = of_layers([_errors(problem, layer, theory)], theory, None)
     return replace(found, label_variance=layer.instance.label_variance)
 
 
@@ -169,7 +172,7 @@ def predict_layers(
         power.drawn.append(layer.instance.label_variance)
         if problem.outputs > 1 and not theory.draft:
             wrong.append(_wrong_class(problem, layer))
-    mean = of_layers(found, theory, f"drawn and trained with seed {seed}", rough, power)
+    mean = of_layers(found, theory, seed, rough, power)
     drafted = float(np.mean(power.drawn))
     mean = replace(mean, label_variance=drafted if theory.draft else power.mean)
     return _with_class(problem, mean, wrong, seed) if wrong else mean
