@@ -97,7 +97,7 @@ def test_a_narrow_table_says_the_same(experiment):
     assert natural_width(table) > 80
     text = blocks(table, 2, 60)
     assert "relu, width_ratio = 0.5\n  network test error" in text
-    assert text.count("conditional-gaussian") == 4 and text.count("±") >= 16
+    assert text.count("  conditional-gaussian") == 4 and text.count("±") >= 16
 
 
 def test_few_seeds_have_wider_intervals_and_say_so(experiment):
