@@ -80,8 +80,8 @@ class Training(Section):
         examples=[1000],
     )  # fmt: skip
     total: Count | None = Field(
-        default=None, description="samples of steps and readout together, instead of `samples`: half "
-        "of them for the steps, or none where rate = 0", examples=[2000],
+        default=None, description="samples of steps and readout together, instead of `samples`: "
+        "half of them for the steps, or none where rate = 0", examples=[2000],
     )  # fmt: skip
     ridge: Real = Field(
         default=1e-4, gt=0, le=1e6, description="regularisation as the convention defines it",
