@@ -17,6 +17,7 @@ from onegrad.compute.randomness import Streams
 from onegrad.data.instance import Instance
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, verb
 from onegrad.predict.layer_means import LabelPower, settled, tells
+from onegrad.predict.own_teacher import with_teacher
 from onegrad.predict.prediction import LAYERS, Prediction
 from onegrad.predict.real_data import RealPrediction, rows_as_nodes
 from onegrad.predict.wording import of_layers, of_real_data
@@ -75,6 +76,7 @@ def predict_readout(
     problem: Problem | Spec,
     *,
     instance: Instance | None = None,
+    teacher: Any = None,
     start: Any = None,
     theory: Theory | str = Theory(),
     **options: Any,
@@ -84,6 +86,8 @@ def predict_readout(
     weights : (k, n) of NumPy, torch or the like, however they came about
     instance : directions and teacher that the layer is for, `problem.instance(rng)`; needed where
         they are random
+    teacher : labels of your own, on data of a known law: any smooth function of the inputs (m × n)
+        that depends on up to three projections of them, or a direction (n,) for the problem's link
     start : the weights before training, if known: what was learned is then seen more clearly
     theory : of it the accuracy counts (from 0.03 on a draft); may be given by name
 
@@ -120,7 +124,12 @@ def predict_readout(
         )
         power = float(np.var(nodes.y)) + nodes.label_noise
         return of_real_data(RealPrediction(result, LAYERS, (said,), (), power))
-    instance = _instance(problem, instance)
+    if teacher is None:
+        instance = _instance(problem, instance)
+    else:
+        if instance is None:
+            instance = problem.instance(0) if problem.data.isotropic else _instance(problem, None)
+        problem, instance = with_teacher(problem, instance, teacher)
     problem, kept = _without_copies(problem, matrix)
     layer = _Layer(matrix[kept], instance, None if before is None else before[kept])
     found = of_layers([_errors(problem, layer, theory)], theory, None)
