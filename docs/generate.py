@@ -227,8 +227,8 @@ def presets(folder: Path) -> str:
     drawn = thumbnails.draw_all(folder)
     parts = [
         "# Presets\n",
-        "Built-in experiments, among them the figures of the papers. The small pictures are drafts "
-        "(`--quick` sizes); minutes are estimates for the whole experiment on two cores. "
+        "Built-in experiments, among them the figures of the papers. The small pictures are of "
+        "smaller sizes; minutes are estimates for the whole experiment on two cores. "
         "`onegrad show NAME` prints one as TOML, to copy and change.\n",
     ]
     for source, members in preset_groups().items():

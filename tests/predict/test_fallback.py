@@ -56,7 +56,7 @@ def test_types_wait_only_for_layers_that_answer(monkeypatch: pytest.MonkeyPatch)
     """Tables beyond the patience go to layers, and are made all the same where these refuse."""
     plain = predict(TABLES, "conditional")
     monkeypatch.setattr(drawn_instead, "_PATIENCE", 10.0)
-    assert "First layers are drawn" in str(predict(TABLES).assumptions)
+    assert "First layers were drawn" in str(predict(TABLES).assumptions)
 
     def refuses(*_: object, **__: object) -> None:
         raise AssumptionError("no layers here")

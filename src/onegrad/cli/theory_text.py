@@ -48,14 +48,53 @@ def prediction_table(experiment: Experiment, predictions: Sequence[Prediction]) 
         cells += [f"{v:.5g}" for v in (p.test_error, p.train_error, p.train_objective)]
         cells.append(f"{p.relative_error:.4g}" if math.isfinite(p.relative_error) else "")
         unchecked = math.isnan(p.error_estimate)
-        cells.append("draft" if unchecked else f"{100 * p.error_estimate:.2g} %")
+        cells.append("not checked" if unchecked else f"{100 * p.error_estimate:.2g} %")
         if binary:
             wrong = p.misclassification
             cells.append("" if wrong is None else f"{100 * wrong:.2f} %")
         cells += [f"{v:.5g}" for v in (p.test_loss, p.train_loss)] if losses else []
         table.add_row(*cells, *([p.method] if len(methods) > 1 else []))
-    table.caption = "\n".join(assumptions_in_words(good)) or None
     return table
+
+
+def prediction_text(
+    experiment: Experiment, predictions: Sequence[Prediction], why: bool = False
+) -> str:
+    """What the numbers mean; how they were computed if somebody asks why."""
+    good = [p for p in predictions if p.status != "failed"]
+    lines = step_in_words([p.problem for p in experiment.points])
+    lines += assumptions_in_words(good)
+    if why:
+        for method in dict.fromkeys(p.method for p in good):
+            own = [p.numerics for p in good if p.method == method]
+            lines += _alike(own)
+    return "\n".join(lines)
+
+
+def answer_line(p: Prediction) -> str:
+    """Test and training error of a single point with their uncertainty."""
+    sure = "a draft, its error is not known"
+    if not math.isnan(p.error_estimate):
+        sure = f"both to about {100 * p.error_estimate:.2g} %"
+        if p.error_estimate >= 1:
+            sure = "neither is known to better than a factor of 2"
+    power = ""
+    if math.isfinite(p.relative_error):
+        power = f" The best constant has test error {p.label_variance:.4g}."
+    return f"Test error {p.test_error:.4g}, training error {p.train_error:.4g}: {sure}.{power}"
+
+
+def step_in_words(problems: Sequence[Problem]) -> list[str]:
+    """How large the step is, where that is known."""
+    sizes = [p.step_size for p in problems if p.step_size]
+    if not sizes:
+        return []
+    low, high = (f"{100 * size:.2g}" for size in (min(sizes), max(sizes)))
+    size = low if low == high else f"{low} to {high}"
+    return [
+        f"Step: on average over samples it moves preactivations by {size} % of their own size; it "
+        "is large from about 100 % on."
+    ]
 
 
 @contextmanager
@@ -102,23 +141,30 @@ _NUMBER = re.compile(r"[+−-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def assumptions_in_words(predictions: Sequence[Prediction]) -> list[str]:
-    """What each theory of a sweep assumes, a line for each.
+    """What each theory of a sweep means and assumes, a sentence a line.
 
     Sentences that differ in their numbers alone become one with the range of each number; what
     does not hold at all points says at how many.
     """
     lines = []
-    for method in dict.fromkeys(p.method for p in predictions):
-        own = [p.assumptions for p in predictions if p.method == method]
-        alike: dict[str, list[str]] = {}
-        for sentence in (s for one in own for s in one):
-            alike.setdefault(_NUMBER.sub("#", sentence), []).append(sentence)
-        said = []
-        for sentences in alike.values():
-            where = f"At {len(sentences)} of {len(own)} points: " * (len(sentences) < len(own))
-            said.append(where + with_ranges(sentences))
-        lines.append(" ".join([f"{method}:", *said]))
+    methods = list(dict.fromkeys(p.method for p in predictions))
+    for method in methods:
+        if len(methods) > 1:
+            lines.append(f"{method[:1].upper()}{method[1:]}:")
+        lines += _alike([p.assumptions for p in predictions if p.method == method])
     return lines
+
+
+def _alike(own: Sequence[Sequence[str]]) -> list[str]:
+    """The sentences of several points, those that differ in their numbers alone as one."""
+    alike: dict[str, list[str]] = {}
+    for sentence in (s for one in own for s in one):
+        alike.setdefault(_NUMBER.sub("#", sentence), []).append(sentence)
+    said = []
+    for sentences in alike.values():
+        where = f"At {len(sentences)} of {len(own)} points: " * (len(sentences) < len(own))
+        said.append(where + with_ranges(sentences))
+    return said
 
 
 def with_ranges(sentences: Sequence[str]) -> str:

@@ -8,7 +8,6 @@ import numpy as np
 
 from onegrad.errors import Failure, OnegradError
 from onegrad.predict.prediction import Prediction
-from onegrad.predict.wording import difference, of_closed_form
 from onegrad.problem import Problem
 from onegrad.theory.isotropic.closed_form import predict_isotropic
 
@@ -53,6 +52,15 @@ def cross_checked(problem: Problem, answer: Prediction | Failure) -> Prediction 
         result = predict_isotropic(problem, version_at(problem, "finite-step"))
     except OnegradError:
         return answer
-    apart = difference(of_closed_form(result, None), answer)
-    sentence = f"The isotropic closed form is {100 * apart:.2g} % apart."
+    test, train = (
+        f"{closed:.4g} ({100 * (closed / ours - 1):+.2g} %)"
+        for closed, ours in (
+            (result.test_error, answer.test_error), (result.train_error, answer.train_error)
+        )
+    )  # fmt: skip
+    sentence = (
+        "For comparison, the closed form of Moniri et al. (2024), a limit of large n that keeps "
+        "the covariance of the features from before the step, has "
+        f"test error {test} and training error {train}."
+    )
     return replace(answer, assumptions=(*answer.assumptions, sentence))

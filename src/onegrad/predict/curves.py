@@ -48,12 +48,12 @@ _SQUARES = np.array([name.endswith("_error") for name in _NAMES[:-1]] + [True])
 _SMOOTH = ("logistic", "huber")  # losses whose coarsest resolution is not far from the finer ones
 _NOTE = (
     "Interpolated between points of the same curve that were computed, to "
-    "{:.1g} %; what follows is said of the nearest of them."
+    "{:.1g} %. The next sentences are about the nearest of these."
 )
 
 _SMOOTHED = (
     "A draft: one first layer was drawn at each of a few points of the curve, and a polynomial "
-    "laid through them; what follows is said of the nearest of them."
+    "laid through them. The next sentences are about the nearest of these."
 )
 
 Answer = Prediction | Failure

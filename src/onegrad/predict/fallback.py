@@ -97,7 +97,12 @@ def drawn_instead(layers: DrawnLayers, refused: Failure) -> Prediction | Failure
     found = layers.found
     if found is None:
         return refused
-    reason = f"First layers are drawn, because the theory without a draw refuses: {refused.error}"
+    reason = f"First layers were drawn, because the theory without a draw refuses: {refused.error}"
+    if "would take long" in str(refused.error):
+        reason = (
+            "First layers were drawn, because the theory without a draw would take long here; "
+            'method = "conditional" waits for it.'
+        )
     return replace(found, assumptions=(*found.assumptions, reason))
 
 
@@ -122,9 +127,12 @@ def drawn_if_better(layers: DrawnLayers, answer: Prediction) -> Prediction | Non
     enough = max(answer.error_estimate, _UNCERTAIN if _uncorrected(answer) else 0.0)
     if (found := layers.within(enough)) is None:
         return None
+    much = (
+        f"{100 * answer.error_estimate:.2g} %" if answer.error_estimate < 1 else "more than 100 %"
+    )
     reason = (
-        "First layers are drawn, because the theory without a draw is uncertain by "
-        f"{100 * answer.error_estimate:.3g} %{_UNKNOWN * _uncorrected(answer)}."
+        "First layers were drawn, because the theory without a draw is uncertain by "
+        f"{much}{_UNKNOWN * _uncorrected(answer)}."
     )
     return replace(found, assumptions=(*found.assumptions, reason), solution=answer.solution)
 

@@ -26,7 +26,8 @@ class Prediction:
     test_error, train_error : mean squared errors; NaN where the theory failed
     train_objective : training error plus λ_eff‖a‖²
     method : the name of the theory
-    assumptions : what it assumes and how it was computed, in sentences
+    assumptions : what it means and what it assumes, in sentences
+    numerics : how it was computed, in sentences: types, nodes, resolutions
     status : "ok", "draft" (one coarse resolution), "not settled" (the numerics are further off than
         the accuracy asked for; real data: a higher rank still moves it) or "failed"
     error_estimate : relative, the larger of test and train: of the quadrature, plus what is left
@@ -71,6 +72,7 @@ class Prediction:
     calibration: float | None = None
     computed: Callable[[], Prediction] | None = field(default=None, repr=False, compare=False)
     misclassification_se: float = 0.0
+    numerics: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("test", "train"):  # of the squared loss they are the errors themselves
@@ -194,6 +196,7 @@ class Prediction:
             "method": self.method,
             "error_estimate": None if math.isnan(self.error_estimate) else self.error_estimate,
             "assumptions": list(self.assumptions),
+            "numerics": list(self.numerics),
             "component_test": self.component_test,
             "component_train": self.component_train,
             "misclassification": self.misclassification,

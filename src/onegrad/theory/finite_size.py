@@ -144,7 +144,10 @@ def _ratios(task: Task) -> Correction | NoCorrection:
     left_out, tilt = [], 0.0
     if neurons.tilt is not None:
         neurons, tilt = replace(neurons, tilt=None), _TILT
-        left_out.append("The finite-size correction leaves the tilt of the neurons out.")
+        left_out.append(
+            "The 1/n correction ignores that the exact gradient correlates a neuron with its "
+            "readout weight."
+        )
     samples, ridge = float(problem.samples), problem.effective_ridge
     plain = _leading(features_at(problem, geometry, neurons, where), samples, ridge)
     if not np.all(plain[:2] > 0):  # nothing to learn, no error
@@ -160,15 +163,16 @@ def _ratios(task: Task) -> Correction | NoCorrection:
     rows = _ROWS * _step_noise(problem, geometry, neurons) * problem.dim / problem.step_samples
     if rows > _WORTH_SAYING:
         left_out.append(
-            f"The noise of the step counts as isotropic, which may cost {100 * rows:.2g} % here."
+            "The 1/n correction takes the noise of the step as isotropic, which may cost "
+            f"{100 * rows:.2g} %."
         )
     tails = (_TAILS * _excess(problem.activation) / min(problem.width, samples)) ** 2
     remainder = found.size**2 + _SHARE * found.size + chaos + tails + tilt + rows
     remainder += by_cumulants(found, added / low)
     if (chance := quadratic_chance(problem, geometry)) > _WORTH_SAYING:
         left_out.append(
-            "What the step does to all neurons by chance through their curvature is left out, "
-            f"which may cost {100 * chance:.2g} % here."
+            "Not included is a random stretch of all neurons by the second-order term of the "
+            f"step, which may cost {100 * chance:.2g} %."
         )
     remainder += chance
     return replace(found, remainder=remainder, left_out=tuple(left_out))
