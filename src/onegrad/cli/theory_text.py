@@ -205,8 +205,8 @@ def degree_table(experiment: Experiment, reports: Sequence[tuple[Point, DegreeRe
         table.add_row(*cells)
     table.caption = (
         "to the next: how far β (or α) is below the value from which one more degree counts. left "
-        "out at most: the largest operator norm of a term that is not kept, over that of noise; "
-        "above 1 structure is lost. One point by --set shows all terms"
+        "out at most: the largest operator norm of a term that is not kept, over that of noise, "
+        "in one draw. One point by --set shows all terms"
     )
     without = [why_no_rule(p.problem) for p, report in reports if report.degree is None]
     if without:
@@ -239,9 +239,10 @@ def degree_text(point: Point, report: DegreeReport) -> str:
         share = f"{t.share:.2e}" if t.norm_ratio else "0"
         lines.append(f"{t.degree:>6}  {mark:<4}  {share:>13}  {ratio:>15}  {bound}".rstrip())
     lines.append(
-        "norm over noise: the term's operator norm in one draw of the trained network, over that "
-        "of the same polynomial of pure noise.\nWhat is not kept is replaced by noise: near 1 that "
-        "is harmless, above 1 structure is lost."
+        "norm over noise: the term's operator norm over that of the same polynomial of pure noise, "
+        "in one draw. Other draws differ from it by a factor of two to three.\n"
+        "What a degree costs at this size is a measurement: onegrad simulate SPEC --set "
+        '\'compare.models=["network", "hermite:1", "hermite:2", "hermite:3"]\''
     )
     if report.degree is not None:
         lines.append("bound: how the theorem's bound of what the term adds to noise grows with n.")
