@@ -16,7 +16,7 @@ from onegrad.compute.backend import Array
 from onegrad.errors import Failure, OnegradError
 from onegrad.predict.prediction import Prediction
 from onegrad.problem import Problem
-from onegrad.theory.chance import Law
+from onegrad.theory.chance import Chance
 from onegrad.theory.conditional import first_look
 from onegrad.theory.curves import curves, interpolated
 from onegrad.theory.few_points import (
@@ -60,9 +60,10 @@ Answer = Prediction | Failure
 
 
 class Look(NamedTuple):
-    """A problem's task with its law, and its solution at the coarsest resolution."""
+    """What is left to chance in a problem, its typical task, and the solution of that at the
+    coarsest resolution."""
 
-    law: Law
+    chance: Chance
     task: Task
     solution: Solution | Failure
 
@@ -87,12 +88,12 @@ class Look(NamedTuple):
 class Looks:
     """First looks at problems, taken where they are asked for.
 
-    tasks_of : the tasks of a problem; where there are several it has no first look
+    task_of : what is left to chance in a problem, and its typical task
     """
 
     problems: Sequence[Problem]
     theory: Theory
-    tasks_of: Callable[[Problem], list[tuple[Law, Task]]]
+    task_of: Callable[[Problem], tuple[Chance, Task]]
     known: dict[int, Look] = field(default_factory=dict)
 
     def sparsity(self, curve: Sequence[Problem]) -> Sparsity:
@@ -111,10 +112,10 @@ class Looks:
         if problem.loss.name not in _SMOOTH:
             return False
         try:
-            laws = [law for law, _ in self.tasks_of(problem)]
+            chance, _ = self.task_of(problem)
         except OnegradError:
             return False
-        return all(one.kind != "sign" for law in laws for one in law.variables)
+        return all(one.kind != "overlap" for one in chance.variables)
 
     def at(self, points: Sequence[int]) -> dict[int, Look]:
         """Those that are known, by their place among the points."""
@@ -137,11 +138,10 @@ class Looks:
         tasks = {}
         for i in points:
             with suppress(OnegradError):
-                if len(own := self.tasks_of(self.problems[i])) == 1:
-                    tasks[i] = own[0]
+                tasks[i] = self.task_of(self.problems[i])
         found = first_look([task for _, task in tasks.values()], self.theory)
-        for (i, (law, task)), one in zip(tasks.items(), found, strict=True):
-            self.known[i] = Look(law, task, one)
+        for (i, (chance, task)), one in zip(tasks.items(), found, strict=True):
+            self.known[i] = Look(chance, task, one)
         return {i: self.known[i].logarithms if i in self.known else None for i in points}
 
 

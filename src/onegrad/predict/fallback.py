@@ -14,7 +14,7 @@ from onegrad.predict.layers import LeftOpen, predict_layers
 from onegrad.predict.prediction import LAYERS, Prediction
 from onegrad.predict.wording import of_solution
 from onegrad.problem import Problem
-from onegrad.theory.chance import Law
+from onegrad.theory.chance import Chance
 from onegrad.theory.options import ACCURATE, Theory
 from onegrad.theory.task import Solution, Task
 
@@ -134,25 +134,21 @@ def drawn_if_better(layers: DrawnLayers, answer: Prediction) -> Prediction | Non
 
 def without_drawn(
     layers: Sequence[DrawnLayers],
-    tasks: dict[int, list[tuple[Law, Task]]],
+    asked: dict[int, tuple[Chance, Task]],
     solutions: Sequence[Solution | Failure],
     answers: dict[int, Prediction | Failure],
 ) -> list[Solution | Failure]:
     """The solutions of problems that are left, the others answered by drawn layers."""
     left: list[Solution | Failure] = []
-    start = 0
-    for i, own in list(tasks.items()):
-        found = solutions[start : start + len(own)]
-        start += len(own)
-        one, law = found[0], own[0][0]
+    for (i, (chance, _)), one in zip(list(asked.items()), solutions, strict=True):
         drawn = None
-        if len(own) == 1 and law.variables and isinstance(one, Solution):
+        if chance.variables and isinstance(one, Solution):
             drawn = drawn_if_better(layers[i], of_solution(one, layers[i].theory, layers[i].seed))
         if drawn is None:
-            left += found
+            left.append(one)
         else:
             answers[i] = drawn
-            del tasks[i]
+            del asked[i]
     return left
 
 

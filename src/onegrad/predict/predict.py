@@ -35,24 +35,29 @@ from onegrad.predict.layers import DRAWS, predict_layers
 from onegrad.predict.prediction import Prediction
 from onegrad.predict.real_data import is_real, predict_real
 from onegrad.predict.sampled_neurons import drawn_neurons
-from onegrad.predict.strength_means import over_strengths, strength_points
-from onegrad.predict.wording import of_closed_form, of_failure, of_outputs, of_real_data
+from onegrad.predict.wording import (
+    of_closed_form,
+    of_failure,
+    of_outputs,
+    of_real_data,
+    of_solution,
+)
 from onegrad.problem import Problem, as_problem
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.simulate.models import MODELS
 from onegrad.spec.experiment import Compare, Experiment, Point
 from onegrad.spec.presets import Spec
-from onegrad.theory.average_curves import averaged_along
-from onegrad.theory.chance import Law, law_of
+from onegrad.theory.chance import Chance, chance_of
 from onegrad.theory.classes import argmax_error, class_problems, rough_classes
+from onegrad.theory.closure_error import closure_error
 from onegrad.theory.conditional import first_look, predict_mixtures
+from onegrad.theory.draws import over_draws
 from onegrad.theory.geometry import variance_of_labels
 from onegrad.theory.isotropic.closed_form import predict_isotropic
 from onegrad.theory.layers.recursion import recursion_holds
 from onegrad.theory.options import Theory
-from onegrad.theory.overlaps import geometry_of, geometry_with
-from onegrad.theory.placements import over_placements
+from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.task import Solution, Task
 
 _MOST_TOLD = 1000.0  # larger factors are not told as numbers
@@ -368,7 +373,7 @@ def _of_real_data(problem: Problem, theory: Theory, seed: int) -> Prediction:
 
 def _curve(problems: Sequence[Problem], theory: Theory, seed: int) -> list[Prediction | Failure]:
     """`_conditional`, of smooth curves at as many points as are needed (predict/curves.py)."""
-    looks = Looks(problems, theory, lambda problem: _tasks(problem, theory, seed))
+    looks = Looks(problems, theory, lambda problem: _task(problem, theory, seed))
 
     def compute(points: Sequence[int]) -> list[Prediction | Failure]:
         return _conditional([problems[i] for i in points], theory, seed, looks=looks.at(points))
@@ -398,57 +403,51 @@ def _conditional(
     most : types × nodes of a problem, without layers
     """
     answers: dict[int, Prediction | Failure] = {}
-    tasks: dict[int, list[tuple[Law, Task]]] = {}
+    asked: dict[int, tuple[Chance, Task]] = {}
     for i, problem in enumerate(problems):
         try:
-            tasks[i] = [looks[i][:2]] if i in looks else _tasks(problem, theory, seed)
-            room = (layers[i].patience if layers else most) / len(tasks[i])
-            tasks[i] = [(law, replace(task, most=room)) for law, task in tasks[i]]
+            chance, task = looks[i][:2] if i in looks else _task(problem, theory, seed)
+            asked[i] = chance, replace(task, most=layers[i].patience if layers else most)
         except OnegradError as error:
             answers[i] = Failure(error)
     try:
-        solutions = _solved(tasks, theory, looks)
+        new = [i for i in asked if i not in looks]
+        looked = {i: one.solution for i, one in looks.items()}
+        looked |= zip(new, first_look([asked[i][1] for i in new], theory), strict=True)
+        tasks = [task for _, task in asked.values()]
+        solutions = predict_mixtures(tasks, theory, [looked[i] for i in asked])
     except OnegradError as error:
         return [answers.get(i, Failure(error)) for i in range(len(problems))]
     if layers:
-        solutions = without_drawn(layers, tasks, solutions, answers)
-    laws = [law for own in tasks.values() for law, _ in own]
-    means = iter(averaged_along(laws, solutions, theory))
-    for i, own in tasks.items():
-        found = [next(means) for _ in own]
-        if problems[i].data.bulk_eigenvalues is not None:
-            found = [(over_placements(one, theory), draws) for one, draws in found]
-        answers[i] = over_strengths(problems[i], found, theory, seed)
+        solutions = without_drawn(layers, asked, solutions, answers)
+    chances = [chance for chance, _ in asked.values()]
+    for i, (one, draws) in zip(asked, over_draws(chances, solutions, theory), strict=True):
+        found = _with_closure(one, theory)
+        if isinstance(found, Failure):
+            answers[i] = found
+        else:
+            answers[i] = of_solution(found, theory, seed, draws)
     return [answers[i] for i in range(len(problems))]
 
 
-def _solved(
-    tasks: Mapping[int, Sequence[tuple[Law, Task]]], theory: Theory, looks: Mapping[int, Look]
-) -> list[Solution | Failure]:
-    """All tasks of all problems; of several points of one law in the limit of large sizes, because
-    their mean gets one correction: at each of them it is the same to 0.1 %, and takes seconds."""
-    alone = {i: own[0][1] for i, own in tasks.items() if len(own) == 1}
-    new = [i for i in alone if i not in looks]
-    looked = {i: one.solution for i, one in looks.items()}
-    looked |= zip(new, first_look([alone[i] for i in new], theory), strict=True)
-    single = iter(predict_mixtures(list(alone.values()), theory, [looked[i] for i in alone]))
-    flat = [task for own in tasks.values() if len(own) > 1 for _, task in own]
-    several = iter(predict_mixtures(flat, replace(theory, finite_size=False)))
-    return [next(single if i in alone else several) for i, own in tasks.items() for _ in own]
+def _with_closure(solution: Solution | Failure, theory: Theory) -> Solution | Failure:
+    """The estimate with what a bulk that is not flat leaves open."""
+    if isinstance(solution, Failure) or theory.draft or solution.geometry.levels is None:
+        return solution
+    error = closure_error(solution)
+    if isinstance(error, Failure):
+        return error
+    return replace(solution, error_estimate=solution.error_estimate + error)
 
 
-def _tasks(problem: Problem, theory: Theory, seed: int) -> list[tuple[Law, Task]]:
-    """One task with the law that it is a point of, or where strengths are drawn one for each point
-    of their law, at typical overlaps."""
+def _task(problem: Problem, theory: Theory, seed: int) -> tuple[Chance, Task]:
+    """The typical task, and what is left to chance in it."""
     if theory.method == "hybrid":
         geometry = geometry_of(problem, "drawn", seed)
         neurons = drawn_neurons(problem, geometry, seed)
-        return [(Law.fixed_at(problem, geometry), Task(problem, geometry, neurons))]
-    if nodes := strength_points(problem, theory):
-        typical = [geometry_with(problem, strengths) for strengths in nodes.strengths]
-        return [(Law.fixed_at(problem, g), Task(problem, g)) for g in typical]
-    law = law_of(problem, theory.overlaps, seed, theory.finite_size)
-    return [(law, law.task(law.typical))]
+        return Chance(problem, geometry), Task(problem, geometry, neurons)
+    chance = chance_of(problem, theory.overlaps, seed, theory.finite_size)
+    return chance, chance.typical
 
 
 # --- the isotropic closed form -------------------------------------------------------------

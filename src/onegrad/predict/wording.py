@@ -13,7 +13,7 @@ from onegrad.errors import Failure
 from onegrad.predict.layer_means import LabelPower, over_layers, scatter_of
 from onegrad.predict.prediction import LAYERS, Prediction
 from onegrad.predict.real_data import RealPrediction
-from onegrad.theory.averages import OverDraws
+from onegrad.theory.draws import OverDraws
 from onegrad.theory.errors import Correction
 from onegrad.theory.isotropic.closed_form import IsotropicPrediction
 from onegrad.theory.layer_study import LayerErrors
