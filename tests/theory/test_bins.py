@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import onegrad.theory.conditional as conditional_module
 from onegrad.errors import AssumptionError
 from onegrad.predict.predict import predict
 from onegrad.problem import Problem
@@ -17,6 +16,7 @@ from onegrad.theory.conditional import predict_mixture
 from onegrad.theory.layers.step import StepChance
 from onegrad.theory.options import Theory
 from onegrad.theory.overlaps import geometry_of
+from onegrad.theory.policy import Policy
 from onegrad.theory.task import Task
 
 
@@ -53,22 +53,22 @@ def test_twenty_unequal_spikes_agree_with_the_network() -> None:
     assert abs(wrong.test_error - measured[:, 0].mean()) > 2 * allowed[0]
 
 
-def test_what_bins_change_is_stated_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_bins_change_is_stated_or_refused() -> None:
     """Two clusters of strengths, for which one bin is wrong."""
     strengths = np.concatenate([np.linspace(3.0, 2.5, 10), np.linspace(0.1, 0.05, 10)])
     problem = unequal(strengths, gradient="labels-only")
     assert 0.015 < predict(problem, "conditional").error_estimate < 0.05
-    monkeypatch.setattr(conditional_module, "_WORST", 0.01)
     with pytest.raises(AssumptionError, match="one bin or two"):
-        predict(problem, "conditional")
+        predict(problem, "conditional", policy=replace(Policy(), uncounted=0.01))
 
 
 def test_degrees_of_freedom_of_many_directions_are_stated_or_refused() -> None:
-    """A hybrid takes directions one by one; without the degrees of freedom of section 8 its test
+    """Taken one by one; without the degrees of freedom of section 8 its test
     error is too low, by less than is said."""
     strengths = np.linspace(1.6, 0.4, 12)
     with pytest.raises(AssumptionError, match="degrees of freedom"):
-        predict(unequal(strengths, 150), "hybrid")
+        one_by_one = StepChance(np.zeros(13), np.zeros(13), 0)
+        predict_mixture(replace(Task.of(unequal(strengths, 150)), chance=one_by_one))
     large = unequal(strengths, 1200)
     task = Task.of(large)
     assert task.geometry.single == 13

@@ -7,7 +7,6 @@ import pytest
 
 from onegrad.errors import AssumptionError
 from onegrad.predict.predict import predict
-from onegrad.predict.sampled_neurons import drawn_neurons
 from onegrad.problem import Problem
 from onegrad.simulate.simulate import simulate
 from onegrad.theory.chance import chance_of
@@ -17,6 +16,7 @@ from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.resolution import level_for
 
+from .sampled_neurons import drawn_neurons
 from .settings import agrees, conditional, mixture, orthogonal
 
 # simulate(orthogonal(…, strength=1, weighting=1, ratio=0.3), seeds=60, risk="exact")

@@ -47,7 +47,7 @@ Yes = Annotated[
 Method = Annotated[
     str,
     typer.Option(
-        help="auto, conditional, hybrid, isotropic, isotropic-limit; for real data "
+        help="auto, conditional, layer, isotropic, isotropic-limit; for real data "
         "semi-parametric or surrogate"
     ),
 ]

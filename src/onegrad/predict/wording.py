@@ -18,8 +18,8 @@ from onegrad.theory.errors import Correction
 from onegrad.theory.isotropic.closed_form import IsotropicPrediction
 from onegrad.theory.layer_study import LayerErrors
 from onegrad.theory.layers.matrix_errors import MatrixErrors
+from onegrad.theory.open import Open
 from onegrad.theory.options import Theory
-from onegrad.theory.size_bound import finite_size_bound
 from onegrad.theory.task import Solution
 
 _FINITE_SIZE = "What is left at finite size is of order 1/n."
@@ -32,6 +32,21 @@ def of_failure(failure: Failure, theory: Theory) -> Prediction:
     """No numbers, and the advice why."""
     nan = math.nan
     return Prediction(nan, nan, nan, theory.method, (), "failed", nan, str(failure))
+
+
+def because_refused(layers: Prediction, refused: Failure) -> Prediction:
+    """Drawn layers in the place of types."""
+    reason = f"First layers are drawn, because the theory without a draw refuses: {refused.error}"
+    return replace(layers, assumptions=(*layers.assumptions, reason))
+
+
+def because_uncertain(layers: Prediction, types: Prediction) -> Prediction:
+    """The same where types have an answer."""
+    reason = (
+        "First layers are drawn, because the theory without a draw is uncertain by "
+        f"{100 * types.error_estimate:.3g} %."
+    )
+    return replace(layers, assumptions=(*layers.assumptions, reason))
 
 
 def of_closed_form(result: IsotropicPrediction, checked: Prediction | None) -> Prediction:
@@ -47,8 +62,9 @@ def of_closed_form(result: IsotropicPrediction, checked: Prediction | None) -> P
         return closed
     apart = difference(closed, checked)
     compared = f"The conditional theory is {100 * apart:.2g} % apart."
+    known = replace(checked.open, physics=checked.open.physics + apart)
     return replace(
-        closed, status="ok", error_estimate=apart + checked.error_estimate,
+        closed, status="ok", error_estimate=known.total, open=known,
         assumptions=(*closed.assumptions, compared),
     )  # fmt: skip
 
@@ -65,7 +81,7 @@ def of_real_data(result: RealPrediction) -> Prediction:
     status = "ok" if found.settled else "not settled"
     return Prediction(
         *found.errors, result.name, result.assumptions, status, found.error_estimate,
-        label_variance=result.label_variance,
+        label_variance=result.label_variance, open=Open(rules=found.error_estimate),
     )  # fmt: skip
 
 
@@ -92,6 +108,8 @@ def of_layers(
     if not np.array_equal(mean, over_layers(found, rough)[0]):
         layers += " with their label power as a control variate"
     rules = "one coarse rule" if theory.draft else "two rules compared"
+    student = float(stdtrit(max(1, draws - 1), _TWO_SIDED))
+    known = Open(rules=by_nodes, sizes=size, draws=student * scatter)
     return Prediction(
         float(mean[0]), float(mean[1]), float(mean[2]), LAYERS,
         (
@@ -100,11 +118,11 @@ def of_layers(
             f"{found[0].nodes} nodes, {rules}.",
         ),
         "draft" if theory.draft else "ok",
-        math.hypot(by_nodes, float(stdtrit(max(1, draws - 1), _TWO_SIDED)) * scatter, size),
+        known.total,
         test_error_se=float(se[0]), train_error_se=float(se[1]),
         misclassification=_mean_of(found, "misclassification"),
         calibration=_mean_of(found, "calibration"),
-        test_loss=float(mean[3]), train_loss=float(mean[4]),
+        test_loss=float(mean[3]), train_loss=float(mean[4]), open=known,
     )  # fmt: skip
 
 
@@ -125,6 +143,8 @@ def of_outputs(outputs: Sequence[Prediction], wrong: float) -> Prediction:
         float(total[0]), float(total[1]), float(total[2]), first.method,
         (*first.assumptions, note), status, max(one.error_estimate for one in outputs),
         misclassification=wrong, label_variance=sum(one.label_variance for one in outputs),
+        open=max((one.open for one in outputs), key=lambda known: known.total),
+        decisions=tuple(decision for one in outputs for decision in one.decisions),
     )  # fmt: skip
 
 
@@ -158,7 +178,6 @@ def of_solution(
 ) -> Prediction:
     """The conditional theory's solution, with what was drawn for it or averaged over."""
     problem, drawn = solution.task.problem, solution.task.geometry.basis is not None
-    hybrid = theory.method == "hybrid"
     data = (
         "Isotropic Gaussian data"
         if problem.data.isotropic
@@ -171,28 +190,24 @@ def of_solution(
         where = "chance overlaps at this n"
     steps = problem.training.steps
     source = "any step" if steps == 1 else f"{steps} steps on fresh samples"
-    if hybrid:
-        source = f"neurons of the first step drawn with seed {seed}"
-    size, estimate = f"{solution.types} types of neurons, {solution.nodes} nodes", math.nan
+    size = f"{solution.types} types of neurons, {solution.nodes} nodes"
     numerics = f"{size}, one coarse resolution."
     if solution.status != "draft":
-        estimate, numerics = solution.error_estimate, f"{size}, two resolutions compared."
+        numerics = f"{size}, two resolutions compared."
         if solution.correction is None:
-            left = finite_size_bound(solution)
-            numerics += f" What is left in 1/n may be {100 * left:.2g} %."
+            numerics += f" What is left in 1/n may be {100 * solution.open.sizes:.2g} %."
             if theory.finite_size and not solution.squared:
                 numerics += (
                     " Test errors contain what outputs differ by between training sets and first "
                     "layers; the rest of the 1/n correction is known of the squared loss alone."
                 )
-            estimate += left
         if solution.status == "not settled":
             numerics += _UNSETTLED
     return Prediction(
         solution.test_error,
         solution.train_error,
         solution.train_objective,
-        "conditional Gaussian theory" + (", hybrid" if hybrid else ""),
+        "conditional Gaussian theory",
         (
             f"{data}; n, k, m large with fixed ratios. {_at_this_size(solution.correction)}",
             f"Conditional Gaussian equivalence, {source}; {where}.",
@@ -201,7 +216,7 @@ def of_solution(
             *_draws_in_words(draws),
         ),
         solution.status,
-        estimate,
+        solution.error_estimate,
         misclassification=solution.misclassification,
         test_loss=solution.test_loss if not solution.squared else math.nan,
         train_loss=solution.train_loss if not solution.squared else math.nan,
@@ -210,6 +225,8 @@ def of_solution(
         spread_over_draws=None if draws is None else draws.spread,
         label_variance=solution.label_variance,
         solution=solution,
+        open=solution.open,
+        decisions=solution.decisions,
     )
 
 

@@ -23,18 +23,15 @@ from onegrad.theory.chance import Chance
 from onegrad.theory.conditional import simplified
 from onegrad.theory.nodes.designs import halton
 from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.open import Decision
 from onegrad.theory.options import Theory
 from onegrad.theory.outputs import CALIBRATION, ERRORS, outputs_of, with_ratios
 from onegrad.theory.resolution import solve_tasks
-from onegrad.theory.size_bound import finite_size_bound
 from onegrad.theory.task import Solution, Task
 
 _RANDOMISATIONS = 4  # independent ones: fewer tell little of the standard error
 _POINTS = (1, 2, 4, 8, 16)  # of each randomisation, one after the other; then their mirror images
 _STUDENT = float(stdtrit(_RANDOMISATIONS - 1, 0.975))  # standard errors of a mean over so few
-_SETTLED = 0.5  # of the accuracy: so well the mean over draws should be known
-_OPEN = 0.2  # the same, of what is open anyway
-_FEW = 8  # points at which two resolutions are compared
 _FIXED_POINT, _OF_LOSSES = 1e-6, 1e-4  # tolerances: of the squared loss, of those iterated over
 _SIGN_POINTS = 1024  # nodes of the classification error at every point
 
@@ -49,7 +46,6 @@ class OverDraws:
     points : how many problems were solved for it
     variables : how many chance quantities were averaged over
     error : of the mean, relative: Student's factor times its standard error
-    resolution : what a finer resolution would change of the ratio, relative
     """
 
     mean: float
@@ -58,7 +54,6 @@ class OverDraws:
     points: int
     variables: int
     error: float
-    resolution: float
 
 
 @dataclass
@@ -105,10 +100,9 @@ class _Draws:
 
     def enough(self, theory: Theory) -> float:
         """So well the mean should be known."""
-        open_by = self.solution.error_estimate
-        if theory.finite_size and self.solution.correction is None:
-            open_by += finite_size_bound(self.solution)
-        return max(_SETTLED * theory.accuracy, _OPEN * open_by)
+        policy = theory.policy
+        beside = policy.mean_beside * self.solution.open.total
+        return max(policy.mean_known * theory.accuracy, beside)
 
 
 def over_draws(
@@ -128,7 +122,7 @@ def over_draws(
         if chance.variables:
             todo[i] = _Draws(chance, one, _level(chance, theory))
         elif chance.left_out:
-            found[i] = replace(one, error_estimate=one.error_estimate + chance.left_out), None
+            found[i] = replace(one, open=replace(one.open, physics=chance.left_out)), None
     _solve(list(todo.values()), 0)
     going = list(todo.values())
     for count in _POINTS[:1] if theory.draft else _POINTS:
@@ -199,7 +193,6 @@ def _finished(draws: _Draws, theory: Theory) -> Found:
     if draws.failure is not None:
         return draws.failure, None
     solution, ratio = draws.solution, draws.ratio
-    resolution = 0.0
     mean = with_ratios(solution, ratio)
     # E|e + z s| of a bin has an excess over |e|, in squares. A ratio would say how small e happens
     # to be at the coarse resolution of the means.
@@ -210,10 +203,15 @@ def _finished(draws: _Draws, theory: Theory) -> Found:
     error = draws.error
     over = OverDraws(
         mean.test_error, float(np.median(values)), float(values.std()), len(values),
-        len(draws.chance.variables), error, resolution,
+        len(draws.chance.variables), error,
     )  # fmt: skip
-    estimate = solution.error_estimate + error + resolution + draws.chance.left_out
-    return mean if theory.draft else replace(mean, error_estimate=estimate), over
+    if theory.draft:
+        return mean, over
+    known = replace(solution.open, chance=error, physics=draws.chance.left_out)
+    enough = draws.enough(theory)
+    outcome = f"mean over {len(values)} points of {len(draws.chance.variables)} chance quantities"
+    decision = Decision("mean over draws", error, enough, "relative standard error × 3.2", outcome)
+    return replace(mean, open=known, decisions=(*mean.decisions, decision)), over
 
 
 def _ratio(value: Array, base: Array) -> Array:

@@ -46,7 +46,7 @@ def test_rare_types_of_long_rules_count_nothing(
         assert getattr(few, name) == pytest.approx(getattr(every, name), rel=1e-4)
 
 
-def test_rules_are_as_fine_as_finite_sizes_leave_sense(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rules_are_as_fine_as_finite_sizes_leave_sense() -> None:
     """A tenth of what sizes leave open, or the accuracy where these are not asked about."""
     problem = spiked(width=60)
     task = chance_of(problem, "auto", 0).typical
@@ -55,8 +55,8 @@ def test_rules_are_as_fine_as_finite_sizes_leave_sense(monkeypatch: pytest.Monke
     limit = conditional.predict_mixture(task, replace(fine, finite_size=False))
     assert 0.002 < short.apart < 0.01 and short.status == "ok"
     assert limit.types > short.types or limit.status == "not settled"
-    monkeypatch.setattr(conditional, "_OF_SIZES", 0.0)
-    long = conditional.predict_mixture(task, fine)
+    exact = replace(fine, policy=replace(fine.policy, of_sizes=0.0))
+    long = conditional.predict_mixture(task, exact)
     assert long.types > short.types
     for name in LOSSES:  # what the next resolution changes is far below what is stated
         change = abs(getattr(long, name) / getattr(short, name) - 1)
