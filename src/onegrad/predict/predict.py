@@ -23,11 +23,11 @@ from onegrad.errors import (
 )
 from onegrad.predict.choose import choose
 from onegrad.predict.closed_form import closed_form, why_not_isotropic
-from onegrad.predict.curves import Looks, drawn_drafts, with_points_between
+from onegrad.predict.curves import along_curves
 from onegrad.predict.layers import DRAWS, predict_layers
 from onegrad.predict.prediction import Prediction
 from onegrad.predict.real_data import is_real, predict_real
-from onegrad.predict.types import conditional, typical_task
+from onegrad.predict.types import conditional
 from onegrad.predict.wording import (
     of_failure,
     of_outputs,
@@ -193,9 +193,7 @@ def _answers(
 
     alone : points need not lie on a smooth curve, so that each may have the theory that knows most
     """
-    classes = {i: p for i, p in enumerate(problems) if p.outputs > 1 and p.trained and theory.draft}
-    drafts = drawn_drafts(classes, lambda one: _alone(one, theory, seed))
-    answers = [drafts.get(i) or _alone(one, theory, seed) for i, one in enumerate(problems)]
+    answers = [_alone(one, theory, seed) for one in problems]
     rest = [i for i, answer in enumerate(answers) if answer is None]
     left = [problems[i] for i in rest]
     together = conditional(left, theory, seed) if alone else _curve(left, theory, seed)
@@ -345,15 +343,12 @@ def _of_real_data(problem: Problem, theory: Theory, seed: int) -> Prediction:
 
 
 def _curve(problems: Sequence[Problem], theory: Theory, seed: int) -> list[Prediction | Failure]:
-    """`conditional`, of smooth curves at as many points as are needed (predict/curves.py)."""
-    looks = Looks(problems, theory, lambda problem: typical_task(problem, theory, seed))
+    """`conditional`, of smooth curves at as many points as are needed."""
 
-    def compute(points: Sequence[int]) -> list[Prediction | Failure]:
-        return conditional([problems[i] for i in points], theory, seed, looks=looks.at(points))
+    def compute(some: Sequence[Problem]) -> list[Prediction | Failure]:
+        return conditional(some, theory, seed, together=True)
 
-    chosen = looks.needed()
-    found = dict(zip(chosen, compute(chosen), strict=True))
-    return with_points_between(looks, found, compute, partial(_point, theory=theory, seed=seed))
+    return along_curves(problems, theory, compute, partial(_point, theory=theory, seed=seed))
 
 
 def _point(problem: Problem, theory: Theory, seed: int) -> Prediction:

@@ -2,52 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from onegrad.errors import Failure, OnegradError
 from onegrad.predict.choose import patience
-from onegrad.predict.curves import Look
 from onegrad.predict.prediction import Prediction
 from onegrad.predict.wording import of_solution
 from onegrad.problem import Problem
 from onegrad.theory.chance import Chance, chance_of
 from onegrad.theory.closure_error import closure_error
-from onegrad.theory.conditional import first_look, predict_mixtures
+from onegrad.theory.conditional import predict_mixtures
 from onegrad.theory.draws import over_draws
 from onegrad.theory.options import Theory
 from onegrad.theory.task import Solution, Task
 
 
 def conditional(
-    problems: Sequence[Problem],
-    theory: Theory,
-    seed: int,
-    looks: Mapping[int, Look] = MappingProxyType({}),
+    problems: Sequence[Problem], theory: Theory, seed: int, together: bool = False
 ) -> list[Prediction | Failure]:
-    """The conditional theory of all problems together.
+    """The conditional theory of all problems.
 
-    looks : of some problems, their tasks at the coarsest resolution
+    together : means over draws by as many points for all of a curve, so that it does not jump
     """
     answers: dict[int, Prediction | Failure] = {}
     asked: dict[int, tuple[Chance, Task]] = {}
     for i, problem in enumerate(problems):
         try:
-            chance, task = looks[i][:2] if i in looks else typical_task(problem, theory, seed)
-            asked[i] = chance, replace(task, most=patience(problem, theory))
+            chance = chance_of(problem, theory.overlaps, seed, theory.finite_size)
+            asked[i] = chance, replace(chance.typical, most=patience(problem, theory))
         except OnegradError as error:
             answers[i] = Failure(error)
     try:
-        new = [i for i in asked if i not in looks]
-        looked = {i: one.solution for i, one in looks.items()}
-        looked |= zip(new, first_look([asked[i][1] for i in new], theory), strict=True)
-        tasks = [task for _, task in asked.values()]
-        solutions = predict_mixtures(tasks, theory, [looked[i] for i in asked])
+        solutions = predict_mixtures([task for _, task in asked.values()], theory)
     except OnegradError as error:
         return [answers.get(i, Failure(error)) for i in range(len(problems))]
     chances = [chance for chance, _ in asked.values()]
-    for i, (one, draws) in zip(asked, over_draws(chances, solutions, theory), strict=True):
+    for i, (one, draws) in zip(
+        asked, over_draws(chances, solutions, theory, together), strict=True
+    ):
         found = _with_closure(one, theory)
         if isinstance(found, Failure):
             answers[i] = found
@@ -65,9 +58,3 @@ def _with_closure(solution: Solution | Failure, theory: Theory) -> Solution | Fa
         return error
     physics = solution.open.physics + error
     return replace(solution, open=replace(solution.open, physics=physics))
-
-
-def typical_task(problem: Problem, theory: Theory, seed: int) -> tuple[Chance, Task]:
-    """The typical task, and what is left to chance in it."""
-    chance = chance_of(problem, theory.overlaps, seed, theory.finite_size)
-    return chance, chance.typical

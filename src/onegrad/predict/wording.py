@@ -34,6 +34,14 @@ def of_failure(failure: Failure, theory: Theory) -> Prediction:
     return Prediction(nan, nan, nan, theory.method, (), "failed", nan, str(failure))
 
 
+def interpolated_to(misfit: float) -> str:
+    """Of a point of a curve between others."""
+    return (
+        "Interpolated between points of the same curve that were computed, to "
+        f"{100 * misfit:.1g} %; what follows is said of the nearest of them."
+    )
+
+
 def because_refused(layers: Prediction, refused: Failure) -> Prediction:
     """Drawn layers in the place of types."""
     reason = f"First layers are drawn, because the theory without a draw refuses: {refused.error}"

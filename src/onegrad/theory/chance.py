@@ -83,6 +83,15 @@ class Chance:
         return all(variable.kind not in ("strength", "step") for variable in self.variables)
 
     @property
+    def exchangeable(self) -> bool:
+        """Whether components differ in nothing: then their errors have equal means."""
+        problem, setting = self.problem, self.arrangement
+        if setting is None or setting.tied is not None or setting.places or setting.indices:
+            return False
+        labels = problem.component_values or problem.links or ()
+        return all(len(set(own)) == 1 for own in (setting.weights, setting.strengths, labels))
+
+    @property
     def of_labels(self) -> bool:
         """Whether training sets differ in how many labels are of one sign."""
         return any(variable.kind == "labels" for variable in self.variables)

@@ -7,12 +7,13 @@ fixed point and its errors; twice, at two resolutions, whose difference is the e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
 from onegrad.theory.bins import binned
-from onegrad.theory.correction_curves import with_corrections
+from onegrad.theory.finite_size import corrected, correction_of
 from onegrad.theory.layers.step import output_effect, output_is_faint
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
 from onegrad.theory.open import Decision
@@ -20,7 +21,6 @@ from onegrad.theory.options import ACCURATE, Theory
 from onegrad.theory.policy import Policy
 from onegrad.theory.resolution import (
     MANY_DIRECTIONS,
-    TOO_LONG,
     level_for,
     solve_tasks,
     with_fluctuation,
@@ -52,18 +52,13 @@ def predict_mixture(task: Task, theory: Theory = Theory()) -> Solution:
     return found
 
 
-def predict_mixtures(
-    tasks: Sequence[Task],
-    theory: Theory = Theory(),
-    looked: Sequence[Solution | Failure] | None = None,
-) -> list[Solution | Failure]:
+def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[Solution | Failure]:
     """`predict_mixture` of every task, together: the same numbers up to rounding.
 
     A Failure stands in the place of what `predict_mixture` would raise.
-    looked : `first_look` at these tasks, where that was taken already
     """
     given, policy = tasks, theory.policy
-    found = first_look(tasks, theory) if looked is None else list(looked)
+    found = _first(tasks, theory)
     if theory.draft:
         return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
     going = {i: one for i, one in enumerate(found) if isinstance(one, Solution)}
@@ -72,8 +67,7 @@ def predict_mixtures(
         finer = _finer([given[i] for i in going], list(going.values()), number, theory)
         for (i, coarse), one in zip(list(going.items()), finer, strict=True):
             if isinstance(one, Failure):
-                # of what would take too long the coarser resolution may be an answer
-                found[i] = coarse if one.kind == TOO_LONG and number > 1 else one
+                found[i] = one
                 del going[i]
                 continue
             found[i] = compared = _compared(one, coarse, policy)
@@ -93,11 +87,13 @@ def _levels(theory: Theory) -> int:
 def _finer(
     tasks: Sequence[Task], coarse: Sequence[Solution], number: int, theory: Theory
 ) -> list[Solution | Failure]:
-    """The next resolution of each."""
-    left = [
-        replace(simplified(task, theory.policy), flat=one.flat, coarse=None if one.squared else one)
-        for task, one in zip(tasks, coarse, strict=True)
-    ]
+    """The next resolution of each; however long it takes where there is an answer already."""
+    left = []
+    for task, one in zip(tasks, coarse, strict=True):
+        most = math.inf if number > 1 and _is_answer(one, theory) else task.most
+        start = None if one.squared else one
+        task = simplified(task, theory.policy)
+        left.append(replace(task, flat=one.flat, coarse=start, most=most))
     tolerance = _FIXED_POINT * theory.accuracy
     return solve_tasks(left, QuadratureLevel.at(number), tolerance, signs=False)
 
@@ -115,8 +111,10 @@ def _at_finite_size(
             with_fluctuation(one) if isinstance(one, Solution) and not one.squared else one
             for one in found
         ]
-        answers = iter(with_corrections([one for one in found if _correctable(one)]))
-        found = [next(answers) if _correctable(one) else one for one in found]
+        found = [
+            corrected(one, correction_of(one)) if isinstance(one, Solution) and one.squared else one
+            for one in found
+        ]
     return [
         replace(one, open=replace(one.open, sizes=finite_size_bound(one)))
         if isinstance(one, Solution) and one.correction is None
@@ -125,7 +123,7 @@ def _at_finite_size(
     ]
 
 
-def first_look(tasks: Sequence[Task], theory: Theory) -> list[Solution | Failure]:
+def _first(tasks: Sequence[Task], theory: Theory) -> list[Solution | Failure]:
     """All tasks at the coarsest resolution."""
     if not 1e-6 <= theory.accuracy <= 0.5:
         raise ConvergenceError(
@@ -144,11 +142,6 @@ def first_look(tasks: Sequence[Task], theory: Theory) -> list[Solution | Failure
         for task in tasks
     ]
     return [_far_from_interpolation(_few_enough(one, policy), policy) for one in found]
-
-
-def _correctable(one: Solution | Failure) -> bool:
-    """The 1/n correction is that of the squared loss."""
-    return isinstance(one, Failure) or one.squared
 
 
 def _is_worth_it(solution: Solution, number: int, theory: Theory) -> bool:

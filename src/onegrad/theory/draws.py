@@ -106,13 +106,17 @@ class _Draws:
 
 
 def over_draws(
-    chances: Sequence[Chance], solutions: Sequence[Solution | Failure], theory: Theory
+    chances: Sequence[Chance],
+    solutions: Sequence[Solution | Failure],
+    theory: Theory,
+    together: bool = False,
 ) -> list[Found]:
     """Solutions at typical points, made means over draws.
 
     Errors become means; what is known node by node stays that of the typical point. The error
     estimate gains how well the mean is known. A Failure stays one. Drafts are means over the first
     few points, where the typical point is far from the mean.
+    together : as many points for all that have as many variables
     """
     found: list[Found] = [(one, None) for one in solutions]
     todo: dict[int, _Draws] = {}
@@ -127,7 +131,11 @@ def over_draws(
     going = list(todo.values())
     for count in _POINTS[:1] if theory.draft else _POINTS:
         _solve(going, 2 * _RANDOMISATIONS * count)
-        going = [d for d in going if d.failure is None and d.error > d.enough(theory)]
+        alive = [d for d in going if d.failure is None]
+        going = [d for d in alive if d.error > d.enough(theory)]
+        if together:
+            sizes = {len(d.chance.variables) for d in going}
+            going = [d for d in alive if len(d.chance.variables) in sizes]
     for i, draws in todo.items():
         found[i] = _finished(draws, theory)
     return found
@@ -199,6 +207,10 @@ def _finished(draws: _Draws, theory: Theory) -> Found:
     if solution.calibration is not None and ratio[CALIBRATION] > 1:
         excess = float(draws.base[CALIBRATION] ** 2 * (ratio[CALIBRATION] ** 2 - 1))
         mean = replace(mean, calibration=math.sqrt(solution.calibration**2 + excess))
+    if draws.chance.exchangeable:
+        test, train = np.ones_like(mean.component_test), np.ones_like(mean.component_train)
+        test, train = mean.test_error * test, mean.train_error * train
+        mean = replace(mean, component_test=test, component_train=train)
     values = solution.test_error * draws.drawn[:, 0] / draws.base[0]
     error = draws.error
     over = OverDraws(
