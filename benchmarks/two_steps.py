@@ -22,7 +22,7 @@ import onegrad as og
 from onegrad.compute.backend import get_backend
 from onegrad.compute.randomness import Streams
 from onegrad.simulate.network.trial import Draw, Reuse, Trial
-from onegrad.theory.isotropic.measured import leading_singular
+from onegrad.spectrum.singular import leading_singular
 from onegrad.theory.spectral.structured import MatrixLimit, structured_limit
 
 _LEADING = 8

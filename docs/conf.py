@@ -1,5 +1,5 @@
 """How the site is built: `make docs`. Everything it shows is made here, and nothing comes from
-outside: KaTeX for formulas lies beside the pages, examples are run, pages about code are written from the code."""
+outside: KaTeX lies beside the pages, examples are run, pages about code come from the code."""
 
 import shutil
 import sys
@@ -24,7 +24,13 @@ author = "The onegrad authors"
 copyright = author
 version = release = onegrad.__version__
 
-extensions = ["myst_parser", "sphinx_gallery.gen_gallery"]
+extensions = [
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+    "matplotlib.sphinxext.plot_directive",
+]
+plot_formats = [("png", 120)]
+plot_html_show_formats = plot_html_show_source_link = False
 exclude_patterns = ["_build", "examples"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 myst_enable_extensions = ["dollarmath", "deflist"]

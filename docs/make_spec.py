@@ -77,18 +77,9 @@ problems stay in the coordinator's process with `local`, one repetition after th
 
 Only the coordinator writes to `results.sqlite`. Work whose process was killed is done again; what
 raises an error is tried once more, then stored as failed with its error, and the run goes on.
-Failed rows are tried again by the next run. Runs on one folder share the work: each says in the
-file which rows it has begun and that it is alive. What a killed run on this machine had begun is
-taken over at once, that of another machine after a minute of silence.
-
-Every row carries a checksum, which is verified whenever it is read. A row that does not match is
-named in a warning and computed again; in an export its status is `damaged`. Ctrl-C, TERM and HUP
-end a run in the same way, and the same command goes on with it.
-
-A stored row survives any kill. So that it survives a power failure too, a commit waits for the disk
-(SQLite's `synchronous = FULL`) unless that would take more than 2 % of the run's time: at
-n = m = k = 1000 each one waits, at n = 100 one in a few, and the rows in between are on disk
-seconds later. Waiting at each would cost 10 % and more there (`benchmarks/disk.py`).
+Failed rows are tried again by the next run. One run at a time writes to a folder; a second one says
+so and waits. What is promised about stored rows, signals and dask's security, and what is not, is
+on [one page](promises.md).
 
 ## `--json`
 
@@ -102,7 +93,7 @@ Differences are to the network, relative to it and paired by seed; the verdict h
 Deterministic rows have a standard error of 0 and no seeds. A failed row has `error`.
 
 Where they apply, rows also have `relative_error`, the mean test error over the mean Var y
-(relative-error.md), `misclassification`, P(sign f(x) ≠ y) where labels are ±1, `test_loss` and
+(book/relative-error.md), `misclassification`, P(sign f(x) ≠ y) where labels are ±1, `test_loss` and
 `train_loss`, of the readout's own loss, and `calibration` of the logistic one (losses.md), each
 with `_se`;
 rows of theories have `error_estimate`, relative, null where nothing was checked. With polynomial

@@ -30,8 +30,8 @@ def _inline(self, node):
 
 
 def _block(self, node):
-    """A displayed formula with its name as anchor, and its number: by the build where it has a name,
-    else that of its \\tag."""
+    """A displayed formula, its name as anchor, and its number: by the build where it has a
+    name, else that of its \\tag."""
     source = node.astext()
     tag = re.search(r"\\tag\{([^}]*)\}", source)
     number = node.get("number") or (tag[1] if tag else "")

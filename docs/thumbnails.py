@@ -40,7 +40,6 @@ def _file(name: str) -> str:
 
 
 def _draw(name: str, path: Path) -> None:
-    from onegrad.figures import theory_lines
     from onegrad.figures.curves import draw_curves
     from onegrad.figures.histograms import draw_spectra
     from onegrad.figures.maps import draw_difference_map, draw_map
@@ -48,7 +47,6 @@ def _draw(name: str, path: Path) -> None:
     from onegrad.runs.run import simulate_experiment
     from onegrad.spectrum.report import spectrum
 
-    theory_lines._GRID, theory_lines._USUAL_ROUNDS = 9, 0  # enough for so small a picture
     try:
         experiment = Experiment.read(_small(name))
         if experiment.figure.draws_spectra:

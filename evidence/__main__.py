@@ -34,7 +34,7 @@ def main() -> None:
     out = given.out or _RESULTS / f"{fingerprint()}.jsonl"
     predict_all(chosen, out, given.workers)
     found = compared(chosen, lines(out))
-    text = page(found, compared(chosen, lines(BEFORE)))
+    text = page(found, compared(chosen, lines(BEFORE)), len(problems()))
     whole = given.sample >= 1 and not given.only
     if given.page or whole:
         (given.page or _PAGE).write_text(text, encoding="utf-8")

@@ -26,11 +26,14 @@ CLASSES = {
 }
 
 
-def page(found: Sequence[Compared], before: Sequence[Compared] = (), command: str = "") -> str:
-    """Tables by class and by engine, dishonest answers, refusals, times, the worst problems."""
+def page(found: Sequence[Compared], before: Sequence[Compared] = (), all_problems: int = 0) -> str:
+    """Tables by class and by engine, dishonest answers, refusals, times, the worst problems.
+
+    all_problems : how many there are, where fewer were predicted
+    """
     parts = [
         "# Accuracy of the theory",
-        _head(found, command),
+        _head(found, max(all_problems, len(found))),
         "## By class of problem\n\n" + _shares(found, lambda one: one.kind),
         _classes(found),
         "## By engine\n\n" + _shares([one for one in found if one.answered], lambda o: o.engine),
@@ -45,19 +48,20 @@ def page(found: Sequence[Compared], before: Sequence[Compared] = (), command: st
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _head(found: Sequence[Compared], command: str) -> str:
+def _head(found: Sequence[Compared], total: int) -> str:
     errors = [one.problem["simulated"]["test_error"] for one in found]
     relative = np.array([100 * e / abs(mean) for mean, e in errors if mean])
     middle, most = np.quantile(relative, (0.5, 0.9))
     known = float(np.mean(relative <= 1.0))
     count = [one.problem["repetitions"] for one in found]
+    some = f"{len(found)}" if total == len(found) else f"{len(found)} of {total}"
     return (
-        f"{len(found)} frozen problems (`evidence/`), simulated once with {min(count)} to "
+        f"{some} frozen problems (`evidence/`), simulated once with {min(count)} to "
         f"{max(count)} networks each, are predicted by this version. The standard error of the "
         f"simulated test error has a median of {middle:.2g} % and is below {most:.2g} % in 90 % of "
         f"the problems; in {100 * known:.0f} % it is 1 % or less. Theory and simulation share no "
         "random number, except what belongs to the problem itself: directions that are fixed. "
-        f"Written by `{command or 'make evidence'}`.\n\n"
+        "Written by `make evidence`.\n\n"
         f"A prediction p of a simulated mean s ± e is *in the band* if |p − s| ≤ {100 * BAND:g} % "
         f"of s + {SIGMAS:g}e. It is *dishonest* if |p − s| − {SIGMAS:g}e exceeds the error that it "
         f"states, in test or training error. With {SIGMAS:g} standard errors of normal means, "

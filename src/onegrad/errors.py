@@ -127,7 +127,12 @@ def ours(error: Exception) -> OnegradError:
 def quiet() -> Iterator[None]:
     """Without warnings of floating-point arithmetic, unless somebody asked for them as errors."""
     with warnings.catch_warnings():
-        if not any(action == "error" for action, *_ in warnings.filters):
+        asked = (
+            action
+            for action, message, category, module, _ in warnings.filters
+            if issubclass(RuntimeWarning, category) and message is module is None
+        )
+        if next(asked, "default") != "error":
             warnings.simplefilter("ignore", RuntimeWarning)
         yield
 
@@ -135,7 +140,8 @@ def quiet() -> Iterator[None]:
 def verb(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """The boundary of the package: what leaves a public function is an error of ours.
 
-    Not changed: wrong arguments (TypeError), files and missing libraries (OSError, ImportError).
+    Not changed: wrong arguments (TypeError), files and libraries (OSError, ImportError), warnings
+    that somebody asked for as errors.
     Floating-point warnings are not shown: what is not finite has the status "failed".
     """
 
@@ -144,7 +150,7 @@ def verb(function: Callable[_P, _T]) -> Callable[_P, _T]:
         try:
             with quiet():
                 return function(*args, **kwargs)
-        except (OnegradError, OSError, ImportError):
+        except (OnegradError, OSError, ImportError, UserWarning):
             raise
         except Exception as error:
             trace = error.__traceback__

@@ -163,8 +163,6 @@ class Campaign:
 
     def here(self) -> None:
         """One or two forked processes on the store, killed at a random moment."""
-        if self.rng.random() < 0.4:
-            self.hurt_journal()
         if self.rng.random() < 0.3 and stored(self.out):
             self.flip()
             self._report_here()
@@ -179,6 +177,8 @@ class Campaign:
             killed = os.WIFSIGNALED(status)
             assert killed or os.WEXITSTATUS(status) == 0
             self.counts["kills here" if killed else "ended before"] += 1
+        if self.rng.random() < 0.4:  # before anybody reads, which moves the journal into the file
+            self.hurt_journal()
         self.finished()
 
     def _report_here(self) -> None:
@@ -192,6 +192,7 @@ class Campaign:
         if child:
             return child
         code = 1
+        warnings.simplefilter("ignore", StoreWarning)
         try:
             og.run(self.spec, self.out, og.Local(1))
             code = 0

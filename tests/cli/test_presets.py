@@ -10,7 +10,6 @@ import pytest
 from docs.small import small_tables
 from onegrad.cli.commands import report_spectra
 from onegrad.cli.tables import results_table, verdict_table
-from onegrad.figures import theory_lines
 from onegrad.figures.draw import save_figure_of
 from onegrad.runs.engines import Local
 from onegrad.runs.run import run_experiment
@@ -29,12 +28,6 @@ def marked(name):
     changes += ["compare.accuracy=0.03"]
     changes += ["training.samples=60"] if fashion else []
     return pytest.param(name, changes, marks=[needs_fashion_mnist] if fashion else [], id=name)
-
-
-@pytest.fixture(autouse=True)
-def no_lines(monkeypatch):
-    """No theory between the points: tests/figures/test_theory_lines.py has the lines."""
-    monkeypatch.setattr(theory_lines, "_has_curve", lambda *_: False)
 
 
 @pytest.mark.parametrize("name, changes", [marked(name) for name in preset_names()])

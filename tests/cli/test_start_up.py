@@ -47,7 +47,7 @@ COMMANDS = {
     "list": ((*SLOW, *THEORY, "numpy"), 340),
     "show quickstart": ((*SLOW, *THEORY, "numpy"), 340),
     "cite": ((*SLOW, *THEORY, "numpy"), 340),
-    "degree spec.toml": ((*SLOW, *THEORY), 780),
+    "degree spec.toml": ((*SLOW, *THEORY[:2]), 830),
     "simulate spec.toml": ((*SLOW, *THEORY), 860),
     "predict spec.toml": (SLOW, 980),
     "run spec.toml --out out": ((*SLOW, *THEORY), 860),

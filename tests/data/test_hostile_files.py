@@ -161,3 +161,22 @@ def test_scales_that_are_no_numbers_are_refused(scale):
             data={"model": "arrays", "x": x, "y": np.ones(90)},
             network={"width": 5}, training={"samples": 20, "rate": 1.0},
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("line", [0, 1, 60])
+def test_a_quote_that_is_not_closed_is_refused_with_its_lines(tmp_path, line):
+    """Before, 121 lines became 60 rows without a word."""
+    lines = ["x1,x2,y", *(f"{i},{i + 1},{i % 2}" for i in range(120))]
+    lines[line] = lines[line].replace(",", ',"', 1)
+    lines[-1] += '"'
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    said = refusal(lambda p: File(path=p), path)
+    assert f"in line {line + 1} " in said and "would become one row" in said
+
+
+def test_a_quoted_table_with_a_byte_order_mark_is_read(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text('"x1","y"\r\n"1","2"\r\n\r\n"3","4"\r\n', encoding="utf-8-sig")
+    x, y = File(path=path, label="x1").loaded
+    assert x.tolist() == [[2], [4]] and y.tolist() == [1, 3]

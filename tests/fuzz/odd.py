@@ -7,6 +7,7 @@ above SECONDS of CPU or GIGABYTES.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import math
 import random
@@ -102,6 +103,7 @@ def read(seed: int, number: int) -> Experiment | None:
 def faults(experiment: Experiment) -> list[str]:
     """What came out that should not."""
     found: list[str] = []
+    before = _peak()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for name, compute in (("predict", _predicted), ("simulate", _simulated)):
@@ -121,8 +123,12 @@ def faults(experiment: Experiment) -> list[str]:
                 found += [f"{name}: {fault}" for fault in _faults(row)]
     found += [f"warning: {w.category.__name__}: {w.message} ({w.filename}:{w.lineno})"
               for w in caught]  # fmt: skip
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    return found + ([f"{peak:.1f} GB"] if peak > GIGABYTES else [])
+    peak = _peak()
+    return found + ([f"{peak:.1f} GB"] if peak > max(GIGABYTES, before) else [])
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 def _faults(row: Any) -> list[str]:
@@ -169,7 +175,9 @@ def main(count: int, seed: int) -> None:
         if experiment is not None:
             valid += 1
             start = time.process_time()
+            faulthandler.dump_traceback_later(600)
             bad = faults(experiment)
+            faulthandler.cancel_dump_traceback_later()
             if time.process_time() - start > SECONDS / 2:
                 print(f"({seed}, {number}) {time.process_time() - start:.0f} s", flush=True)
             failed += bool(bad)

@@ -121,17 +121,21 @@ def spectrum_of(tables: dict[str, Any]) -> dict[str, Any]:
 
     problem = og.Problem.from_spec(tables)
     report, limit = og.spectrum(problem, 2), og.limiting_spectrum(problem)
-    names = ("singular_values", "hermite_cosines", "power_cosines", "teacher_cosines", "edge")
-    bulks = {"weights": limit.weight_bulk, "features": limit.feature_bulk}
+    draw = report.as_json()
+    for name in ("note", "expected_outliers"):
+        draw.pop(name)
+    for matrix in ("weights", "features"):
+        draw[matrix].pop("alignment_doubts")
     return {
-        "draw": report.as_json(),
+        "draw": draw,
         "values": [v[::7] for v in (*report.weight_values, *report.feature_values)],
-        "limit weight spike": vars(limit.weight_spike),
-        "limit feature spikes": {name: getattr(limit.feature_spikes, name) for name in names},
-        "limit norm outlier": limit.norm_outlier,
-        "limit bulks": {
-            name: [b.edge, b.atom, b.margin(60), b.density(0.3 * b.edge), b.cdf(0.6 * b.edge)]
-            for name, b in bulks.items()
+        "limit": {
+            name: {
+                "law": [one.law.edge, one.law.atom, one.law.threshold(60)],
+                "density": one.law.densities[::9],
+                "outliers": [vars(outlier) for outlier in one.outliers],
+            }
+            for name, one in (("weights", limit.weights), ("features", limit.features))
         },
     }
 

@@ -241,7 +241,7 @@ def test_features_are_those_of_the_theory():
 def test_what_is_refused_comes_back_as_advice():
     muon = MIXTURE | {"training": MIXTURE["training"] | {"optimiser": "muon"}}
     (answer,) = perform("spectrum", [muon], {})
-    assert "closed form are known for one step on isotropic data" in answer["error"]
+    assert "no types of neurons are known" in answer["error"]
 
 
 def test_spikes_are_those_of_onegrad_spectrum():

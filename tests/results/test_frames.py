@@ -202,3 +202,15 @@ def test_a_hundred_thousand_stored_rows_load_in_time(tmp_path):
     assert (data.test_error.sel(where) == 37.5).all()
     assert math.isclose(float(data.train_error.sel(where).mean()), 49.75)
     assert seconds < 5
+
+
+def test_texts_are_no_formulas_of_a_spreadsheet(tmp_path):
+    """Of a column's name, and of an error: its first letter is an apostrophe; numbers stay."""
+    rows = [Row({"=1+1": -0.5}, "network", 0, -0.25, status="failed", error=text)
+            for text in ('=cmd|" /C calc"!A0', "+1", "-1", "@sum", "good", "")]  # fmt: skip
+    path = Results("x", tuple(rows)).export(tmp_path / "rows.csv")
+    with path.open(newline="", encoding="utf-8") as handle:
+        header, *lines = csv.reader(handle)
+    assert header[0] == "'=1+1"
+    assert [line[-1][:1] for line in lines] == ["'", "'", "'", "'", "g", ""]
+    assert {line[0] for line in lines} == {"-0.5"}

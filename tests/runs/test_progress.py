@@ -80,11 +80,10 @@ def test_on_a_terminal(command, columns):
     lines = on_terminal(command, columns)
     assert all(len(text) <= columns for text in lines if "±" in text or "/120 rows" in text)
     states = [text for text in lines if "/120 rows" in text]
-    assert states and all("━" in text or "─" in text for text in states)
+    assert states and all("━" in text for text in states)
     assert re.search(r"\d+/120 rows, .*\d+:\d\d left, \d+ failed", "\n".join(states))
     if columns == 120:
-        assert any(re.search(r"[\d.e+]+/s, \d+:\d\d left", text) for text in states)
-        assert any(text.startswith("told") for text in states)
+        assert any(re.search(r"[\d.e+]+/s  told", text) for text in states)
     tables = "\n".join(lines)
     assert "Verdict" not in tables and "±" in tables  # spiked failed: nothing to compare
 
@@ -97,7 +96,7 @@ def test_quiet_in_a_pipe_but_for_what_failed(command):
     assert "Run the same command again" in lines[at]
     assert all("/120 rows" in line for line in lines[:at])  # a slow machine says where it is
     rest = lines[at + 1 :]
-    assert len(rest) == 2 and all(line.startswith("spiked at") for line in rest)
+    assert len(rest) == 1 and rest[0].startswith("spiked at 2 points")
 
 
 def test_plain_lines_in_a_pipe(command, monkeypatch, capsys):
@@ -127,12 +126,8 @@ def test_words():
     assert time_left(unknown, 60.0) == "at least 0:30 left"
 
 
-@pytest.mark.parametrize("width", [159, 119, 79, 59, 39, 20])
-def test_a_line_fits_and_says_the_most_important(width):
+def test_a_line_says_the_most_important_first():
     status = Status(1234, 5678, 300, 7, [], None, None)
-    text = line(
-        "impact of width on everything there is", status, 100.0, "ratio = 0.1: network", width
-    )
-    assert len(text) <= width and text.startswith(("impact", "━", "─", "1234/5678"))
-    assert "1234/5678" in text and (width < 39 or "24:41 left, 7 failed" in text)
-    assert ("━" in text) == (width > 50) and ("3/s" in text) == (width > 79)
+    text = line("impact of width on everything there is", status, 100.0, "ratio = 0.1: network")
+    assert text.startswith("1234/5678 rows, 24:41 left, 7 failed, 3/s  impact of width")
+    assert text.endswith("ratio = 0.1: network")

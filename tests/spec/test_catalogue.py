@@ -5,13 +5,10 @@ import pytest
 
 from onegrad.errors import SpecError
 from onegrad.spec.experiment import Experiment
-from onegrad.spec.fields import read_toml
 from onegrad.spec.presets import (
-    estimated_minutes,
     known_tables,
     preset_groups,
     preset_names,
-    preset_path,
 )
 from onegrad.spec.published import published_figure, published_names
 
@@ -77,7 +74,4 @@ def test_groups_and_minutes():
     assert [name for group in groups.values() for name in (p.name for p in group)] == preset_names()
     figures = [p.name for p in groups[list(groups)[1]]]
     assert figures[0] == "demir2025/fig1a" and figures[-1] == "demir2025/fig8b"
-    tables = read_toml(preset_path("demir2025/fig1a"))
-    whole = estimated_minutes(tables)
-    tables["compare"]["seeds"] = 40
-    assert 1 < whole < 60 and whole < estimated_minutes(tables) < 2 * whole
+    assert all(p.minutes > 0 for group in groups.values() for p in group)

@@ -22,7 +22,7 @@ def errors(halves=False, known=True):
         "training": {"samples": 200, "rate": 0.0, "ridge": 1e-3},
     })  # fmt: skip
     geometry, level = geometry_of(p), QuadratureLevel.draft()
-    neurons = trained_types(p, geometry, level, rows="isotropic")
+    neurons = trained_types(p, geometry, level)
     where = data_nodes(p, geometry, neurons.spread, level)
     if halves:
         neurons = replace(

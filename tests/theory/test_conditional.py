@@ -162,17 +162,6 @@ def test_interpolation_fails_with_a_reason() -> None:
         assert conditional(mixture(ridge=1e-9, ratio=ratio)).degrees_left > 400
 
 
-def test_many_directions_of_different_strengths_have_bins() -> None:
-    strengths = tuple(1.0 + i / 25 for i in range(10))
-    problem = Problem(
-        data={"model": "mixture", "dim": 1000, "rank": 10, "strengths": strengths, "spread": 25.0},
-        network={"width": 500},
-        training={"samples": 1000, "rate": 5.0},
-    )
-    solution = conditional(problem, accuracy=0.02)
-    assert solution.geometry.bins and solution.error_estimate < 0.06
-
-
 def test_failures_say_what_to_do() -> None:
     with pytest.raises(SpecError, match="ridge"):
         mixture(ridge=0.0)

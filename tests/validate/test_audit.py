@@ -2,6 +2,7 @@
 
 import json
 import math
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -204,7 +205,7 @@ def test_a_wrong_theory_is_seen(forty):
 
 def test_an_audit_goes_on_where_it_stopped(forty, monkeypatch):
     plan, folder, audit = forty
-    monkeypatch.setattr("onegrad.simulate.simulate.run_group", None)  # rows are stored
+    monkeypatch.setattr(import_module("onegrad.simulate.simulate"), "run_group", None)  # stored
     monkeypatch.setattr("onegrad.runs.engines.work.run_group", None)
     again = run_audit(plan, folder, Local(1))
     assert [one.simulated for one in again.problems] == [one.simulated for one in audit.problems]

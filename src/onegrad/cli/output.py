@@ -18,12 +18,10 @@ if TYPE_CHECKING:
 
 def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
     """Compute and store what is missing of the spectra, draw them, print them."""
-    from onegrad.cli.structured_text import structured_text
-    from onegrad.cli.theory_text import spectrum_text
+    from onegrad.cli.spectrum_text import spectrum_text
     from onegrad.figures.histograms import save_spectra
     from onegrad.results.rows import SPECTRUM
     from onegrad.runs.spectra import run_spectra
-    from onegrad.spectrum.report import SpectrumReport
 
     pairs = run_spectra(experiment, folder)
     written = save_spectra(experiment, [report for _, report in pairs], folder)
@@ -32,10 +30,7 @@ def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
         print_json({"name": experiment.name, "rows": rows})
         return
     for point, report in pairs:
-        if isinstance(report, SpectrumReport):
-            print_text(spectrum_text(point, report))
-        else:
-            print_text(structured_text(point, report))
+        print_text(spectrum_text(point, report))
     print("Figure: " + ", ".join(str(path) for path in written))
 
 

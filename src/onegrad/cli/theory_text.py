@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from onegrad.predict.prediction import Prediction
     from onegrad.problem import Problem
     from onegrad.spec.experiment import Experiment, Point
-    from onegrad.spectrum.report import SpectrumReport
 
 
 def prediction_table(experiment: Experiment, predictions: Sequence[Prediction]) -> Table:
@@ -253,46 +252,6 @@ def _degree_reason(report: DegreeReport) -> list[str]:
     else:
         lines.append(f"Because {given} lies below {high:.4g}; {further}.")
     return lines
-
-
-def spectrum_text(point: Point, report: SpectrumReport) -> str:
-    """What one draw of weights and features shows, in sentences and a small table."""
-    problem, w, f = point.problem, report.weights, report.features
-    lines = []
-    if point.settings:
-        lines.append(", ".join(f"{k} = {format_value(v)}" for k, v in point.settings.items()))
-    sizes = f"n = {problem.dim}, m = {problem.samples}, k = {problem.width}"
-    lines.append(f"η = {problem.rate:.4g}, degree ℓ = {report.degree} ({sizes})")
-    spike = report.weight_spike
-    limit = f"limit {spike.singular_value:.3f}" if spike.present else "limit: none"
-    lines.append(
-        f"Weights: bulk edge {w.edge:.3f}, {count_of(w.spikes, 'spike')}, largest singular value "
-        f"{w.singular_values[0]:.3f} ({limit}).\n  Its singular vectors: cosine "
-        f"{report.readout_cosine:.3f} with the readout (limit {spike.readout_cosine:.3f}), "
-        f"{report.teacher_cosine:.3f} with the teacher (limit {spike.teacher_cosine:.3f})."
-    )
-    active = [
-        j for j in range(1, report.degree + 1) if abs(problem.activation.coefficients(j)[j]) > 1e-9
-    ]
-    degrees = ", ".join(map(str, active)) or "none"
-    lines.append(
-        f"Features: bulk edge {f.edge:.3f}, counted from {f.threshold:.3f}: "
-        f"{count_of(f.spikes, 'spike')}; the model of degree {report.degree} has {len(active)} "
-        f"(degrees {degrees})."
-    )
-    if f.spikes:
-        lines.append("  singular value   limit    cosine with (Xβ)^k and, behind |, with H_k:")
-    for i in range(f.spikes):
-        known = i < report.feature_spikes.count
-        limit = f"{report.feature_spikes.singular_values[i]:.3f}" if known else "–"
-        powers = "  ".join(f"{c:.3f}" for c in f.power_cosines[i, 1:4])
-        hermite = "  ".join(f"{c:.3f}" for c in f.hermite_cosines[i, 1:4])
-        lines.append(
-            f"  {f.singular_values[i]:>14.3f}  {limit:>6}    k = 1…3: {powers} | {hermite}"
-        )
-    shown = ", ".join(f"{d:.3f}" for d in report.distances)
-    lines.append(f"Distance to the model with 0, 1, … spikes, ‖F − F_ℓ‖/√m: {shown}.")
-    return "\n".join(lines) + "\n"
 
 
 def count_of(count: int, noun: str) -> str:

@@ -2,7 +2,8 @@
 
 The stream of a purpose depends on the root seed, the number of the repetition and the purpose
 alone. So models and activations share their draws, whichever of them are computed, in whatever
-order and on whatever machine.
+order and on whatever machine. What a theory draws has streams of its own, which no simulation uses:
+chance that both shared would cancel where they are compared.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ PURPOSES = (
 # What makes a data set: the same in all repetitions if only the network is drawn anew.
 DATA_PURPOSES = ("structure", "step-data", "train-data", "test-data", "split")
 
+_THEORY = 1  # last part of the key of a theory's streams; those of a simulation have no such part
+
 Seed = int | np.random.SeedSequence | np.random.Generator
 
 
@@ -55,6 +58,9 @@ def root_seed(rng: Seed) -> int:
 class Streams:
     """The generators of one repetition: of the root seed's repetitions 0, 1, …, this one.
 
+    theory : of what a theory draws. What is drawn once and kept (`shared_rng`), such as directions
+        that are fixed, belongs to the problem and is the same for the theory and the simulation
+
     >>> first, again = (Streams(0, 3).rng("weights").integers(1000) for _ in range(2))
     >>> int(first) == int(again)
     True
@@ -63,6 +69,7 @@ class Streams:
     root: int
     repetition: int
     shared: tuple[str, ...] = ()  # purposes that all repetitions have in common
+    theory: bool = False
 
     def rng(self, purpose: str) -> np.random.Generator:
         """The generator of a purpose in this repetition, from its beginning."""
@@ -73,7 +80,9 @@ class Streams:
         return self._generator(0, purpose)
 
     def _generator(self, place: int, purpose: str) -> np.random.Generator:
-        key = (place, PURPOSES.index(purpose))
+        key: tuple[int, ...] = (place, PURPOSES.index(purpose))
+        if self.theory and place > 0:
+            key = (*key, _THEORY)
         return np.random.Generator(
             np.random.SFC64(np.random.SeedSequence(self.root, spawn_key=key))
         )

@@ -171,8 +171,8 @@ def check_arrays(x: np.ndarray, y: np.ndarray, key: str) -> None:
 
 def _read_csv(path: Path, label: str | None) -> tuple[Array, Array]:
     try:
-        with path.open(newline="", encoding="utf-8", errors="replace") as handle:
-            rows = [row for row in csv.reader(handle) if any(cell.strip() for cell in row)]
+        with path.open(newline="", encoding="utf-8-sig", errors="replace") as handle:
+            rows = _one_line_each(path, csv.reader(handle))
     except (OSError, csv.Error) as error:
         raise SpecError.of(
             "data.path", str(path), f"cannot be read as CSV ({error})", "Check the file's contents"
@@ -203,6 +203,23 @@ def _read_csv(path: Path, label: str | None) -> tuple[Array, Array]:
             )  # fmt: skip
         values[i] = [float(cell) for cell in row]
     return np.delete(values, column, axis=1), values[:, column]
+
+
+def _one_line_each(path: Path, reader: Any) -> list[list[str]]:
+    """The rows that are not empty. A quote that is not closed would swallow the rows up to the
+    next one, and nobody would miss them."""
+    rows, before = [], 0
+    for row in reader:
+        if reader.line_num > before + 1:
+            raise SpecError.of(
+                "data.path", str(path), f"has a quote in line {before + 1} that is closed only in "
+                f"line {reader.line_num}: {reader.line_num - before} lines would become one row",
+                'Remove the quote, or the line breaks between two quotes (")',
+            )  # fmt: skip
+        before = reader.line_num
+        if any(cell.strip() for cell in row):
+            rows.append(row)
+    return rows
 
 
 def _is_number(cell: str) -> bool:

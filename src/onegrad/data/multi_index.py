@@ -12,7 +12,7 @@ from onegrad.data.label_base import Flip, LabelModel, Teacher
 from onegrad.data.population import Population
 from onegrad.errors import SpecError
 from onegrad.gaussian.joint_links import MOST_INDICES, JointLink, get_joint_link
-from onegrad.spec.fields import Count, Real
+from onegrad.spec.fields import Count, Real, is_whole
 
 
 def _written(link: Any, info: SerializationInfo) -> Any:
@@ -56,7 +56,7 @@ class MultiIndex(LabelModel):
     def _one_link(cls, values: Any) -> Any:
         """The link as a JointLink, which knows how many projections it has."""
         count = values.get("indices", 2) if isinstance(values, dict) else None
-        if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_INDICES:
+        if not is_whole(count) or not 1 <= count <= MOST_INDICES:
             return values  # the field says what is wrong with it
         return {**values, "link": get_joint_link(values.get("link", "product"), count)}
 

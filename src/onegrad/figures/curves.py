@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +56,7 @@ def draw_curves(experiment: Experiment, results: Results) -> Figure:
         quantities = experiment.figure.quantities
         figure = Figure(figsize=(2.4 + 3.6 * len(quantities), 4.6), layout="constrained")
         panels = np.atleast_1d(figure.subplots(1, len(quantities)))
-        lines = _lines(experiment, curves, axis)
+        lines = theory_lines(curves, axis, quantities)
         layers = [published_points(experiment, quantity) for quantity in quantities]
         constant = []
         for panel, quantity, published in zip(panels, quantities, layers, strict=True):
@@ -98,16 +98,16 @@ def curves_of(
     return curves, failed
 
 
-def _lines(experiment: Experiment, curves: Curves, axis: str) -> dict[tuple[str, str], TheoryLine]:
+def theory_lines(
+    curves: Curves, axis: str, quantities: Sequence[str]
+) -> dict[tuple[str, str], TheoryLine]:
     """The line of every theory of every curve, by (curve, model)."""
     found = {}
     for name, summaries in curves.items():
-        for model in [m for m in LINES if axis]:
+        for model in LINES:
             chosen = [s for s in summaries if s.model == model]
             if chosen:
-                found[name, model] = theory_line(
-                    experiment, chosen, axis, experiment.figure.quantities
-                )
+                found[name, model] = theory_line(chosen, axis, quantities)
     return found
 
 
@@ -135,7 +135,7 @@ def draw_panel(
                 line = lines[name, model]
                 panel.plot(
                     line.x, line.errors[quantity], color=colour, linestyle=LINES[model], lw=1.3,
-                    zorder=1,
+                    zorder=1, marker=".", markersize=2.5, markevery=line.marks,
                 )  # fmt: skip
             else:
                 # the other models share the network's draws: their own bars would mislead

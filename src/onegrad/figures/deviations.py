@@ -11,7 +11,7 @@ import numpy as np
 
 from onegrad.figures.caption import caption
 from onegrad.figures.style import COLOURS, RC, curve_name, head, label, save_figure
-from onegrad.results.estimates import Estimate
+from onegrad.results.estimates import Estimate, least_squares
 from onegrad.results.results import Results
 from onegrad.results.summaries import Summary
 from onegrad.results.verdict import ERRORS
@@ -64,10 +64,9 @@ def fitted_power(points: Sequence[tuple[float, Estimate]]) -> Estimate:
         return Estimate(math.nan, math.nan)
     y = np.log([abs(d.mean) for _, d in sure])
     weight = np.array([abs(d.mean) / d.standard_error for _, d in sure])
-    design = np.stack([np.ones(len(sure)), np.log([x for x, _ in sure])], axis=1)
-    covariance = np.linalg.inv((design.T * weight**2) @ design)
-    slope = (covariance @ (design.T * weight**2) @ y)[1]
-    return Estimate(float(slope), float(np.sqrt(covariance[1, 1])))
+    design = np.column_stack([weight, weight * np.log([x for x, _ in sure])])
+    (_, slope), (_, row), _ = least_squares(design, weight * y)
+    return Estimate(float(slope), float(np.linalg.norm(row)))
 
 
 def draw_deviations(experiment: Experiment, results: Results, axis: str) -> Figure:

@@ -11,9 +11,7 @@ from onegrad.compute.backend import Array
 from onegrad.figures.caption import spectrum_caption
 from onegrad.figures.style import COLOURS, RC, head, label, save_figure
 from onegrad.spec.experiment import Experiment
-from onegrad.spectrum.report import Report
-from onegrad.spectrum.structured import MatrixSpectrum, StructuredSpectrum
-from onegrad.theory.isotropic.bulk import Bulk
+from onegrad.spectrum.report import MatrixSpectrum, SpectrumReport
 from onegrad.theory.spectral.law import SpectralLaw
 
 _FAR = 3.0  # edges away from zero, where an outlier needs a compressed axis
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def save_spectra(experiment: Experiment, reports: list[Report], folder: Path) -> list[Path]:
+def save_spectra(experiment: Experiment, reports: list[SpectrumReport], folder: Path) -> list[Path]:
     """figure.png, figure.pdf, and every singular value as figure.csv."""
     labels = [
         ", ".join(f"{label(k)} = {v}" for k, v in point.settings.items())
@@ -43,7 +41,9 @@ def save_spectra(experiment: Experiment, reports: list[Report], folder: Path) ->
     return save_figure(draw_spectra(experiment.name, pairs, which, text), folder, header, rows)
 
 
-def draw_spectra(name: str, reports: list[tuple[str, Report]], which: str, caption: str) -> Figure:
+def draw_spectra(
+    name: str, reports: list[tuple[str, SpectrumReport]], which: str, caption: str
+) -> Figure:
     """One panel per point: `which` is "weights" (before and after the step) or "features"."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -64,7 +64,7 @@ def draw_spectra(name: str, reports: list[tuple[str, Report]], which: str, capti
     return figure
 
 
-def _histogram(panel: Axes, nonzero: Array, bulk: Bulk | SpectralLaw, colour: str) -> None:
+def _histogram(panel: Axes, nonzero: Array, bulk: SpectralLaw, colour: str) -> None:
     panel.set_visible(True)
     top = float(np.sqrt(bulk.edge))
     inside = nonzero[nonzero < 1.3 * top]
@@ -130,47 +130,14 @@ def _counted(label: str, one: MatrixSpectrum) -> str:
     return f"{prefix}{one.outliers} outlier{'s' * (one.outliers != 1)} of the features"
 
 
-def draw_features(panel: Axes, label: str, report: Report) -> None:
-    if isinstance(report, StructuredSpectrum):
-        one = report.features
-        values = one.after if one.after.size else one.leading
-        _draw_matrix(panel, _counted(label, one), values, one)
-        return
-    values = report.feature_values[1]
-    if values.size == 0:
-        values = report.features.singular_values
-    _histogram(panel, values, report.feature_bulk, COLOURS[0])
-    found = report.features.singular_values[: report.features.spikes]
-    _mark(panel, found, COLOURS[1], "spikes found", marker="o", markersize=5)
-    predicted = report.feature_spikes.singular_values
-    _mark(panel, predicted, "#222222", "spikes predicted", marker="|", markersize=16)
-    if len(found) or len(predicted):
-        _compress(panel, float(np.sqrt(report.feature_bulk.edge)))
-    prefix = f"{label}: " if label else ""
-    text = f"{prefix}{report.features.spikes} spike{'s' * (report.features.spikes != 1)}"
-    panel.set_title(f"{text}, ℓ = {report.degree}", fontsize=10)
-    panel.legend(fontsize=8, loc="upper right")
+def draw_features(panel: Axes, label: str, report: SpectrumReport) -> None:
+    one = report.features
+    values = one.after if one.after.size else one.leading
+    _draw_matrix(panel, _counted(label, one), values, one)
 
 
-def draw_weights(left: Axes, right: Axes, label: str, report: Report) -> None:
-    if isinstance(report, StructuredSpectrum):
-        one, prefix = report.weights, f"{label}: " if label else ""
-        _draw_matrix(left, f"{prefix}weights before the step", one.before, None)
-        after = one.after if one.after.size else one.leading
-        _draw_matrix(right, f"{prefix}weights after the step", after, one)
-        return
-    for panel, values, title in (
-        (left, report.weight_values[0], "before the step"),
-        (right, report.weight_values[1], "after the step"),
-    ):
-        _histogram(panel, values, report.weight_bulk, COLOURS[0])
-        panel.set_title(f"{label + ': ' if label else ''}weights {title}", fontsize=10)
-    found = report.weights.singular_values[: report.weights.spikes]
-    _mark(right, found, COLOURS[1], "spike found", marker="o", markersize=5)
-    if report.weight_spike.present:
-        at = np.array([report.weight_spike.singular_value])
-        _mark(right, at, "#222222", "spike predicted", marker="|", markersize=16)
-    for panel in (left, right):
-        panel.set_xlim(right.get_xlim())
-        _compress(panel, float(np.sqrt(report.weight_bulk.edge)))
-        panel.legend(fontsize=8, loc="upper right")
+def draw_weights(left: Axes, right: Axes, label: str, report: SpectrumReport) -> None:
+    one, prefix = report.weights, f"{label}: " if label else ""
+    _draw_matrix(left, f"{prefix}weights before the step", one.before, None)
+    after = one.after if one.after.size else one.leading
+    _draw_matrix(right, f"{prefix}weights after the step", after, one)

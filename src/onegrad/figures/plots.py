@@ -11,14 +11,14 @@ from onegrad.compute.backend import Array
 from onegrad.degree.report import DegreeReport
 from onegrad.errors import AssumptionError, OnegradError, SpecError, did_you_mean
 from onegrad.figures import histograms
-from onegrad.figures.curves import Curves, curves_of, draw_failed, draw_panel, legend_handles
-from onegrad.figures.style import COLOURS, LINES, RC, tick
-from onegrad.figures.theory_lines import TheoryLine, position
+from onegrad.figures.curves import curves_of, draw_failed, draw_panel, legend_handles, theory_lines
+from onegrad.figures.style import COLOURS, RC, tick
 from onegrad.neurons.report import Neurons
 from onegrad.predict.prediction import Prediction
 from onegrad.results.results import Results
 from onegrad.results.rows import EXTRAS, QUANTITIES
 from onegrad.spec.figure_options import FigureOptions
+from onegrad.spectrum.report import SpectrumReport
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +53,8 @@ def plot_results(
     panels = _panels(len(quantities), ax)
     with matplotlib.rc_context(RC):
         for panel, quantity in zip(panels, quantities, strict=True):
-            draw_panel(panel, curves, _lines(curves, along), along, quantity, False)
+            lines = theory_lines(curves, along, [quantity])
+            draw_panel(panel, curves, lines, along, quantity, False)
             draw_failed(panel, list(curves), failed, along)
         panels[-1].legend(handles=legend_handles(curves, failed), fontsize=8)
     if ax is not None or len(panels) == 1:
@@ -125,7 +126,7 @@ def plot_learned_map(
     return np.array(panels)
 
 
-def plot_spectrum(report: histograms.Report, which: str = "features", ax: Any = None) -> Any:
+def plot_spectrum(report: SpectrumReport, which: str = "features", ax: Any = None) -> Any:
     """`SpectrumReport.plot`."""
     import matplotlib
 
@@ -230,22 +231,6 @@ def _sweep(results: Results) -> dict[str, tuple[Any, ...]]:
         k: {repr(v): v for row in results.rows if (v := row.point.get(k)) is not None} for k in keys
     }
     return {key: tuple(values.values()) for key, values in found.items()}
-
-
-def _lines(curves: Curves, along: str) -> dict[tuple[str, str], TheoryLine]:
-    """Theories from point to point: results alone do not say what lies between."""
-    found = {}
-    for name, summaries in curves.items():
-        for model in dict.fromkeys(s.model for s in summaries if s.model in LINES):
-            own = sorted(
-                (s for s in summaries if s.model == model),
-                key=lambda s: position(s.point.get(along, 0)),
-            )
-            x = [position(s.point.get(along, 0)) for s in own]
-            names = (*QUANTITIES, *EXTRAS)
-            errors = {q: np.array([getattr(s, q).mean for s in own]) for q in names}
-            found[name, model] = TheoryLine(np.array(x), errors)
-    return found
 
 
 def _name(point: dict[str, Any], along: str) -> str:

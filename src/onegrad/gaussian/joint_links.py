@@ -24,6 +24,7 @@ from onegrad.gaussian.polynomials import hermite_series
 MOST_INDICES = 4
 _TENSOR = re.compile(r"\s*hermite\s*\((\[.*\])\)\s*", re.DOTALL)
 _LARGEST = 13  # coefficients along an axis of a tensor
+_LOW = 5  # the same, of polynomials whose squares the rules of laws know exactly
 _GRID = np.array([-3.1, -1.7, -0.9, -0.3, 0.2, 0.6, 1.4, 2.6])  # where functions are tried
 
 
@@ -58,6 +59,13 @@ class JointLink:
     def binary(self) -> bool:
         """Whether its values are ±1."""
         return self.name == "xor"
+
+    @property
+    def polynomial(self) -> bool:
+        """Whether it is one of so low a degree that rules without a break are exact."""
+        if isinstance(self.function, HermiteTensor):
+            return max(np.array(self.function.coefficients).shape) <= _LOW
+        return self.name in ("product", "sum")
 
     def scaled(self, factor: float) -> JointLink:
         return replace(self, factor=factor * self.factor)

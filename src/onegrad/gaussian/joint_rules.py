@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from onegrad.compute.backend import Array
+from onegrad.compute.deadline import check_time
 from onegrad.gaussian.joint_links import JointLink
-from onegrad.gaussian.piecewise import piecewise_gauss
+from onegrad.gaussian.piecewise import piecewise_rules
 from onegrad.gaussian.quadrature import gauss_hermite
 
 _MOST_WHOLE = 8  # nodes of a rule without breaks
+_TOGETHER = 128  # lines whose pieces are made together: 8 MB of tables
 _SPLIT = 0.6  # nodes on each side of a break, in units of those of a rule without
 _ORDERS = {1: 40, 2: 20, 3: 10, 4: 6}  # nodes on each piece, for laws and exact risks
 
@@ -30,17 +32,28 @@ def nested_nodes(
     """
     nodes, weights = np.zeros((1, 0)), np.ones(1)
     for j, order in enumerate(orders):
+        earlier, centres = mean[:j] + nodes @ root[:j, :j].T, mean[j] + nodes @ root[j, :j]
+        lines = []
+        for before, centre in zip(earlier.tolist(), centres.tolist(), strict=True):
+            at = link.breaks(tuple(before)) or ((0.0,) if split else ())
+            lines.append(tuple(round((b - centre) / float(root[j, j]), 12) for b in at))
         found, shares = [], []
-        for z, w in zip(nodes, weights, strict=True):
-            earlier = mean[:j] + root[:j, :j] @ z
-            centre = float(mean[j] + root[j, :j] @ z)
-            at = link.breaks(tuple(earlier.tolist())) or ((0.0,) if split else ())
-            breaks = tuple(round((b - centre) / float(root[j, j]), 12) for b in at)
-            x, v = piecewise_gauss(breaks, order) if breaks else gauss_hermite(order)
+        for z, w, (x, v) in zip(nodes, weights, _rules(lines, order), strict=True):
             found.append(np.column_stack([np.tile(z, (len(x), 1)), x]))
             shares.append(w * v)
         nodes, weights = np.concatenate(found), np.concatenate(shares)
     return nodes, weights
+
+
+def _rules(lines: Sequence[tuple[float, ...]], order: int) -> Iterator[tuple[Array, Array]]:
+    """One for each line of breaks, those with breaks made together."""
+    for start in range(0, len(lines), _TOGETHER):
+        check_time()
+        some = lines[start : start + _TOGETHER]
+        broken = [line for line in some if line]
+        made = iter(piecewise_rules(broken, order) if broken else ())
+        for line in some:
+            yield next(made) if line else gauss_hermite(order)
 
 
 @dataclass(frozen=True)
@@ -83,7 +96,7 @@ def _law(link: JointLink, mean: tuple[float, ...], covariance: tuple[float, ...]
     root = np.linalg.cholesky(matrix + 1e-14 * np.trace(matrix) * np.eye(p))
     laws = []
     for order in (_ORDERS[p] - 2, _ORDERS[p]):
-        z, w = nested_nodes(link, np.array(mean), root, [order] * p, split=True)
+        z, w = nested_nodes(link, np.array(mean), root, [order] * p, not link.polynomial)
         laws.append(JointLaw(z, link(np.array(mean) + z @ root.T), w))
     return JointLaw(laws[1].z, laws[1].y, laws[1].weights, laws[0])
 
@@ -110,7 +123,7 @@ class JointRule:
         q, r = np.linalg.qr(along.T)
         signs = np.where(np.diag(r) < 0, -1.0, 1.0)
         root, axes = (r * signs[:, None]).T, (q * signs).T
-        fine = _moments(link, mean, root, _ORDERS[link.indices] + 2, True)
+        fine = _moments(link, mean, root, _ORDERS[link.indices] + 2, not link.polynomial)
         size = np.sqrt(fine[-1]) * np.append(np.ones(len(fine) - 1), np.sqrt(fine[-1]))
         whole = [(p, False) for p in range(2, _MOST_WHOLE)]
         for order, split in (*whole, *((p, True) for p in range(2, _ORDERS[link.indices]))):

@@ -39,6 +39,7 @@ _SAMPLE = 96  # elements on which a resolution is tried
 _LARGE_PRODUCT = (
     1_000_000  # entries of a table of windows beyond which Fourier transforms are faster
 )
+_MOST_VALUES = 1 << 30  # of a function that is integrated: some 10 s
 _CALIBRATION = 4.0  # largest scale at which it is tried: wider Gaussians need no finer lattice
 
 
@@ -253,6 +254,11 @@ def integrated(function: Function, s: Array, b: Array) -> Array:
     # Elements of like scale share a resolution, which grows with the scale.
     order = np.argsort(b, kind="stable")
     per_scale = _resolution(function, s, b)
+    if 2 * _REACH * per_scale * float(np.maximum(b, 1.0).sum()) > _MOST_VALUES:
+        raise ConvergenceError(
+            f"Gaussian integrals of the activation at scales up to {float(b.max()):.3g} would take "
+            "minutes. Use a smaller step (training.rate), data.spread or labels.noise"
+        )
     start = 0
     while start < s.size:
         resolution = per_scale * max(1.0, float(b[order[start]]))

@@ -7,6 +7,7 @@ left for the caller to divide by.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,6 +22,8 @@ from onegrad.errors import ConvergenceError
 _REACH = 9.0  # φ(9)·9⁴ < 1e-14: what lies beyond does not count for functions of slow growth
 _PANEL_ORDER = 16
 _TOLERANCE = 2e-12
+_MOST_NODES = 1 << 25  # of one integral times its weights: 0.3 GB; scales of 300 need less
+_MOST_VALUES = 1 << 31  # the same of all integrals that are refined together: some 10 s
 _CHUNK = 1 << 22  # function values held at once while smoothing
 
 
@@ -94,9 +97,12 @@ class _Integral:
 
     def at(self, s: Array, b: Array) -> Array:
         resolution = 1.5 * (1.0 + float(np.max(np.abs(b))))
-        previous = self._at(s, b, resolution)
-        for _ in range(9):
+        few = not self._too_many(2 * resolution, s.size)
+        previous = self._at(s, b, resolution) if few else np.full(s.shape, math.nan)
+        for _ in range(9 if few else 0):
             resolution *= 2.0
+            if self._too_many(resolution, s.size):
+                break
             current = self._at(s, b, resolution)
             size = 1.0 + np.abs(current).max()
             if np.abs(current - previous).max() <= _TOLERANCE * size:
@@ -109,12 +115,22 @@ class _Integral:
             "smaller scale."
         )
 
+    def _too_many(self, resolution: float, integrals: int) -> bool:
+        nodes = self._nodes(resolution)
+        if self.weights is not None:
+            nodes *= math.prod(self.weights(np.zeros(1)).shape[:-1])
+        return nodes > _MOST_NODES or nodes * integrals > _MOST_VALUES
+
+    def _nodes(self, resolution: float) -> float:
+        """About how many one integral has."""
+        panels = (1 + len(self.breakpoints)) * _PANEL_ORDER * resolution
+        return panels + 2 * self.reach * resolution
+
     def _at(self, s: Array, b: Array, resolution: float) -> Array:
         parts = []
         weights, split = self.weights, bool(self.breakpoints)
-        nodes_each = (1 + len(self.breakpoints)) * _PANEL_ORDER * resolution
-        nodes_each += 2 * self.reach * resolution
-        step = max(1, int(_CHUNK / nodes_each / (1 if weights is None or not split else 8)))
+        nodes = self._nodes(resolution)
+        step = max(1, int(_CHUNK / nodes / (1 if weights is None or not split else 8)))
         for start in range(0, s.size, step):
             piece = slice(start, start + step)
             if split:

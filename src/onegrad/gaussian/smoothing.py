@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from onegrad.compute.backend import Array
+from onegrad.compute.deadline import check_time
 from onegrad.gaussian.activation import Activation, Smoothed, get_activation
 from onegrad.gaussian.elementwise import exponential_tails
 from onegrad.gaussian.moment_tables import three_moments
@@ -33,6 +34,7 @@ class SlopeMoments(NamedTuple):
 
 def smoothed(activation: Activation, shift: Array, scale: Array) -> Smoothed:
     """E σ(s+bZ), E σ'(s+bZ), Var σ(s+bZ), b > 0; the slope by Stein's E[σ Z]/b."""
+    check_time()
     cheap = activation.moments is not None and activation.name not in _COSTLY
     if cheap or activation.breakpoints:
         return activation.smoothed(shift, scale)

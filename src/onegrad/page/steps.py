@@ -59,8 +59,9 @@ def after_steps(
     """Means over networks drawn and trained with that seed.
 
     test_error, train_error : of the networks; theory_test, theory_train : without a draw where a
-    theory knows how, else of their first layers as they are; alignment : |cos| between what all
-    neurons learned most of and the teacher; learned, target : functions of t, and coefficients
+    theory knows how, else of other first layers, drawn and trained for it; alignment : |cos|
+    between what all neurons learned most of and the teacher; learned, target : functions of t, and
+    coefficients
     equal : set the rate such that the first step is as long as that of gradient descent
     """
     problem = Problem.from_spec(tables)
@@ -83,7 +84,8 @@ def after_steps(
         "rate": problem.rate,
         "spread": problem.spread,
     }
-    theory = known or tuple(np.mean([_of_layer(trial) for trial in trials], axis=0))
+    others = () if known else [Trial(problem, Streams(seed, i, theory=True)) for i in range(count)]
+    theory = known or tuple(np.mean([_of_layer(trial) for trial in others], axis=0))
     answer |= dict(zip(("theory_test", "theory_train"), theory, strict=True))
     learned = [
         _learned(trial, fitted, direction, component)

@@ -22,11 +22,10 @@ from onegrad.problem import Problem
 from onegrad.simulate.simulate import run_group
 from onegrad.spec.experiment import Experiment
 from onegrad.spectrum import report as spectra
-from onegrad.spectrum.report import LimitingSpectrum
-from onegrad.spectrum.structured import MatrixSpectrum, StructuredSpectrum
-from onegrad.theory.isotropic.bulk import Bulk
+from onegrad.spectrum.report import MatrixSpectrum
 from onegrad.theory.options import ACCURATE, DRAFT, Theory
-from onegrad.theory.spectral.structured import MatrixLimit
+from onegrad.theory.spectral.functions import DEGREES
+from onegrad.theory.spectral.structured import MatrixLimit, structured_limit
 
 _DEGREES = 7
 _GRID = 240
@@ -163,57 +162,43 @@ def features(
 def spectrum(tables: Tables) -> dict[str, Any]:
     """Limiting densities of the singular values, and the spikes, of weights and features.
 
-    Where they are closed forms; everywhere else they come with a draw (`draw`).
+    At typical overlaps, for views that follow a slider; `draw` has them for one network.
     """
     problem = Problem.from_spec(tables)
-    limit = _closed_form(problem)
-    spike = limit.weight_spike
+    found = structured_limit(problem)
     return {
-        "degree": limit.degree,
+        "degree": problem.degree,
         "rate": problem.rate,
-        "weights": _density(limit.weight_bulk)
-        | {"spikes": [spike.singular_value] if spike.present else []}
-        | {"teacher_cosine": spike.teacher_cosine},
-        "features": _density(limit.feature_bulk)
-        | {
-            "spikes": limit.feature_spikes.singular_values,
-            "cosines": limit.feature_spikes.hermite_cosines[:, : _DEGREES + 1],
-            "norm_outlier": limit.norm_outlier,
-        },
-    }
+        "weights": _law(found.weights, ())
+        | {"teacher_cosine": max((o.alignments.get("teacher", 0.0) for o in found.weights.outliers),
+                                 default=0.0)},
+        "features": _law(found.features, ())
+        | {"cosines": [_with_polynomials(o.alignments) for o in found.features.outliers]},
+    }  # fmt: skip
 
 
-def _closed_form(problem: Problem) -> LimitingSpectrum:
-    limit = spectra.closed_form_limit(problem)
-    if limit is None:
-        raise AssumptionError("limits in closed form are known for one step on isotropic data")
-    return limit
+def _with_polynomials(alignments: Mapping[str, float]) -> list[float]:
+    """Cosines with the constant and with Hermite polynomials along the step, by degree."""
+    names = ["constant", "step", *(f"step H{degree}" for degree in range(2, DEGREES + 1))]
+    return [alignments.get(name, 0.0) for name in names]
 
 
 def spikes(tables: Tables) -> dict[str, Any]:
     """Only where the spikes stand: for their path as the step grows."""
-    limit = _closed_form(Problem.from_spec(tables))
-    spike = limit.weight_spike
+    limit = structured_limit(Problem.from_spec(tables))
     return {
-        "weights": [spike.singular_value] if spike.present else [],
-        "features": limit.feature_spikes.singular_values,
+        "weights": [one.singular_value for one in limit.weights.outliers],
+        "features": [one.singular_value for one in limit.features.outliers],
     }
 
 
 def draw(tables: Tables, seed: int) -> dict[str, Any]:
     """What `onegrad spectrum` says of one trained network, as histograms with spikes and limits."""
     report = spectra.spectrum(Problem.from_spec(tables), seed)
-    if isinstance(report, StructuredSpectrum):
-        return {
-            "note": report.note,
-            "weights": _drawn(report.weights),
-            "features": _drawn(report.features),
-        }
     return {
-        "weights": _histogram(report.weight_values[1], report.weight_bulk)
-        | {"spikes": report.weights.singular_values[: report.weights.spikes]},
-        "features": _histogram(report.feature_values[1], report.feature_bulk)
-        | {"spikes": report.features.singular_values[: report.features.spikes]},
+        "note": report.note,
+        "weights": _drawn(report.weights),
+        "features": _drawn(report.features),
     }
 
 
@@ -241,7 +226,7 @@ def _law(limit: MatrixLimit, doubts: Sequence[str]) -> dict[str, Any]:
         for one in limit.outliers
     ]
     return {
-        "values": values, "density": limit.law.singular_density(values),
+        "edge": edge, "values": values, "density": limit.law.singular_density(values),
         "spikes": [one.singular_value for one in limit.outliers],
         "along": along, "doubts": list(doubts),
     }  # fmt: skip
@@ -252,18 +237,6 @@ def repetition(tables: Tables, seed: int) -> list[dict[str, Any]]:
     point = Experiment.from_tables(tables).points[0]
     rows = run_group([point], point.compare.simulated, seed)
     return [asdict(row) | {"relative_error": row.relative_error} for row in rows]
-
-
-def _density(bulk: Bulk) -> dict[str, Any]:
-    """The density of singular values s, from that of eigenvalues s², without the atom at 0."""
-    edge = math.sqrt(bulk.edge)
-    values = np.linspace(1e-4, 1.02 * edge, _GRID)
-    return {"edge": edge, "values": values, "density": bulk.singular_density(values)}
-
-
-def _histogram(values: Array, bulk: Bulk) -> dict[str, Any]:
-    """Bins over the bulk; normalised like the density, by all singular values."""
-    return _binned(values, _BEYOND * math.sqrt(bulk.edge))
 
 
 def _binned(values: Array, top: float) -> dict[str, Any]:

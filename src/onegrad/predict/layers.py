@@ -11,6 +11,7 @@ import numpy as np
 
 from onegrad.compute.available import available_bytes
 from onegrad.compute.backend import Array, host
+from onegrad.compute.deadline import check_time
 from onegrad.compute.linalg import outlying_directions
 from onegrad.compute.randomness import Streams
 from onegrad.data.instance import Instance
@@ -48,6 +49,7 @@ _PRODUCTS = 30  # of rows × k² that samples drawn for a layer take
 _AN_ENTRY = 3000  # operations that a feature at a node is worth
 _EXTREME = 1e4  # length of a neuron's weights, and one over the shortest
 _LAYERS_DIFFER = 1.2  # factor between what one layer leaves open and another
+_FEW_COPIES = 0.01  # of all neurons: copies of others that are let pass
 _CLASS_KNOWN, _CLASS_DRAWS = 0.02, 16  # error of the class: so well known, of at most so many
 
 
@@ -108,7 +110,9 @@ def predict_readout(
         said = f"{problem.data.source}: {result.nodes} samples as nodes, one first layer as given."
         power = float(np.var(nodes.y)) + nodes.label_noise
         return of_real_data(RealPrediction(result, LAYERS, (said,), power))
-    layer = _Layer(matrix, _instance(problem, instance), before)
+    instance = _instance(problem, instance)
+    problem, kept = _without_copies(problem, matrix)
+    layer = _Layer(matrix[kept], instance, None if before is None else before[kept])
     found = of_layers([_errors(problem, layer, theory)], theory, "as given")
     return replace(found, label_variance=layer.instance.label_variance)
 
@@ -124,8 +128,8 @@ def predict_layers(problem: Problem, theory: Theory, seed: int, most: int = 0) -
 def layers_within(
     problem: Problem, theory: Theory, seed: int, enough: float, most: int = 0
 ) -> Prediction | Failure:
-    """The mean over first layers drawn and trained with that seed, those of the simulation's first
-    repetitions.
+    """The mean over first layers drawn and trained with that seed, none of which is a
+    simulation's.
 
     most : goes on after DRAWS of them, up to so many, until the mean is known (`settled`);
         0: up to `worthwhile_draws`
@@ -150,6 +154,7 @@ def layers_within(
         known = repetition >= DRAWS and settled(found, rough, theory.accuracy, power)
         if known or repetition >= last:
             break
+        check_time()
         layer = _drawn(problem, seed, repetition)
         # once told there is no way back: those known both ways are the first ones
         told = told or len(found) == full
@@ -169,12 +174,13 @@ def layers_within(
         if problem.outputs > 1 and not theory.draft:
             wrong.append(_wrong_class(problem, layer))
     mean = of_layers(found, theory, f"drawn and trained with seed {seed}", rough, power)
-    mean = replace(mean, label_variance=power.mean)
+    drafted = float(np.mean(power.drawn))
+    mean = replace(mean, label_variance=drafted if theory.draft else power.mean)
     return _with_class(problem, mean, wrong, seed) if wrong else mean
 
 
 def _drawn(problem: Problem, seed: int, repetition: int) -> _Layer:
-    streams = Streams(seed, repetition)
+    streams = Streams(seed, repetition, theory=True)
     draw = Draw(problem, streams, Reuse(False, False, True, False))
     trial = Trial(problem, streams, draw=draw)
     start = trial.weights if problem.trained else None
@@ -321,6 +327,33 @@ def _matrix(name: str, weights: Any, problem: Problem) -> Array:
             "Features of such a layer are constant or steps; scale the weights",
         )  # fmt: skip
     return matrix
+
+
+def _without_copies(problem: Problem, weights: Array) -> tuple[Problem, Any]:
+    """The problem of the neurons that differ, and their places: c copies of every neuron, whose
+    readouts a/c are equal, are one neuron with the readout a and the penalty λ_eff a²/c.
+
+    The theory takes what neurons do beside their linear and quadratic parts as independent, which
+    equal neurons are not: a few of them hardly count, and many of unequal number are refused.
+    """
+    _, kept, counts = np.unique(weights, axis=0, return_index=True, return_counts=True)
+    most, width = int(counts.max()), len(weights)
+    if most == 1 or width - len(kept) <= _FEW_COPIES * width:
+        return problem, slice(None)
+    if np.any(counts != most):
+        raise AssumptionError(
+            f"{width - len(kept)} of {width} neurons are copies of others, in unequal numbers: the "
+            "theory takes neurons as different. Give every neuron once, or equally often"
+        )
+    isotropic = problem.network.convention == "isotropic"  # else λ_eff = ridge · k knows it already
+    ridge = problem.training.ridge / (most if isotropic else 1)
+    network = problem.network.model_copy(update={"width": len(kept), "width_ratio": None})
+    training = problem.training.model_copy(update={"ridge": ridge})
+    fewer = Problem(
+        data=problem.data, labels=problem.labels, network=network, training=training,
+        scaling=problem.scaling,
+    )  # fmt: skip
+    return fewer, np.sort(kept)
 
 
 def _instance(problem: Problem, instance: Instance | None) -> Instance:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from onegrad.compute.deadline import SECONDS, within
 from onegrad.compute.randomness import Seed, root_seed
 from onegrad.errors import (
     AssumptionError,
@@ -62,7 +63,8 @@ def predict(
     problem : a Problem, or a spec that states one: a preset's name, a TOML file, a nested mapping
     theory : a Theory, or the name of a method. Its fields `method`, `accuracy`, `overlaps` and
         `finite_size` may also be given by name: predict(problem, accuracy=0.03)
-    rng : seed of what is drawn, if anything: the same draws as the simulation's first repetition
+    rng : seed of what is drawn, if anything, from streams that no simulation uses; directions that
+        are fixed are those of the simulation with this seed
     throw : raise where the theory fails; False gives a Prediction with status "failed", NaN
         errors, and the advice in `error`
 
@@ -167,7 +169,7 @@ def _all_answers(
 ) -> list[Prediction | Failure]:
     """What nobody foresaw at one point is its failure, not that of all."""
     try:
-        with quiet():
+        with quiet(), within(SECONDS * len(problems)):
             return _answers(problems, theory, seed, alone)
     except Exception as error:
         if len(problems) == 1:

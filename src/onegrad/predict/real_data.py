@@ -42,8 +42,8 @@ def predict_real(problem: Problem, theory: Theory, seed: int) -> RealPrediction:
     """The semi-parametric theory of images, arrays and files, or of a mixture fitted to them.
 
     theory : method "auto" or "semi-parametric", or "surrogate" for a mixture fitted first; accuracy
-    seed : first layers are those of the simulation's repetitions 0, 1, … with this seed; the nodes
-        are samples that the step has not seen
+    seed : of the first layers, none of which is a simulation's; the nodes are samples that the step
+        has not seen
     """
     if not problem.data.own_nodes:
         raise AssumptionError(
@@ -62,7 +62,7 @@ def predict_real(problem: Problem, theory: Theory, seed: int) -> RealPrediction:
     label_variances = []
 
     def draw(i: int) -> tuple[DrawnLayer, DataNodes]:
-        layer, nodes = draw_layer(problem, Streams(seed, i), count)
+        layer, nodes = draw_layer(problem, Streams(seed, i, theory=True), count)
         label_variances.append(float(np.var(nodes.y)) + nodes.label_noise)
         return layer, nodes
 
@@ -87,7 +87,7 @@ def predict_real(problem: Problem, theory: Theory, seed: int) -> RealPrediction:
 def rows_as_nodes(problem: Problem, theory: Theory, seed: int) -> DataNodes:
     """Rows of finite data, in an order of that seed: all, or as many as are quick."""
     count = _MOST_NODES // 3 if theory.draft else _MOST_NODES
-    return problem.row_nodes(problem.data.split(Streams(seed, 0).rng("split"))[:count])
+    return problem.row_nodes(problem.data.split(Streams(seed, 0, theory=True).rng("split"))[:count])
 
 
 def draw_layer(problem: Problem, streams: Streams, count: int) -> tuple[DrawnLayer, DataNodes]:
@@ -123,11 +123,11 @@ def _drawn_nodes(trial: Trial, count: int) -> DataNodes:
 def surrogate_of(problem: Problem, seed: int) -> Problem:
     """The same network on a Gaussian mixture fitted to the data: means, spikes and weights.
 
-    Fitted on up to 6000 samples that the first step of repetition 0 has not seen. Where the noise
+    Fitted on up to 6000 samples that the first step of draw 0 has not seen. Where the noise
     has a variance v other than 1, the mixture is that of x/√v and the rate η·v: the same network
     in the mixture convention.
     """
-    trial = Trial(problem, Streams(seed, 0))
+    trial = Trial(problem, Streams(seed, 0, theory=True))
     nodes = _unseen_rows(trial, _MOST_NODES)
     if nodes.groups == 1:
         raise AssumptionError(

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import stdtrit
 
 from onegrad.errors import Failure
-from onegrad.predict.layer_means import LabelPower, over_layers, scatter_of
+from onegrad.predict.layer_means import STATED, LabelPower, over_layers, scatter_of
 from onegrad.predict.prediction import LAYERS, Prediction
 from onegrad.predict.real_data import RealPrediction
 from onegrad.theory.draws import OverDraws
@@ -23,7 +22,6 @@ from onegrad.theory.options import Theory
 from onegrad.theory.task import Solution
 
 _FINITE_SIZE = "What is left at finite size is of order 1/n."
-_TWO_SIDED = 0.975  # quantile of Student's law for a mean over few layers
 _TWO_ERRORS = 2.0  # standard errors of what is drawn for one layer
 _UNSETTLED = " A finer resolution would take long: the accuracy asked for was not reached."
 
@@ -107,7 +105,7 @@ def of_layers(
     power : of the labels that the layers were drawn for, a control variate
     """
     mean, se = over_layers(found, rough, power)
-    draws, scatter = max(len(found), len(rough)), scatter_of(found, rough, power)
+    draws, scatter = max(len(found), len(rough)), scatter_of(found, rough, power, STATED)
     size = float(np.mean([one.by_size for one in found]))
     by_nodes = max(one.by_nodes for one in found)
     if draws == 1:
@@ -116,8 +114,7 @@ def of_layers(
     if not np.array_equal(mean, over_layers(found, rough)[0]):
         layers += " with their label power as a control variate"
     rules = "one coarse rule" if theory.draft else "two rules compared"
-    student = float(stdtrit(max(1, draws - 1), _TWO_SIDED))
-    known = Open(rules=by_nodes, sizes=size, draws=student * scatter)
+    known = Open(rules=by_nodes, sizes=size, draws=scatter)
     return Prediction(
         float(mean[0]), float(mean[1]), float(mean[2]), LAYERS,
         (

@@ -89,6 +89,15 @@ def corrected_values(values: np.ndarray, controls: Sequence[Sequence[float]]) ->
     return np.asarray(rest)
 
 
+def least_squares(
+    design: np.ndarray, values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The coefficients, the matrix that makes them of the values, and the residuals."""
+    inverse = np.linalg.pinv(design)
+    coefficients = inverse @ values
+    return coefficients, inverse, values - design @ coefficients
+
+
 def _plain(values: np.ndarray) -> tuple[float, float]:
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(values.size))
 
@@ -96,8 +105,6 @@ def _plain(values: np.ndarray) -> tuple[float, float]:
 def _intercept(values: np.ndarray, controls: np.ndarray) -> tuple[float, float]:
     """Of the regression of `values` on the columns of `controls`, with its standard error."""
     design = np.column_stack([np.ones(len(values)), controls / np.std(controls, axis=0)])
-    inverse = np.linalg.pinv(design)
-    factors = inverse @ values
-    rest = values - design @ factors
+    factors, inverse, rest = least_squares(design, values)
     variance = float(rest @ rest) / (len(values) - design.shape[1])
     return float(factors[0]), math.sqrt(variance * float(inverse[0] @ inverse[0]))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from onegrad.errors import SpecError, did_you_mean
-from onegrad.results.estimates import Estimate
+from onegrad.results.estimates import Estimate, least_squares
 from onegrad.results.results import Results
 from onegrad.results.summaries import Summary
 
@@ -80,12 +80,9 @@ def _fitted(group: list[Summary], along: str) -> ScalingExponent:
     y = np.log([one.test_error.mean for one in group])
     errors = [one.test_error.standard_error / one.test_error.mean for one in group]
     known = np.array([e if math.isfinite(e) else 0.0 for e in errors])
-    centred = x - x.mean()
-    weights = centred / (centred @ centred)
-    slope = float(weights @ y)
-    rest = y - y.mean() - slope * centred
+    (_, slope), (_, weights), rest = least_squares(np.column_stack([np.ones(len(x)), x]), y)
     scatter = math.sqrt(float(rest @ rest) / max(len(x) - 2, 1) * float(weights @ weights))
     se = max(math.sqrt(float(weights**2 @ known**2)), scatter)
     point = {key: value for key, value in group[0].point.items() if key != along}
     local = tuple((-np.diff(y) / np.diff(x)).tolist())
-    return ScalingExponent(group[0].model, along, point, Estimate(-slope, se), local)
+    return ScalingExponent(group[0].model, along, point, Estimate(-float(slope), se), local)

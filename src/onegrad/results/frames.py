@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from onegrad.errors import OnegradError, SpecError
 from onegrad.results.rows import EXTRAS, QUANTITIES, SPECTRUM_COLUMNS, Row
 from onegrad.simulate.control_variates import CONTROL_COLUMNS, control_columns
+from onegrad.spec.fields import is_number
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
 SUFFIXES = {"csv": ".csv", "parquet": ".parquet", "netcdf": ".nc"}
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a formula of a spreadsheet begins with
 _NUMBERS = (*QUANTITIES, "relative_error", *EXTRAS, "error_estimate", "seconds")
 
 
@@ -48,7 +48,7 @@ def labels(values: Sequence[Any]) -> list[Any]:
     >>> labels([1, 2.5]), labels(["auto", 3]), labels([[0.5, 0.5]])
     ([1, 2.5], ['auto', '3'], ['[0.5, 0.5]'])
     """
-    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+    if all(is_number(v) for v in values):
         return list(values)
     return [v if isinstance(v, str) else "" if v is None else json.dumps(v) for v in values]
 
@@ -59,74 +59,36 @@ def to_pandas(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def to_xarray(rows: Sequence[Row], name: str) -> xr.Dataset:
-    """Time and memory: one pass over the rows; arrays of the full (dims × model × seed) box."""
-    xarray = _extra("xarray")
-    points, position = _points(rows)
-    models = list(dict.fromkeys(row.model for row in rows))
-    seeds = sorted({row.seed for row in rows})
-    dims, coords, where = _dimensions(points)
-    shape = [len(coords[d][1]) if d in coords else _length(coords, d) for d in dims]
-    model_at = {model: i for i, model in enumerate(models)}
-    seed_at = {seed: i for i, seed in enumerate(seeds)}
-    index = (
-        *(np.array(w, dtype=int)[position] for w in where),
-        np.array([model_at[row.model] for row in rows], dtype=int),
-        np.array([seed_at[row.seed] for row in rows], dtype=int),
-    )
-    arrays = {}
-    table = {name: [getattr(row, name) for row in rows] for name in _NUMBERS} | _spectra(rows)
-    for quantity, values in table.items():
-        array = np.full((*shape, len(models), len(seeds)), np.nan)
-        array[index] = values
-        arrays[quantity] = ((*dims, "model", "seed"), array)
-    return xarray.Dataset(arrays, {**coords, "model": models, "seed": seeds}, {"name": name})
+    """A key is a dimension of its own if the points are all its values times all settings of the
+    other keys; what is left over is one dimension, `point`.
 
-
-def _length(coords: dict[str, Any], dim: str) -> int:
-    return next(len(values) for (d, values) in coords.values() if d == dim)
-
-
-def _points(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], np.ndarray]:
-    """The distinct points, and which of them each row belongs to."""
-    points = {row.number: row.point for row in rows}
-    at = {number: i for i, number in enumerate(points)}
-    return list(points.values()), np.array([at[row.number] for row in rows], dtype=int)
-
-
-def _dimensions(
-    points: list[dict[str, Any]],
-) -> tuple[list[str], dict[str, tuple[str, list[Any]]], list[list[int]]]:
-    """Names of the dimensions, their coordinates, and where each point stands along them.
-
-    A key is a dimension of its own if the points are all its values times all settings of the other
-    keys; what is left over is one dimension, `point`.
+    Time and memory: one pass over the rows; arrays of the full (dims × model × seed) box.
     """
-    keys = list(dict.fromkeys(key for point in points for key in point))
-    table = {key: labels([point.get(key) for point in points]) for key in keys}
-    values = {key: list(dict.fromkeys(table[key])) for key in keys}
-    free = [key for key in keys if _is_free(key, keys, table, values, len(points))]
+    _extra("xarray")
+    frame = to_pandas(rows)
+    keys = list(dict.fromkeys(key for row in rows for key in row.point))
+    points = frame[keys].drop_duplicates()
+    free = [key for key in keys if _is_free(key, points)]
     bound = [key for key in keys if key not in free]
-    coords: dict[str, tuple[str, list[Any]]] = {key: (key, values[key]) for key in free}
-    where = []
-    for key in free:
-        at = {value: i for i, value in enumerate(values[key])}
-        where.append([at[value] for value in table[key]])
-    if not bound:
-        return free, coords, where
-    tuples = list(zip(*(table[key] for key in bound), strict=True))
-    steps = {step: i for i, step in enumerate(dict.fromkeys(tuples))}
-    where.append([steps[step] for step in tuples])
-    for key, column in zip(bound, zip(*steps, strict=True), strict=True):
-        coords[key] = ("point", list(column))
-    return [*free, "point"], coords, where
+    order = {key: list(dict.fromkeys(points[key])) for key in free}
+    steps = points[bound].drop_duplicates()
+    if bound:
+        frame["point"] = frame.merge(steps.assign(step=range(len(steps))), on=bound)["step"]
+        order["point"] = list(range(len(steps)))
+    order["model"] = list(dict.fromkeys(frame["model"]))
+    numbers = [name for name in (*_NUMBERS, *SPECTRUM_COLUMNS) if name in frame]
+    data = frame.set_index([*order, "seed"])[numbers].astype(float).to_xarray().reindex(order)
+    data = data.assign_coords({key: values for key, values in order.items() if key != "point"})
+    if bound:
+        data = data.drop_vars("point")
+    data = data.assign_coords({key: ("point", steps[key].tolist()) for key in bound})
+    return data.assign_attrs(name=name)
 
 
-def _is_free(
-    key: str, keys: list[str], table: dict[str, list[Any]], values: dict[str, list[Any]], count: int
-) -> bool:
-    others = [table[other] for other in keys if other != key]
-    rest = len(set(zip(*others, strict=True))) if others else 1
-    return count == len(values[key]) * rest
+def _is_free(key: str, points: pd.DataFrame) -> bool:
+    others = points.drop(columns=key)
+    rest = len(others.drop_duplicates()) if others.shape[1] else 1
+    return bool(len(points) == points[key].nunique() * rest)
 
 
 def export(rows: Sequence[Row], path: str | Path, name: str) -> Path:
@@ -142,8 +104,8 @@ def export(rows: Sequence[Row], path: str | Path, name: str) -> Path:
         table = columns(rows)
         with path.open("w", newline="", encoding="utf-8") as handle:
             writer = csv.writer(handle)
-            writer.writerow(table)
-            writer.writerows(zip(*table.values(), strict=True))
+            writer.writerow(map(_no_formula, table))
+            writer.writerows(map(_no_formula, line) for line in zip(*table.values(), strict=True))
     elif path.suffix == ".parquet":
         _extra("pyarrow")
         to_pandas(rows).to_parquet(path, index=False, engine="pyarrow")
@@ -152,6 +114,11 @@ def export(rows: Sequence[Row], path: str | Path, name: str) -> Path:
         _extra("h5py")
         to_xarray(rows, name).to_netcdf(path, engine="h5netcdf")
     return path
+
+
+def _no_formula(cell: Any) -> Any:
+    """A text that a spreadsheet would compute begins with an apostrophe; numbers stay."""
+    return f"'{cell}" if isinstance(cell, str) and cell[:1] in _FORMULA else cell
 
 
 def _extra(name: str) -> Any:

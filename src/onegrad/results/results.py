@@ -10,7 +10,7 @@ from onegrad.results.frames import export, to_pandas, to_xarray
 from onegrad.results.rows import Row
 from onegrad.results.summaries import Groups, Summary, grouped, number_or_none, summaries
 from onegrad.results.verdict import verdicts
-from onegrad.text.display import html_table, plots, text_table
+from onegrad.text.display import html_table, plots, text_table, value_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,8 +52,8 @@ class Results:
         names = [key.rpartition(".")[2] for key in keys]
         header = [*names, "model", "test error", "train error", "seeds"]
         lines = [
-            [*(_cell(s.point.get(k)) for k in keys), s.model, str(s.test_error), str(s.train_error),
-             str(s.seeds or "–")]
+            [*(value_text(s.point.get(k)) for k in keys), s.model, str(s.test_error),
+             str(s.train_error), str(s.seeds or "–")]
             for s in found
         ]  # fmt: skip
         return header, lines
@@ -107,7 +107,3 @@ class Results:
     def export(self, path: str | Path) -> Path:
         """Write all rows to a .csv, .parquet or .nc (NetCDF) file."""
         return export((*self.rows, *self.spectra), path, self.name)
-
-
-def _cell(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)

@@ -1,22 +1,23 @@
-"""How far a run is: one line on a terminal, in a notebook, or now and then in a pipe."""
+"""How far a run is: a bar on a terminal, a line in a notebook, or now and then one in a pipe."""
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from html import escape
 from typing import Any
 
 from onegrad.runs.coordinator import Progress, Status
 from onegrad.spec.experiment import Experiment
 from onegrad.text.display import settings_text
 
-_OFTEN = 0.1  # seconds between two states of the line on a terminal or in a notebook
+_OFTEN = 0.1  # seconds between two states of the bar on a terminal
+_NOTEBOOK = 0.3  # the same in a notebook
 _RARELY = 5.0  # in a pipe, where lines stay
-_BAR = (8, 20)  # shortest and longest
+_BAR = 20  # columns of the bar; less than half of a narrow terminal
+
+Write = Callable[[Status, str], None]
 
 
 @contextmanager
@@ -33,7 +34,7 @@ def progress_line(experiment: Experiment) -> Iterator[Progress]:
         if at - shown < pause or not status.total:
             return
         shown = at
-        write(lambda width: line(experiment.name, status, at - start, now, width))
+        write(status, line(experiment.name, status, at - start, now))
 
     try:
         yield show
@@ -41,40 +42,37 @@ def progress_line(experiment: Experiment) -> Iterator[Progress]:
         clear()
 
 
-Writer = Callable[[Callable[[int], str]], None]
-Way = tuple[Writer, Callable[[], None], float]
+Way = tuple[Write, Callable[[], None], float]
 
 
-def _print(text: Callable[[int], str]) -> None:
-    print(text(100), file=sys.stderr, flush=True)
+def _print(status: Status, text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _terminal() -> Way | None:
-    """A line that is written over; None where standard error is no terminal that can do it."""
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    """A bar that rich draws; None where standard error is no terminal that can do it."""
+    if not sys.stderr.isatty():
         return None
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as RichProgress
 
-    def write(text: Callable[[int], str]) -> None:
-        sys.stderr.write("\r\x1b[2K" + text(terminal_width()))
-        sys.stderr.flush()
+    console = Console(stderr=True)
+    if console.is_dumb_terminal:
+        return None
+    width = min(_BAR, console.width // 3)
+    columns = BarColumn(width), TextColumn("{task.description}", markup=False)
+    bar = RichProgress(*columns, console=console, transient=True, auto_refresh=False)
+    task = bar.add_task("", total=None, visible=False)
 
-    def clear() -> None:
-        sys.stderr.write("\r\x1b[2K")
-        sys.stderr.flush()
+    def write(status: Status, text: str) -> None:
+        bar.start()
+        bar.update(
+            task, description=text[: console.width - width - 2], total=status.total,
+            completed=status.done, visible=True, refresh=True,
+        )  # fmt: skip
 
-    return write, clear, _OFTEN
-
-
-def terminal_width() -> int:
-    """Columns of the terminal behind standard error, one left free for its cursor."""
-    try:
-        return int(os.environ["COLUMNS"]) - 1
-    except (KeyError, ValueError):
-        pass
-    try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns - 1
-    except (OSError, ValueError):
-        return 79
+    return write, bar.stop, _OFTEN
 
 
 def _notebook() -> Way | None:
@@ -83,50 +81,26 @@ def _notebook() -> Way | None:
     kernel = shell and shell.get_ipython()
     if kernel is None or not hasattr(kernel, "kernel"):
         return None
-    from IPython.display import HTML, display
+    from IPython.display import Pretty, display
 
-    handle = display(HTML(""), display_id=True)
+    class Line(Pretty):
+        def __repr__(self) -> str:
+            return str(self.data)
 
-    def write(text: Callable[[int], str]) -> None:
-        handle.update(HTML(f"<pre>{escape(text(100))}</pre>"))
-
-    return write, lambda: handle.update(HTML("")), 3 * _OFTEN
-
-
-# --- the line -----------------------------------------------------------------------------
+    handle = display(Line(""), display_id=True)
+    return lambda _, text: handle.update(Line(text)), lambda: handle.update(Line("")), _NOTEBOOK
 
 
-def line(name: str, status: Status, seconds: float, now: str, width: int) -> str:
-    """What fits into the width: count and time left always, then the bar, the name, the rest.
+def line(name: str, status: Status, seconds: float, now: str) -> str:
+    """What matters most first: the end may be cut off.
 
-    >>> status = Status(30, 90, 20, 0, [], None, None)
-    >>> line("impact of width", status, 10.0, "", 40)
-    '━━━━━────────────  30/90 rows, 0:30 left'
+    >>> line("impact of width", Status(30, 90, 20, 0, [], None, None), 10.0, "")
+    '30/90 rows, 0:30 left, 2/s  impact of width'
     """
-    count = f"{status.done}/{status.total} rows"
-    left, rate = time_left(status, seconds), rate_of(status, seconds)
-    failed = f", {status.failed} failed" if status.failed else ""
-    short = f"{count}{', ' + left if left else ''}{failed}"
-    full = f"{count}{', ' + rate if rate else ''}{', ' + left if left else ''}{failed}"
-    shortest, longest = _BAR
-    parts = [short]
-    room = width - len(short) - 2
-    if room >= shortest:
-        parts = [_bar(status, min(longest, room)), short]
-    title = name if len(name) <= 30 else f"{name[:29]}…"
-    for first, words, last in (
-        (title, short, ""), (title, full, ""), (title, full, now[: max(0, width // 2)])
-    ):  # fmt: skip
-        rest = [first, words, *([last] if last else [])]
-        room = width - sum(map(len, rest)) - 2 * len(rest)
-        if room >= shortest:
-            parts = [first, _bar(status, min(longest, room)), *rest[1:]]
-    return "  ".join(parts)[:width]
-
-
-def _bar(status: Status, length: int) -> str:
-    done = min(length, length * status.done // status.total)
-    return "━" * done + "─" * (length - done)
+    failed = f"{status.failed} failed" if status.failed else ""
+    parts = [time_left(status, seconds), failed, rate_of(status, seconds)]
+    count = ", ".join([f"{status.done}/{status.total} rows", *filter(None, parts)])
+    return "  ".join(filter(None, (count, name if len(name) <= 30 else f"{name[:29]}…", now)))
 
 
 def rate_of(status: Status, seconds: float) -> str:

@@ -9,10 +9,10 @@ from onegrad.results.rows import SPECTRUM, Row
 from onegrad.runs.store import Store
 from onegrad.spec.experiment import Experiment, Point
 from onegrad.spectrum.record import spectrum_record, spectrum_report
-from onegrad.spectrum.report import Report, spectrum
+from onegrad.spectrum.report import SpectrumReport, spectrum
 
 
-def run_spectra(experiment: Experiment, out: str | Path) -> list[tuple[Point, Report]]:
+def run_spectra(experiment: Experiment, out: str | Path) -> list[tuple[Point, SpectrumReport]]:
     """The report of every point; what `out`/results.sqlite does not have yet is drawn and stored,
     point by point."""
     store = Store(out)
@@ -23,7 +23,7 @@ def run_spectra(experiment: Experiment, out: str | Path) -> list[tuple[Point, Re
     reports = []
     for point, row in zip(experiment.points, rows, strict=True):
         assert row.spectrum is not None
-        reports.append((point, spectrum_report(point.problem, row.spectrum)))
+        reports.append((point, spectrum_report(row.spectrum)))
     return reports
 
 

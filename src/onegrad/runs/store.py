@@ -30,7 +30,7 @@ from onegrad.spec.experiment import Point
 __all__ = ["Key", "Store", "StoreError", "StoreWarning", "Stored", "compute_spec", "point_spec"]
 
 _DAMAGED = "the stored row does not match its checksum: a bit of the file has flipped"
-_SPECTRUM_VERSION = 6  # raise it when numbers of spectra change
+_SPECTRUM_VERSION = 7  # raise it when numbers of spectra change
 _TEXTS = ("point", "model", "compute", "status", "error", "package_version")
 _NAMED = 5  # damaged rows that a warning names
 
@@ -297,13 +297,13 @@ _OF_KEY = "point = ? AND model = ? AND compute = ? AND model_version = ?"
 
 def _is_whole(row: sqlite3.Row | dict[str, Any]) -> bool:
     """Whether it is what was stored, of the types that we store."""
+    numbers = [value for name in NUMBERS if (value := row[name]) is not None]
     return (
         row["checksum"] == checksum(row)
-        and all(isinstance(row[name], float | None) for name in NUMBERS)
-        and not any(math.isinf(row[name]) for name in NUMBERS if row[name] is not None)
-        and all(isinstance(row[name], str) for name in _TEXTS)
-        and isinstance(row["seed"], int)
-        and isinstance(row["seconds"], float)
+        and {*map(type, numbers), type(row["seconds"])} == {float}
+        and all(map(math.isfinite, numbers))
+        and {type(row[name]) for name in _TEXTS} == {str}
+        and type(row["seed"]) is int
     )
 
 

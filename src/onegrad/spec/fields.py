@@ -12,12 +12,21 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeGuard, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from onegrad.errors import MISSING, MOST_PROBLEMS, Problematic, SpecError, did_you_mean
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Text and true/false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _number(value: object) -> object:

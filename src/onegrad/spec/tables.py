@@ -25,6 +25,7 @@ NamedActivation = Annotated[
 
 Rate = Annotated[Real, Field(ge=0, le=1e9)]
 Exponent = Annotated[Real, Field(ge=-5, le=2)]
+Optimiser = Literal["gd", "sign", "adam", "muon", "kfac"]  # simulate/network/optimisers has them
 DAMPING = 0.1  # of K-FAC, beside covariances of about one
 
 
@@ -102,7 +103,7 @@ class Training(Section):
         default=False, description="the readout is fitted on the samples of the step, instead of "
         "fresh ones (simulation only)", examples=[True],
     )  # fmt: skip
-    optimiser: Literal["gd", "sign", "adam", "muon", "kfac"] = Field(
+    optimiser: Optimiser = Field(
         default="gd", description="how a gradient moves the first layer: docs/layers.md",
         examples=["gd"],
     )  # fmt: skip

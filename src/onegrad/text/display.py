@@ -28,6 +28,25 @@ def text_table(header: Sequence[str], rows: Cells, most: int = 12) -> str:
     return "\n".join([*lines, *_more(len(rows), most)])
 
 
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table whose columns line up in a terminal too."""
+    cells = [[cell.replace("|", "∣") for cell in row] for row in (head, *rows)]
+    widths = [max(len(row[i]) for row in cells if i < len(row)) for i in range(len(head))]
+
+    def line(row: Sequence[str]) -> str:
+        padded = [*row, *[""] * (len(head) - len(row))]
+        first, *rest = (
+            cell.rjust(width) if i else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(padded, widths, strict=True))
+        )
+        return f"| {' | '.join((first, *rest))} |"
+
+    rule = "|" + "|".join(
+        f"{'-' * (width + 1)}:" if i else f":{'-' * (width + 1)}" for i, width in enumerate(widths)
+    )
+    return "\n".join([line(cells[0]), rule + "|", *(line(row) for row in cells[1:])])
+
+
 def html_table(
     title: str, header: Sequence[str], rows: Cells, notes: Sequence[str] = (), most: int = 30
 ) -> str:
@@ -53,11 +72,12 @@ def _more(count: int, most: int) -> list[str]:
 
 def settings_text(settings: dict[str, Any]) -> str:
     """Swept keys without their table: `activation = relu, width_ratio = 0.5`."""
-    return ", ".join(f"{key.rpartition('.')[2]} = {_short(v)}" for key, v in settings.items())
+    return ", ".join(f"{key.rpartition('.')[2]} = {value_text(v)}" for key, v in settings.items())
 
 
-def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def value_text(value: Any) -> str:
+    """A swept value; nothing for None."""
+    return f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)
 
 
 def brief(record: Any) -> str:

@@ -43,3 +43,10 @@ def document(title: str, body: str, style: str = "") -> str:
 </body>
 </html>
 """
+
+
+def as_html(markdown: str) -> str:
+    """Markdown with tables as HTML; what is HTML in it is shown as text."""
+    from markdown_it import MarkdownIt
+
+    return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from onegrad.compute.backend import Array
+from onegrad.compute.deadline import check_time
 
 _MEMORY = 12
 _DAMPING = 1e-12  # of the normal equations of the acceleration, whose columns have norm one
@@ -28,6 +29,7 @@ class Acceleration:
 
     def step(self, z: Array, change: Array, residual: Array) -> Array:
         """How far to go from z (P, N), where the map goes by `change`; residual : (P,) its size."""
+        check_time()
         best = residual if self.best is None else np.minimum(self.best, residual)
         astray = np.zeros(len(z), bool) if self.best is None else residual > 20 * self.best
         self.best = best

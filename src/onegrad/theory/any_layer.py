@@ -132,7 +132,7 @@ def layer_errors(
     Cost O(k²(n + k)): some inverses and about ten products of k × k matrices, two eigenvalue
     problems without a `study`. Memory: `needed_bytes`.
     """
-    layer = given_layer(problem.activation, geometry, weights, own)
+    layer = given_layer(problem.activation, geometry, weights, own, problem.data.bulk_eigenvalues)
     if problem.loss.name != "squared":
         return _with_other_loss(problem, layer, theory, study)
     if study is not None and study.sampled:
@@ -257,7 +257,7 @@ def rough_errors(
 ) -> MatrixErrors:
     """With one χ for all nodes, in the limit of large sizes: not the errors of `layer_errors`, but
     they differ between layers of a problem as those do. study : of one of them"""
-    layer = given_layer(problem.activation, geometry, weights, own)
+    layer = given_layer(problem.activation, geometry, weights, own, problem.data.bulk_eigenvalues)
     return common(problem, rule_of(problem, layer, study.level, lengths=False))[0]
 
 

@@ -127,7 +127,7 @@ class Chance:
         if setting is not None:
             geometry = setting.geometry(g)
         if parts:
-            population = self.problem.instance(0).population
+            population = self.problem.draw_instance(np.random.default_rng(0)).population
             geometry = typical_closed(population, _closure(self.problem), np.array(parts))
         if norm is not None:
             geometry = stretched(geometry, norm)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
-from onegrad.theory.bins import binned
 from onegrad.theory.finite_size import corrected, correction_of
 from onegrad.theory.layers.step import output_effect, output_is_faint
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
@@ -57,14 +56,14 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
 
     A Failure stands in the place of what `predict_mixture` would raise.
     """
-    given, policy = tasks, theory.policy
+    policy = theory.policy
     found = _first(tasks, theory)
     if theory.draft:
         return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
     going = {i: one for i, one in enumerate(found) if isinstance(one, Solution)}
     for number in range(1, _levels(theory) + 1):
         going = {i: one for i, one in going.items() if _is_worth_it(one, number, theory)}
-        finer = _finer([given[i] for i in going], list(going.values()), number, theory)
+        finer = _finer([tasks[i] for i in going], list(going.values()), number, theory)
         for (i, coarse), one in zip(list(going.items()), finer, strict=True):
             if isinstance(one, Failure):
                 found[i] = one
@@ -75,7 +74,7 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
             if _is_settled(compared, theory):
                 del going[i]
     found = [_with_status(one, theory) for one in found]
-    found = [_with_directions(one, task, theory) for one, task in zip(found, given, strict=True)]
+    found = [_with_directions(one, theory) for one in found]
     return _at_finite_size(found, theory)
 
 
@@ -180,8 +179,6 @@ def simplified(task: Task, policy: Policy = Policy()) -> Task:
     if given or geometry.levels is not None or geometry.special < policy.grouped_directions:
         return task
     simple = grouped(geometry)
-    if simple.single >= MANY_DIRECTIONS:
-        simple = binned(geometry)
     if not simple.groups or not output_is_faint(problem, simple):
         return task
     level = level_for(problem, geometry, QuadratureLevel.at(1))
@@ -219,29 +216,14 @@ def _uncounted(solution: Solution) -> float:
     return solution.mean_degrees / max(solution.degrees_left, 1e-9)
 
 
-def _with_directions(
-    solution: Solution | Failure, given: Task, theory: Theory
-) -> Solution | Failure:
-    """What is open with what many directions add to it: uncounted degrees of freedom, the
-    initial output that groups leave out, and the difference of one bin of strengths to two."""
+def _with_directions(solution: Solution | Failure, theory: Theory) -> Solution | Failure:
+    """What is open with what many directions add to it: uncounted degrees of freedom, and the
+    initial output that groups leave out."""
     if isinstance(solution, Failure) or theory.draft:
         return solution
     error = _uncounted(solution)
     if solution.geometry.groups:
         error += output_effect(solution.task.problem, solution.geometry)
-    if solution.geometry.bins:
-        one = replace(solution.task, geometry=binned(given.geometry, 1))
-        level = QuadratureLevel.draft()
-        coarse, fine = solve_tasks([one, solution.task], level, _FIXED_POINT * theory.accuracy)
-        if isinstance(coarse, Failure) or isinstance(fine, Failure):
-            return coarse if isinstance(coarse, Failure) else fine
-        error += _compared(fine, coarse, theory.policy).open.rules
-        if error > max(theory.policy.uncounted, theory.accuracy):
-            return Failure(AssumptionError(
-                f"the {given.geometry.special} special directions have spikes of different "
-                "strengths, which the theory puts in bins; one bin or two make a difference of "
-                f"{100 * error:.0f} %. Use equal strengths, or fewer spikes."
-            ))  # fmt: skip
     return replace(solution, open=replace(solution.open, physics=error))
 
 

@@ -156,7 +156,7 @@ class Response:
     Q_is = tilt_i d_is, is zero without a tilt.
 
     kernel : Z; pushed : (T,) p; own : (T, S) F at the nodes of the point
-    tilted : (R,) with (W⁻¹β)(κ) = V(κ) H·tilted for every block, or nothing without a tilt
+    tilted : (R,) with (W⁻¹β)(κ) = V(κ) H·tilted, None without a tilt
     load : (S,) D t
     amplification : Σ ω t over Σ ω (noise + r² + B), that is 1/(1 − df₂/m)
     """
@@ -165,7 +165,7 @@ class Response:
     blocks: Sequence[WoodburyFactors]
     kernel: Cholesky
     pushed: Array
-    tilted: tuple[Array, ...]
+    tilted: Array | None
     own: Array
     load: Array
     amplification: Array
@@ -179,8 +179,7 @@ class Response:
         """One problem of a stack."""
         blocks = [one_of(block, index) for block in self.blocks]
         point, kernel = self.point.take(index), self.kernel.take(index)
-        tilted = tuple(one[index] for one in self.tilted)
-        return one_of(self, index, point=point, blocks=blocks, kernel=kernel, tilted=tilted)
+        return one_of(self, index, point=point, blocks=blocks, kernel=kernel)
 
     def _carried(self, table: Array, factors: Sequence[Array], load: Array) -> Array:
         """J load, the rows of J at the nodes of `table`."""
@@ -194,8 +193,8 @@ class Response:
     def _source(self, table: Array, factors: Sequence[Array]) -> Array:
         """B at the nodes of `table`."""
         source = product(table.mT, self.kernel.solve(self.pushed))
-        for block, v, tilted in zip(self.blocks, factors, self.tilted, strict=False):
-            source -= product(v @ block.h, tilted) ** 2
+        if self.tilted is not None:
+            source -= product(factors[0] @ self.blocks[0].h, self.tilted) ** 2
         return np.asarray(source)
 
     def solved(
@@ -320,13 +319,13 @@ def response_of(
         own = response_table(blocks, f.extra, [block.v for block in blocks])
     else:
         kernel, own = like.kernel, like.own
-    pushed, tilted = (readout / (f.counts * m)) ** 2, []
-    for block, lift in zip(blocks, f.lifts, strict=False):
-        tilted.append(product(block.u.mT, lift * readout))
-        swayed = product(block.u @ block.gh, tilted[-1])
-        pushed -= swayed**2 / block.coordinates[..., None]
+    pushed, tilted = (readout / (f.counts * m)) ** 2, None
+    if f.lift is not None:
+        tilted = product(blocks[0].u.mT, f.lift * readout)
+        swayed = product(blocks[0].u @ blocks[0].gh, tilted)
+        pushed -= swayed**2 / blocks[0].coordinates[..., None]
     none, one = np.zeros_like(f.weights), np.ones(f.weights.shape[:-1])
-    return Response(point, blocks, kernel, pushed, tuple(tilted), own, none, one)
+    return Response(point, blocks, kernel, pushed, tilted, own, none, one)
 
 
 def _conjugate_gradients(apply: Callable[[Array], Array], right: Array, tolerance: float) -> Array:

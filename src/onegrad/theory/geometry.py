@@ -69,7 +69,6 @@ class Geometry:
         whitened inputs where the bulk is not the identity
     groups : numbers of directions that the last axes stand for, one axis each: directions that
         are alike and free of everything else (symmetry.py); their coordinates are lengths
-    bins : into how many bins a component's unequal strengths were put (bins.py); 0: they are exact
     levels : of a bulk that is not the identity, for whitened inputs (closed.py)
     """
 
@@ -81,7 +80,6 @@ class Geometry:
     directions: dict[str, Array] = field(default_factory=dict)
     basis: Array | None = None
     groups: tuple[int, ...] = ()
-    bins: int = 0
     levels: BulkLevels | None = None
 
     def __post_init__(self) -> None:

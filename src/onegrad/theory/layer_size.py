@@ -65,7 +65,8 @@ def clustered(layer: GivenLayer, most: int = _TYPES) -> _Types:
     parts = tuple(
         Part(mean(p.offset), mean(p.slope), np.sqrt(mean(p.spread**2))) for p in layer.parts
     )
-    few = replace(layer, parts=parts, bulk=np.sqrt(mean(layer.bulk**2)))
+    shares = mean(layer.shares)
+    few = replace(layer, parts=parts, bulk=np.sqrt(mean(layer.bulk**2)), shares=shares)
     return _Types(few, counts[kept])
 
 
@@ -119,7 +120,7 @@ def size_correction(problem: Problem, layer: GivenLayer, where: Nodes) -> Correc
     energy = FreeEnergy.of(features, samples, which, _cumulants(types, where))
     errors, added, low = errors_by_part(energy, ridge)
     found = Correction(*((errors + added) / low).tolist())
-    open_always = _OPEN + _CHAOS / layer.outside
+    open_always = _OPEN + _CHAOS / layer.effective
     least = open_always + by_cumulants(found, added / low)
     others = Correction(*(errors / low).tolist()).size + open_always
     part = float(np.abs(added / low)[:2].max())
@@ -129,7 +130,8 @@ def size_correction(problem: Problem, layer: GivenLayer, where: Nodes) -> Correc
 
 def _features(problem: Problem, types: _Types, where: Nodes) -> NodeFeatures:
     """What is special beside the axes is a block of its own for every component, whose neurons
-    have as many random coefficients as there are such directions."""
+    have as many random coefficients as there are such directions; so are the further blocks of a
+    bulk that is not flat."""
     layer, geometry, all_nodes = types.layer, types.layer.geometry, twice(where)
     component, tables = all_nodes.component, layer.tables(where)
     scale = np.stack([part.spread for part in layer.parts], axis=1)[:, component]
@@ -144,10 +146,13 @@ def _features(problem: Problem, types: _Types, where: Nodes) -> NodeFeatures:
             table = more[:, None] * tables.slope * (component == c)
             harmonics.append(Harmonic(1.0, float(layer.special - geometry.rank), table))
     bulk = layer.bulk if harmonics else layer.parts[0].spread
+    blocks = bulk[:, None] * np.sqrt(layer.shares)
+    for own, count in zip(blocks.T[1:], layer.coordinates[1:], strict=True):
+        harmonics.append(Harmonic(1.0, float(count), own[:, None] * tables.slope))
     return NodeFeatures(
-        tables.mean, tables.slope, tables.variance - (scale * tables.slope) ** 2, bulk,
+        tables.mean, tables.slope, tables.variance - (scale * tables.slope) ** 2, blocks[:, 0],
         types.counts, all_nodes.weights, labels,
-        np.full(len(labels), problem.label_noise_variance), np.asarray(float(layer.outside)),
+        np.full(len(labels), problem.label_noise_variance), np.asarray(float(layer.coordinates[0])),
         None, tuple(harmonics),
     )  # fmt: skip
 
@@ -157,7 +162,5 @@ def _cumulants(types: _Types, where: Nodes) -> Cumulants:
     which the couplings of the layer know."""
     layer = types.layer
     shift, scale = layer.preactivations(where)
-    found = Cumulants.of(
-        layer.activation, shift, scale, np.zeros(len(layer.bulk)), float(layer.outside)
-    )
+    found = Cumulants.of(layer.activation, shift, scale, np.zeros(len(layer.bulk)), layer.effective)
     return replace(found, curvature=0 * found.curvature)

@@ -31,13 +31,16 @@ class MeanPart:
             self.system = mean_system(point, blocks, weights)
             return
         a, b = self.factors
-        pairs = list(zip(blocks, f.lifts, strict=False))
-        self.u = np.concatenate([a, *(one.u * lift[..., None] for one, lift in pairs)], axis=-1)
+        parts, inner = [a], [b.mT @ (weights[..., None] * b)]
+        if f.lift is not None:
+            parts.append(blocks[0].u * f.lift[..., None])
+            inner.append(-blocks[0].gh)
+        self.u = np.concatenate(parts, axis=-1)
         self.free = (f.counts * point.gain)[..., None]
         rank = self.u.shape[-1]
         self.c = np.zeros((*a.shape[:-2], rank, rank))
         start = 0
-        for part in [b.mT @ (weights[..., None] * b), *(-one.gh for one, _ in pairs)]:
+        for part in inner:
             end = start + part.shape[-1]
             self.c[..., start:end, start:end] = part
             start = end
@@ -86,9 +89,9 @@ def mean_system(point: FixedPoint, blocks: Sequence[WoodburyFactors], weights: A
     system = (f.mean * weights[..., None, :]) @ f.mean.mT
     index = np.arange(m.shape[-1])
     system[..., index, index] += 1.0 / (f.counts * m)
-    for block, lift in zip(blocks, f.lifts, strict=False):
-        lifted = block.u * lift[..., None]
-        system -= lifted @ block.gh @ lifted.mT
+    if f.lift is not None:
+        lifted = blocks[0].u * f.lift[..., None]
+        system -= lifted @ blocks[0].gh @ lifted.mT
     return np.asarray(system)
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from onegrad.compute.randomness import Streams
 from onegrad.data.base import DataModel
 from onegrad.errors import AssumptionError
@@ -21,13 +23,14 @@ from onegrad.theory.geometry import (
 
 
 def geometry_of(
-    problem: Problem, overlaps: str = "auto", seed: int = 0, spectra: bool = False
+    problem: Problem, overlaps: str = "auto", seed: int | Streams = 0, spectra: bool = False
 ) -> Geometry:
     """The special directions of a problem: those of a draw, or typical ones.
 
     overlaps : "drawn": spikes, means and teacher of the simulation's first repetition with that
         seed; "typical": `typical_geometry`; "auto": drawn where directions are fixed or orthogonal.
         A drawn geometry knows its `basis`, and problems with the same typical one share the object
+    seed : or the streams of another draw
     spectra : with leading eigenvectors of a bulk that is not flat among the axes (`Closure`)
     """
     data: Any = problem.data  # what is known is a mixture, or has no structure at all
@@ -40,7 +43,10 @@ def geometry_of(
     given = problem.directions == "fixed" or (problem.directions != "random" and not bulk)
     given = given or not _placed(data)
     if overlaps == "drawn" or (overlaps == "auto" and given):
-        instance = problem.instance(Streams(seed, 0))
+        streams = seed
+        if isinstance(seed, int):  # "drawn" asks for the simulation's population by name
+            streams = Streams(seed, 0, theory=overlaps != "drawn")
+        instance = problem.instance(streams)
         labelled = problem.links is not None or problem.joint_link is not None
         teacher = instance.teacher.direction if labelled else None
         own = problem.gaussian_teacher and drawn_length(problem, overlaps)
@@ -49,7 +55,7 @@ def geometry_of(
         if not bulk:
             return drawn_geometry(instance.population, teacher, own)
     if bulk and data.bulk_alone and not (problem.joint_link or problem.gaussian_teacher):
-        return typical_closed(problem.instance(0).population, closure)
+        return typical_closed(problem.draw_instance(np.random.default_rng(0)).population, closure)
     return arrangement_of(problem).geometry()
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
 from onegrad.results.rows import QUANTITIES
+from onegrad.text.display import markdown_table
 from onegrad.validate.audit_report import BAND, SIGMAS, Audit, Checked, times
 
 _QUANTILES = (0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
@@ -23,7 +24,8 @@ def audit_page(audit: Audit, worst: int = 10) -> str:
         f"Seed {audit.seed}, n = {min(sizes)} to {max(sizes)}, {min(seeds)} to {max(seeds)} "
         f"simulated networks for each problem; {len(audit.compared)} problems have both a "
         f"prediction and a simulation. {_precision(audit)}",
-        "Theory and simulation know nothing of each other. A prediction p of a simulated mean "
+        "Theory and simulation share no random number, except directions that are fixed. A "
+        "prediction p of a simulated mean "
         "s ± e is in the band if |p − s| ≤ 1 % of s + 4e; a certainty is dishonest if |p − s| − 4e "
         "exceeds the error that the theory states. "
         f"`onegrad audit --problems {len(audit.problems)} --seed {audit.seed}` makes this page, "
@@ -59,7 +61,9 @@ def _shares(audit: Audit) -> str:
     outside = sum(not one.all_in_band for one in audit.compared)
     rows.append(["all three", _percent(audit.share_in_band()), str(outside)])
     band = f"{100 * BAND:g} % + {SIGMAS:g} standard errors"
-    return f"## Within {band}\n\n" + _table(["error", "share within", "problems outside"], rows)
+    return f"## Within {band}\n\n" + markdown_table(
+        ["error", "share within", "problems outside"], rows
+    )
 
 
 def _outside(problems: Iterable[Checked], quantity: str) -> int:
@@ -85,7 +89,7 @@ def _distribution(audit: Audit) -> str:
     return (
         "## Distribution of the deviations\n\n"
         "Prediction / simulated mean − 1; quantiles over the problems.\n\n"
-        f"{_table(head, rows)}\n\nMedian with its sign: {means}."
+        f"{markdown_table(head, rows)}\n\nMedian with its sign: {means}."
     )
 
 
@@ -103,7 +107,7 @@ def _against_n(audit: Audit) -> str:
         rows.append([*cells, _percent(part.share_in_band()), str(len(part.dishonest))])
     head = ["n", "problems", "test: median", "90 %", "train: median", "90 %", "all in band",
             "dishonest"]  # fmt: skip
-    return "## Deviations against n\n\n" + _table(head, rows)
+    return "## Deviations against n\n\n" + markdown_table(head, rows)
 
 
 def _dishonest(audit: Audit) -> str:
@@ -122,7 +126,7 @@ def _dishonest(audit: Audit) -> str:
             for one in found[:20]
         ]  # fmt: skip
         head = ["problem", "n", "off for sure", "stated", "test", "train"]
-        lines.append(_table(head, rows))
+        lines.append(markdown_table(head, rows))
         if len(found) > 20:
             lines.append(f"The first 20 of {len(found)}.")
     return "\n\n".join(lines)
@@ -178,25 +182,6 @@ def _worst(audit: Audit, count: int) -> str:
             f"\n```toml\n{one.toml()}```"
         )
     return "\n\n".join(parts)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table whose columns line up in a terminal too."""
-    cells = [[cell.replace("|", "∣") for cell in row] for row in (head, *rows)]
-    widths = [max(len(row[i]) for row in cells if i < len(row)) for i in range(len(head))]
-
-    def line(row: Sequence[str]) -> str:
-        padded = [*row, *[""] * (len(head) - len(row))]
-        first, *rest = (
-            cell.rjust(width) if i else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(padded, widths, strict=True))
-        )
-        return f"| {' | '.join((first, *rest))} |"
-
-    rule = "|" + "|".join(
-        f"{'-' * (width + 1)}:" if i else f":{'-' * (width + 1)}" for i, width in enumerate(widths)
-    )
-    return "\n".join([line(cells[0]), rule + "|", *(line(row) for row in cells[1:])])
 
 
 def _percent(share: float) -> str:

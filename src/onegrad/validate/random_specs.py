@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from onegrad.errors import SpecError
+from onegrad.simulate.network.optimisers import OPTIMISERS
 
 Tables = dict[str, dict[str, Any]]
 
@@ -25,6 +26,8 @@ LEFT_OUT: dict[str, str] = {
     **dict.fromkeys(("data.spectrum", "data.exponent", "data.levels", "data.share"), _BULKS),
     **dict.fromkeys(("training.loss", "training.delta"), _LOSSES),
     "data.centres": "coordinates of one choice; data.mean draws means, tests/data has the others",
+    "training.reuse": "has no theory: simulation only",
+    "labels.preprocess": "has no theory: simulation only",
     "labels.flip": "needs labels ±1, which few draws have; tests/agreement/test_signs.py",
 }
 
@@ -81,10 +84,10 @@ def _vary(draw: _Draw, tables: Tables) -> None:
             data["ranks"] = [1, *(int(draw.rng.integers(0, 4)) for _ in range(count - 1))]
             del data["rank"]
     if training.get("rate", 0.0) > 0 and draw.chance(0.25):
-        training["optimiser"] = draw.one_of("gd", "sign", "adam", "muon", "kfac")
+        training["optimiser"] = draw.one_of(*OPTIMISERS)
         if training["optimiser"] == "kfac" and draw.chance(0.5):
             training["damping"] = _few_digits(draw.between(0.1, 10.0))
-        elif training["optimiser"] not in ("gd", "kfac"):
+        elif OPTIMISERS[training["optimiser"]].normalised:
             training["rate"] = _few_digits(draw.between(0.1, 3.0))
         if draw.chance(0.5):
             training["steps"] = int(draw.rng.integers(2, 4))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import html
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 from onegrad import __version__
 from onegrad.runs.store import version_of
 from onegrad.spec.presets import SOURCES
-from onegrad.text.document import document
+from onegrad.text.display import markdown_table
+from onegrad.text.document import as_html, document
 from onegrad.validate.common_shift import CommonShift
 from onegrad.validate.images import GAN_STATISTICS, IMAGE_TESTS, ImageTest
 from onegrad.validate.reproduce import Reproduction
@@ -111,8 +112,9 @@ def write_reproduction(done: Sequence[Reproduction], out: Path, quick: bool) -> 
     """reproduction.html, which holds its pictures, and reproduction.md beside the folders."""
     out.mkdir(parents=True, exist_ok=True)
     written = out / "reproduction.html", out / "reproduction.md"
-    written[0].write_text(_html(done, out, quick), encoding="utf-8")
-    written[1].write_text(_markdown(done, quick), encoding="utf-8")
+    text = _markdown(done, quick)
+    written[0].write_text(_html(text, out, quick), encoding="utf-8")
+    written[1].write_text(f"# {_TITLE}\n\n{text}", encoding="utf-8")
     return written
 
 
@@ -153,6 +155,7 @@ def summary_rows(done: Sequence[Reproduction]) -> list[list[str]]:
     return rows
 
 
+_TITLE = "Every published figure, reproduced"
 SUMMARY = (
     "figure", "", "points", "mean deviation", "its size", "r.m.s. in spreads", "largest", "verdict",
 )  # fmt: skip
@@ -181,8 +184,7 @@ _IMAGE_HEADERS = ("pixels in [0, 1]", "real images", "GAN of the source")
 
 
 def _markdown(done: Sequence[Reproduction], quick: bool) -> str:
-    parts = ["# Every published figure, reproduced\n", *_lead(quick)]
-    parts.append(_markdown_table(SUMMARY, summary_rows(done)))
+    parts = [*_lead(quick), markdown_table(SUMMARY, summary_rows(done)), ""]
     for one in done:
         source, _, figure = one.name.partition("/")
         parts.append(f"## {one.name}: {one.experiment.name}\n")
@@ -190,7 +192,7 @@ def _markdown(done: Sequence[Reproduction], quick: bool) -> str:
         lines = sentences(one)
         parts += [f"- {line}" for line in lines]
         if rows := image_rows(one):
-            parts.append("\n" + _markdown_table(_IMAGE_HEADERS, rows))
+            parts.append("\n" + markdown_table(_IMAGE_HEADERS, rows))
         parts.append(f"\n`{_command(one)}` ({_time(one)}).\n")
     return "\n".join(parts)
 
@@ -206,46 +208,22 @@ def _lead(quick: bool) -> list[str]:
     ]
 
 
-def _markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(row)} |" for row in (headers, ["---"] * len(headers), *rows)]
-    return "\n".join(lines) + "\n"
-
-
 # --- HTML -------------------------------------------------------------------------------------
 
 
-def _html(done: Sequence[Reproduction], out: Path, quick: bool) -> str:
-    title = "Every published figure, reproduced"
-    lead = "".join(f"<p>{html.escape(line.strip())}</p>" for line in _lead(quick))
-    body = _html_table(SUMMARY, summary_rows(done)) + "".join(_html_figure(o, out) for o in done)
+def _html(markdown: str, out: Path, quick: bool) -> str:
+    """The same, with its pictures in it."""
+
+    def picture(match: re.Match[str]) -> str:
+        data = base64.b64encode((out / match[1]).read_bytes()).decode("ascii")
+        return f'src="data:image/png;base64,{data}"'
+
+    body = re.sub(r'src="([^"]+\.png)"', picture, as_html(markdown))
+    body = body.replace('">differs</td>', '" class="red">differs</td>')
     source = ", ".join(s for s in SOURCES if s == "demir2025")
     made = (
         f'<p class="quiet">Made by onegrad {__version__}: <code>onegrad reproduce'
         f"{' --quick' * quick}</code>.\nPoints of {source}.</p>"
     )
     style = "\nbody { max-width: 60rem } .red { color: #c62828; font-weight: bold }"
-    return document(title, f"{lead}\n{body}\n{made}", style)
-
-
-def _html_figure(one: Reproduction, out: Path) -> str:
-    picture = base64.b64encode((out / one.name / "figure.png").read_bytes()).decode("ascii")
-    lines = sentences(one)
-    items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
-    heading = html.escape(f"{one.name}: {one.experiment.name}")
-    rows = image_rows(one)
-    table = _html_table(_IMAGE_HEADERS, rows) if rows else ""
-    return (
-        f'<h2 id="{one.name.replace("/", "-")}">{heading}</h2>'
-        f'<figure><img src="data:image/png;base64,{picture}" alt="{heading}"></figure>'
-        f"<ul>{items}</ul>{table}"
-        f'<p class="quiet"><code>{html.escape(_command(one))}</code>, {_time(one)}</p>'
-    )
-
-
-def _html_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{html.escape(h)}</th>" for h in headers)
-    body = ""
-    for row in rows:
-        red = ' class="red"' if row[-1] == "differs" else ""
-        body += "<tr>" + "".join(f"<td{red}>{html.escape(c)}</td>" for c in row) + "</tr>"
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return document(_TITLE, f"{body}\n{made}", style)

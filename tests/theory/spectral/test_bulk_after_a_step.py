@@ -7,7 +7,7 @@ import pytest
 
 import onegrad as og
 from onegrad.compute.randomness import Streams
-from onegrad.spectrum.structured import structured_spectrum
+from onegrad.spectrum.report import spectrum
 from onegrad.theory.closed import Closure
 from onegrad.theory.spectral.structured import structured_limit
 
@@ -35,9 +35,9 @@ def limit():
 @pytest.fixture(scope="module")
 def drawn(limit):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onegrad.spectrum.structured.structured_limit", lambda *_: limit)
-        patch.setattr("onegrad.spectrum.structured.Streams", SameDirections)
-        return [structured_spectrum(PROBLEM, seed) for seed in range(DRAWS)]
+        patch.setattr("onegrad.spectrum.report.structured_limit", lambda *_: limit)
+        patch.setattr("onegrad.spectrum.report.Streams", SameDirections)
+        return [spectrum(PROBLEM, seed) for seed in range(DRAWS)]
 
 
 @pytest.mark.parametrize("matrix", ["weights", "features"])

@@ -11,8 +11,8 @@ import onegrad as og
 from onegrad.compute.backend import host
 from onegrad.compute.randomness import Streams
 from onegrad.simulate.network.trial import Trial
-from onegrad.spectrum.structured import _directions, _functions
-from onegrad.theory.isotropic.measured import leading_singular
+from onegrad.spectrum.report import _directions, _functions
+from onegrad.spectrum.singular import leading_singular
 from onegrad.theory.spectral import draws as draws_of
 from onegrad.theory.spectral import structured
 from onegrad.theory.spectral.law import SpectralLaw

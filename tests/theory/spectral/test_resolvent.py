@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from onegrad.theory.isotropic.bulk import feature_bulk, weight_bulk
+from onegrad.theory.isotropic.traces import limiting_traces
 from onegrad.theory.spectral.draws import in_draws
 from onegrad.theory.spectral.finite_rank import FiniteRank, find_outliers
 from onegrad.theory.spectral.law import SpectralLaw, edge_and_threshold
@@ -20,27 +20,33 @@ def white(psi, variance=1.0):
 
 @pytest.mark.parametrize("psi", [1.0, 1.5, 0.6])
 def test_white_noise_is_marchenko_pastur(psi):
-    law, exact = SpectralLaw.of(white(psi), max(0.0, 1 - psi)), weight_bulk(psi)
-    assert law.edge == pytest.approx(exact.edge, rel=1e-3)
-    s = law.values[1:-1]
-    want = (exact.cdf(s**2) - exact.atom) / (1 - exact.atom)
-    np.testing.assert_allclose(law.singular_cdf(s), want, atol=2e-3)
-    assert law.threshold(1000) == pytest.approx(exact.threshold(1000), rel=2e-3)
+    """W of N rows with entries N(0, 1/d), d = psi N: the law of WWᵀ."""
+    law, ratio = SpectralLaw.of(white(psi), max(0.0, 1 - psi)), 1 / psi
+    low, high = (1 - math.sqrt(ratio)) ** 2, (1 + math.sqrt(ratio)) ** 2
+    assert law.edge == pytest.approx(high, rel=1e-3)
+    s = np.linspace(0.3, 0.9, 5) * math.sqrt(high)
+    s = s[s**2 > 1.1 * low]
+    x = s**2
+    want = np.sqrt((high - x) * (x - low)) / (math.pi * ratio * s * min(1.0, psi))
+    np.testing.assert_allclose(law.singular_density(s), want, rtol=1e-2)
     alone = edge_and_threshold(white(psi), 1000)
     assert alone == pytest.approx((math.sqrt(law.edge), law.threshold(1000)), rel=1e-12)
 
 
-def test_random_features_have_their_known_law():
+@pytest.mark.parametrize("ridge", [0.02, 0.3])
+def test_random_features_have_their_known_traces(ridge):
     """c₁²·linear part in n shared coordinates plus independent noise: Péché, Mei & Montanari."""
     c1, rest, phi, psi = 0.5, 0.09, 0.5, 0.8
     n, k, m = phi * N, phi * N / psi, N
     slopes = [Slopes(1.0, n, np.full((1, 1), c1))]
     bulk = Resolvent(np.full((1, 1), rest), slopes, np.array([k]), np.ones(1), m)
-    law, exact = SpectralLaw.of(bulk, 0.0), feature_bulk(c1, rest, phi, psi)
-    assert law.edge == pytest.approx(exact.edge, rel=2e-3)
-    s = law.values[1:-1]
-    want = (exact.cdf(s**2) - exact.atom) / (1 - exact.atom)
-    np.testing.assert_allclose(law.singular_cdf(s), want, atol=5e-3)
+    law = SpectralLaw.of(bulk, 0.0)
+    s = np.linspace(0, math.sqrt(law.edge), 20_001)
+    density = law.singular_density(s)
+    trace = np.trapezoid(density / (s**2 + ridge), s) / np.trapezoid(density, s)  # (1/k) tr
+    atom = 1 - k / m  # of the samples' matrix, at zero
+    g = (k / m) * trace + atom / ridge
+    assert g == pytest.approx(float(limiting_traces(c1, rest, phi, psi, ridge).g), rel=5e-3)
 
 
 @pytest.mark.parametrize("strength", [0.9, 1.2, 3.0])

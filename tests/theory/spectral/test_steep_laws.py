@@ -7,7 +7,7 @@ import numpy as np
 import onegrad as og
 from onegrad.compute.randomness import Streams
 from onegrad.simulate.network.trial import Trial
-from onegrad.spectrum.structured import _edges_of_rows
+from onegrad.spectrum.report import _edges_of_rows
 from onegrad.theory.chance import chance_of
 from onegrad.theory.layers.recursion import NoiseDirections, trained_types
 from onegrad.theory.nodes.rules import QuadratureLevel

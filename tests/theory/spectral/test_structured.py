@@ -8,7 +8,7 @@ import pytest
 
 import onegrad as og
 from onegrad.errors import AssumptionError
-from onegrad.spectrum.structured import structured_spectrum
+from onegrad.spectrum.report import spectrum
 from onegrad.theory.spectral import structured
 from onegrad.theory.spectral.structured import structured_limit
 
@@ -49,8 +49,8 @@ def reports(name):
         limit = structured_limit(p)
         given = pytest.MonkeyPatch()
         with given.context() as patch:  # directions are alike in all draws: one limit is enough
-            patch.setattr("onegrad.spectrum.structured.structured_limit", lambda *_: limit)
-            _known[name] = limit, [structured_spectrum(p, seed) for seed in range(DRAWS)]
+            patch.setattr("onegrad.spectrum.report.structured_limit", lambda *_: limit)
+            _known[name] = limit, [spectrum(p, seed) for seed in range(DRAWS)]
     return _known[name]
 
 

@@ -139,7 +139,6 @@ class Spectrum {
         1.25 * part.edge,
         ...part.spikes.map((s) => 1.25 * s),
         ...(found?.spikes ?? []).map((s) => 1.25 * s),
-        part.norm_outlier ?? 0,
       );
       // the axis only grows in steps, so that spikes are seen to move
       const reach = part.edge * 1.25 * 2 ** Math.max(0, Math.ceil(Math.log2(far / (1.25 * part.edge))));
@@ -159,7 +158,6 @@ class Spectrum {
     page.legend.replaceChildren(
       legendLine("limiting density", css("--ink")),
       legendLine("spike, predicted", colour(page.about, 1)),
-      ...(now.features.norm_outlier ? [legendLine("not learned: spread of the norms", css("--soft"), [3, 3])] : []),
       ...(this.drawn
         ? [
             legendBlock("one trained network", colour(page.about, 0), 0.35),
@@ -231,7 +229,6 @@ class Spectrum {
       ctx.textAlign = right ? "right" : "left";
       text.forEach((line, i) => ctx.fillText(line, px + (right ? -6 : 6) * scale, top + (i + 1) * 15 * scale));
     };
-    if (part.norm_outlier) stem(part.norm_outlier, css("--soft"), [4 * scale, 4 * scale], []);
     part.spikes.forEach((value, j) => {
       stem(
         value,

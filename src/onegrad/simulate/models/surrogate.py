@@ -7,5 +7,5 @@ MODEL = Model(
     "for real data: the theory of a Gaussian mixture fitted to them",
     Mark(line=":"),
     theory="surrogate",
-    version=2,
+    version=3,
 )

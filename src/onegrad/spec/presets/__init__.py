@@ -3,7 +3,7 @@ file or a mapping."""
 
 from __future__ import annotations
 
-import itertools
+import json
 import math
 import os
 import re
@@ -15,7 +15,6 @@ from typing import Any
 
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.spec.fields import read_toml
-from onegrad.spec.sweep import ZIP, flat
 
 Spec = str | Path | Mapping[str, Any]
 
@@ -30,12 +29,6 @@ SOURCES = {
     "mei2022": "Mei, Montanari 2022: double descent of random features",
     "ours": "Ours",
 }
-_THEORIES = ("theory", "surrogate", "isotropic-limit")  # by name: records of models load much
-_SPEED = 4e10  # operations a second on the two cores that the minutes are meant for
-_SIZES = ("data.dim", "training.samples", "network.width", "network.width_ratio")
-_THEORY_SECONDS = 0.3  # of one point of a known population, on one core
-_BULK_SECONDS = 3.0  # of one with a bulk that is not flat
-_IMAGE_SECONDS = 3.0  # of one point of real images
 
 
 def preset_path(name: str) -> Path:
@@ -88,7 +81,10 @@ def read_spec(spec: Spec) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Preset:
-    """A line of `onegrad list`."""
+    """A line of `onegrad list`.
+
+    minutes : about how long a run takes on two quiet cores, from minutes.json
+    """
 
     name: str
     title: str
@@ -97,48 +93,10 @@ class Preset:
 
 def preset_groups() -> dict[str, list[Preset]]:
     """Every preset, by where its figure comes from."""
+    minutes = json.loads((preset_path("x").parent / "minutes.json").read_text(encoding="utf-8"))
     groups: dict[str, list[Preset]] = {}
     for name in preset_names():
         tables = read_toml(preset_path(name))
-        line = Preset(name, tables["name"], estimated_minutes(tables))
+        line = Preset(name, tables["name"], minutes.get(name, math.nan))
         groups.setdefault(SOURCES[name.rpartition("/")[0]], []).append(line)
     return groups
-
-
-def estimated_minutes(tables: Mapping[str, Any]) -> float:
-    """About how long a run takes on two cores: operations of the products, Gram matrices and
-    solutions of all repetitions, and the seconds of the theory's points."""
-    sweep = tables.get("sweep", {})
-    zipped = flat(sweep.get(ZIP, {}))
-    free = flat({k: v for k, v in sweep.items() if k != ZIP})
-    lists = [values for key, values in free.items() if key not in _SIZES]
-    others = math.prod(len(values) for values in lists) * max(1, *map(len, zipped.values()), 1)
-    data, network, training = (tables[name] for name in ("data", "network", "training"))
-    images = data["model"] == "fashion-mnist"
-    given = {
-        "data.dim": data.get("dim", 784), "training.samples": training["samples"],
-        "network.width": network.get("width"), "network.width_ratio": network.get("width_ratio"),
-    }  # fmt: skip
-    largest = given | {key: max(zipped[key]) for key in given if key in zipped}
-    sizes = [
-        (n, m, ratio * m if ratio is not None else width)
-        for n, m, width, ratio in itertools.product(
-            *(free.get(key, [largest[key]]) for key in _SIZES)
-        )
-    ]
-    models = tables.get("compare", {}).get("models", ["network"])
-    simulated = [name for name in models if not name.startswith(_THEORIES)]
-    seeds = tables.get("compare", {}).get("seeds", 1)
-    step = training.get("step_samples")
-    work = others * sum(_repetition(n, m, step or m, k, len(simulated)) for n, m, k in sizes)
-    seconds = work * (seeds if isinstance(seeds, int) else 40) / _SPEED
-    theories = (len(models) - len(simulated)) * others * len(sizes)
-    point = _BULK_SECONDS if "spectrum" in data else _THEORY_SECONDS
-    seconds += theories * (_IMAGE_SECONDS if images else point) / 2
-    return max(0.1, seconds / 60)
-
-
-def _repetition(n: float, m: float, step: float, k: float, models: int) -> float:
-    """Operations of one repetition: two products of the step, then features, Gram and risk."""
-    few, many = min(m, k), max(m, k)
-    return 4 * n * k * step + models * (2 * n * k * m + few**2 * many + few**3 / 3 + n * k * k)

@@ -59,13 +59,12 @@ class Harmonic(NamedTuple):
 
     One copy is Σ_a ω_ia table_is x_a/√p with p = `coordinates` independent x_a of a sample and as
     many random coefficients ω_ia of a neuron, all of variance one. The slopes have this form
-    themselves: p = n', table b_i d_is. lift : (T,) tilt_i/b_i of the block, if rows are tilted
+    themselves: p = n', table b_i d_is.
     """
 
     copies: float
     coordinates: float
     table: Array
-    lift: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class NodeFeatures:
         direction W₀ᵀa is among those conditioned on (docs/theory.md eq. (24))
     harmonics : what nodes and types add that stand for whole spheres of directions
         (docs/theory.md, section 8), or the further blocks of a bulk that is not flat
-        (docs/structure.md, docs/layers.md); no stacks
+        (docs/structure.md); no stacks
     dropped : squared singular values of the table of slopes below this part of the largest one are
     """
 
@@ -187,12 +186,9 @@ class NodeFeatures:
         return b, np.asarray(a.T @ table)
 
     @property
-    def lifts(self) -> list[Array]:
-        """tilt_i/b_i of every block, or none at all."""
-        if self.tilt is None:
-            return []
-        others = [h.lift for h in self.harmonics if h.lift is not None]
-        return [self.tilt / self.bulk, *others]
+    def lift(self) -> Array | None:
+        """(T,) tilt_i/b_i, if rows are tilted."""
+        return None if self.tilt is None else self.tilt / self.bulk
 
     @cached_property
     def blocks(self) -> list[tuple[float, Array, Array, Array]]:
@@ -235,12 +231,9 @@ def features_at(
     if neurons.shares is not None and neurons.coordinates is not None:
         parts = neurons.bulk[:, None] * np.sqrt(neurons.shares)
         bulk, bulk_dim = parts[:, 0], float(neurons.coordinates[0])
-        lifts: list[Array | None] = [None] * len(neurons.coordinates)
-        if tilt is not None:
-            lifts, tilt = list((tilt / parts).T), tilt[:, 0]
         harmonics = tuple(
-            Harmonic(1.0, float(p), b[:, None] * slope, lift)
-            for p, b, lift in list(zip(neurons.coordinates, parts.T, lifts, strict=True))[1:]
+            Harmonic(1.0, float(p), b[:, None] * slope)
+            for p, b in list(zip(neurons.coordinates, parts.T, strict=True))[1:]
         )
     labels = np.empty(len(where.weights))
     for c in range(len(geometry.weights)):

@@ -29,6 +29,7 @@ from onegrad.theory.nodes.population import Nodes
 MOST_AXES = 6
 _LARGEST_SHARE = 0.1  # 1/n' where everything is special
 _FAINT = 1e-14  # of a squared length: rounding
+_ALIKE, _MOST_BLOCKS = 2.0, 8  # eigenvalues of a block: largest over smallest; number of blocks
 _NEW = 1e-6  # of a unit vector: what adds less to a span is not new
 
 
@@ -59,6 +60,8 @@ class GivenLayer:
     lengths : (2, C) √(1 ± √(2/n')) of the samples' bulks in each component, half of the samples
         each (docs/finite-size.md, section 3). n' is one over the mean ρ_ij² between neurons: so
         many equal coordinates would make |x_⊥|², as neurons see it, fluctuate as it does
+    shares, coordinates : (k, B) part of each neuron's bulk in each block of alike eigenvalues of
+        the data's bulk, and (B,) how many equal coordinates a block is worth
     """
 
     geometry: Geometry
@@ -69,6 +72,8 @@ class GivenLayer:
     outside: int
     special: int
     lengths: Array
+    shares: Array
+    coordinates: Array
 
     @property
     def spread(self) -> Array:
@@ -86,6 +91,12 @@ class GivenLayer:
             return 0.0
         share = 0.5 * (float(self.lengths.max()) ** 2 - 1.0) ** 2
         return max(0.0, share - 1.0 / (self.outside + self.special))
+
+    @property
+    def effective(self) -> float:
+        """How many equal coordinates the bulk is worth: 1/Σ_b s_b²/p_b, s_b the mean share."""
+        mean = self.shares.mean(axis=0)
+        return float(1.0 / np.sum(mean**2 / self.coordinates))
 
     @cached_property
     def squares(self) -> tuple[Array, ...]:
@@ -176,9 +187,14 @@ def twice(where: Nodes) -> Nodes:
 
 
 def given_layer(
-    activation: Activation, geometry: Geometry, weights: Array, own: Array
+    activation: Activation,
+    geometry: Geometry,
+    weights: Array,
+    own: Array,
+    eigenvalues: Array | None = None,
 ) -> GivenLayer:
-    """geometry : with its basis; weights : (k, n); own : (n, q) orthonormal directions beside it.
+    """geometry : with its basis; weights : (k, n); own : (n, q) orthonormal directions beside it;
+    eigenvalues : (n,) of the data's bulk in descending order, None where it is flat.
 
     Cost O(k²n), and O(k²r) for each component where not all special directions are axes.
     """
@@ -224,7 +240,24 @@ def given_layer(
     return GivenLayer(
         inside, activation, tuple(parts), tuple(couplings), np.sqrt(np.maximum(square, floor)),
         weights.shape[1] - count, count, _lengths(couplings, parts, weights.shape[1]),
+        *_blocks(rest, eigenvalues, weights.shape[1] - count),
     )  # fmt: skip
+
+
+def _blocks(rest: Array, eigenvalues: Array | None, outside: int) -> tuple[Array, Array]:
+    """Shares (k, B) and coordinates (B,) of blocks of inputs whose eigenvalues are within a factor
+    of _ALIKE; one block on a flat bulk, and eigenvalues that fall on past _MOST_BLOCKS are one."""
+    if eigenvalues is None:
+        return np.ones((len(rest), 1)), np.array([float(outside)])
+    block = np.floor(np.log(eigenvalues[0] / eigenvalues) / math.log(_ALIKE) + 1e-9).astype(int)
+    block = np.unique(np.minimum(block, _MOST_BLOCKS - 1), return_inverse=True)[1]
+    squares = rest**2
+    columns = squares.sum(axis=0)
+    found = [squares[:, block == b].sum(axis=1) for b in range(block.max() + 1)]
+    worth = [columns[block == b].sum() ** 2 / np.sum(columns[block == b] ** 2)
+             for b in range(block.max() + 1)]  # fmt: skip
+    shares = np.stack(found, axis=1)
+    return shares / shares.sum(axis=1, keepdims=True), np.array(worth)
 
 
 def _axes(whole: Geometry, seen: Array, square: Array) -> Array:

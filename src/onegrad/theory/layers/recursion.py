@@ -66,13 +66,11 @@ def trained_types(
     geometry: Geometry,
     level: QuadratureLevel,
     chance: StepChance | None = None,
-    rows: str = "blocks",
     noise: NoiseDirections = NoiseDirections(),
 ) -> NeuronTypes:
     """Types of neurons after all steps of the problem: `pure_types` for one, `block_types` on a
     bulk that is not flat.
 
-    rows : of one step, see `pure_types`
     noise : of each of several steps; outliers have more of them than errors need
     """
     if geometry.levels is not None:
@@ -81,7 +79,7 @@ def trained_types(
     if later:  # each of them doubles the types
         most, points = max(_TYPES >> later, 300), max(_TYPES >> later, 256)
         level = replace(level, most=min(level.most, most), points=min(level.points, points))
-    neurons = pure_types(problem, geometry, level, chance, "isotropic" if later else rows)
+    neurons = pure_types(problem, geometry, level, chance)
     if later and output_share(problem, geometry) > _OUTPUT:
         raise AssumptionError(
             "several steps without a draw need an initial output that is small beside the labels, "

@@ -18,7 +18,6 @@ from onegrad.problem import Problem
 from onegrad.theory.eigen import eigen_axes
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.own_output import own_moments
-from onegrad.theory.layers.row_noise import moved_rows, row_law
 from onegrad.theory.layers.step import (
     StepChance,
     bulk_dimension,
@@ -72,7 +71,7 @@ class NeuronTypes:
     vectors : (T, r') v_i, |v_i| along a group; bulk : (T,) b_i; counts : (T,) c_i, Σ c_i = k
     bulk_dim : n' = n − r'. Coordinates after the r of the geometry are N(0, 1) on fresh data,
         independent of κ and y
-    tilt : (T,) or None, see NodeFeatures.tilt; (T, J) where the bulk is in blocks
+    tilt : (T,) or None, see NodeFeatures.tilt
     readout : (T,) the initial a_i of pure types, which later steps move along
     moved : how much the step changed preactivations (`step_importance`); NaN where it is not known
     shares : (T, J) of b_i² along each block of a bulk that is not flat, summing to one in a row,
@@ -124,7 +123,6 @@ class _Start(NamedTuple):
     weights: Array  # (T,) summing to one
     repeats: int  # how often the same f⁰ come again, with another readout
     strong: bool  # whether the readout has a rule of its own, with the same f⁰ at each of its nodes
-    images: Array  # (T, r'(J − 1)) coordinates along images of the special directions
 
 
 def pure_types(
@@ -132,7 +130,6 @@ def pure_types(
     geometry: Geometry,
     level: QuadratureLevel,
     chance: StepChance | None = None,
-    rows: str = "blocks",
 ) -> NeuronTypes:
     """Types of neurons after the first step, nothing drawn.
 
@@ -150,9 +147,6 @@ def pure_types(
     a_i √(n s_w²/(k E a²)), and tilt_i = b₀ mult_i a_i/√(k E a²): eqs. (23), (24). What
     `chance` knows of one draw makes f⁰_i ~ N(a_i c/(k E a²), s_w² I) and adds h_i ζ to v_i: eqs.
     (31), (32).
-
-    rows : "blocks" of the bulk where what the step's samples make of it counts (row_noise.py),
-        their "axes" alone, or "isotropic"; no blocks with a `chance`, of which there are many
     """
     variance, bulk_dim = problem.weight_variance, bulk_dimension(geometry, False)
     if bulk_dim < 2:
@@ -170,11 +164,7 @@ def pure_types(
         bulk_dim -= 1
         sample = step_sample(problem, geometry, level, True, chance)
         moved = step_importance(problem, geometry, sample, math.sqrt(bulk_dim * variance))
-    law = None
-    if rows != "isotropic" and not geometry.groups and chance is None:
-        law = row_law(problem, sample, bulk_dim, rows == "axes")
-    images = 0 if law is None else law.images
-    start = _before_step(problem, geometry, level, (output, images), moved)
+    start = _before_step(problem, geometry, level, output, moved)
     if chance is not None and output:
         start = _with_chance(start, problem, chance)
     each = len(start.readout) // start.repeats
@@ -188,41 +178,18 @@ def pure_types(
     h = problem.rate * start.readout
     stretch = 1.0 + h * moments.curvature
     spread = (h**2 / problem.step_samples)[:, None, None] * moments.spread
-    before, push = start.coordinates, moments.push
-    turn = np.eye(before.shape[1])
-    found = None if law is None else moved_rows(law, problem, sample, moments, (h, start.bulk))
-    if found is not None:
-        turn, spread = found.turn, found.spread
-        before, push = (np.concatenate(x, axis=1) for x in (
-            (before, start.images), (push, np.zeros_like(start.images))))  # fmt: skip
-    pushed = (turn @ before[..., None])[..., 0] + h[:, None] * push
+    before, push = start.coordinates, h[:, None] * moments.push
+    pushed = before + push
     if problem.readout_std == 0 and not geometry.groups:
         vectors = _with_noise(pushed, spread, start.weights, variance)
     elif start.strong:
         vectors = _with_own_noise(start, before, pushed, spread, variance)
     else:
-        roots = spread_roots(turn @ turn.mT + spread / variance)
-        if found is not None:  # of the right covariance, and without noise the linear map itself
-            left, _, right = np.linalg.svd(turn)
-            roots = roots @ left @ right
-        vectors = np.einsum("tij,tj->ti", roots, before) + h[:, None] * push
+        roots = spread_roots(np.eye(before.shape[1]) + spread / variance)
+        vectors = np.einsum("tij,tj->ti", roots, before) + push
     if chance is not None:
         vectors[:, : geometry.rank] += h[:, None] * chance.noise
     counts, size = problem.width * start.weights, math.sqrt(problem.width * problem.readout_square)
-    if found is not None:
-        left_dim = bulk_dim - start.images.shape[1]
-        part = left_dim / bulk_dim
-        total = found.squares.sum(axis=1)
-        tilts = math.sqrt(part) * found.roots * (start.readout / size)[:, None]
-        flat = NeuronTypes(
-            vectors, np.sqrt(part * total), counts, left_dim, None, start.readout, moved
-        )
-        if rows == "axes":
-            return flat
-        return replace(
-            flat, tilt=tilts if output else None, shares=found.squares / total[:, None],
-            coordinates=left_dim * found.shares,
-        )  # fmt: skip
     noise = h**2 * (bulk_dim / problem.step_samples) * moments.noise
     after = np.sqrt(start.bulk**2 * stretch**2 + noise)
     tilt = start.bulk * stretch * start.readout / size if output else None
@@ -233,7 +200,7 @@ def _before_step(
     problem: Problem,
     geometry: Geometry,
     level: QuadratureLevel,
-    added: tuple[bool, int],
+    output: bool,
     moved: float,
 ) -> _Start:
     """f⁰ and a by tensor Gauss rules, or quasi-Monte Carlo when many directions are strong.
@@ -241,18 +208,16 @@ def _before_step(
     The norm of w_i is an axis of its own: its fluctuation of order 1/√n is what a centred even
     activation learns a constant from; rows of unit norm have none. Of a group only the length of
     f⁰ there counts.
-    added : whether W₀ᵀa is an axis, and the images of every axis (row_noise.py)
+    output : whether W₀ᵀa is an axis
     moved : variance that the step adds to preactivations; if it is small, the readout is one more
         weak axis
     """
-    output, images = added
     count, bulk_dim = geometry.rank + 1 + int(output), bulk_dimension(geometry, output)
-    images *= count
     variance, single = problem.weight_variance, geometry.single
     # Principal directions of E κκᵀ, strong ones first; e and W₀ᵀa have unit variance.
     second = second_moment(geometry)
     values, directions = eigen_axes(second[:single, :single])
-    beside = np.ones(count + images + 1)
+    beside = np.ones(count + 1)
     importance = np.concatenate([values[::-1], second.diagonal()[single:], beside])
     importance = importance[: len(beside)] / bulk_dim
     importance[-1] = 0.0
@@ -286,9 +251,8 @@ def _before_step(
     if problem.network.rows == "unit":  # |f⁰|² + b₀² = ns_w², whatever the neuron
         square = geometry.dim * variance - np.einsum("ij,ij->i", coordinates, coordinates)
         bulk = np.sqrt(np.maximum(square, LEAST_BULK * bulk_dim * variance))
-    further = math.sqrt(variance) * z[:, 1 + count : -1]
     strong = not weak and not geometry.groups
-    return _Start(coordinates, bulk, readout, weights, repeats, strong, further)
+    return _Start(coordinates, bulk, readout, weights, repeats, strong)
 
 
 def _with_chance(start: _Start, problem: Problem, chance: StepChance) -> _Start:

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from onegrad.compute.backend import Array
 
 _HALF = 0.5
 _DRAWS = 256  # of the fluctuations, each with both signs
-_NEW = 1e-6  # squared singular values of shapes that span no direction of their own
 
 
 @dataclass(frozen=True)
@@ -56,13 +54,11 @@ def alignment_doubts(outliers: Sequence[Outlier], threshold: float) -> tuple[str
 
 
 class OutlierLimit(NamedTuple):
-    """An outlier without fluctuations: x and −dℓ/dx there, its singular vector as a function of
-    the samples (S',) at the nodes of `Seen` or a direction (r,), cosines with their signs, and what
+    """An outlier without fluctuations: x and −dℓ/dx there, cosines with their signs, and what
     neurons (T,) and samples (S,) have of it."""
 
     eigenvalue: float
     slope: float
-    shape: Array
     cosines: Array
     neurons: Array
     samples: Array
@@ -128,44 +124,6 @@ def in_draws(found: Found) -> tuple[Outlier, ...]:
     values, turns = np.linalg.eigh(matrices)
     cosines = np.einsum("dij,if->djf", turns[:, :, ::-1], found.cosines)
     return _means(values[:, ::-1], np.abs(cosines), found.names, found.strengths)
-
-
-def in_draws_by_chance(up: Found, down: Found, edge: float) -> tuple[Outlier, ...]:
-    """The same over a Gaussian chance ζ of the step too, with the outliers at +1 and −1 standard
-    deviations: eq. (14).
-
-    Outliers move with ζ at different speeds and pass each other, so that the mean over two lists,
-    the largest with the largest, would mix what no draw mixes. In the space that the singular
-    vectors of both span the matrices themselves are interpolated; what is no outlier of one of them
-    is at the edge there.
-    """
-    if not up.limits or not down.limits:
-        return mean_outliers([in_draws(up), in_draws(down)], np.full(2, _HALF), edge)
-    shapes = [np.stack([o.shape for o in f.limits], axis=1) for f in (up, down)]
-    basis, sizes, _ = np.linalg.svd(np.concatenate(shapes, axis=1), full_matrices=False)
-    basis = basis[:, sizes**2 > _NEW * sizes[0] ** 2]
-    zeta = ndtri((np.arange(_DRAWS) + _HALF) / _DRAWS)
-    zeta = np.random.default_rng(1).permutation(zeta / zeta.std())
-    share = (_HALF * (1 + zeta), _HALF * (1 - zeta))
-    change = np.zeros((_DRAWS, basis.shape[1], basis.shape[1]))
-    middle, seen = change + edge * np.eye(basis.shape[1]), 0.0
-    for found, shape, part, near in zip(
-        (up, down), shapes, share, (zeta > 0, zeta <= 0), strict=True
-    ):
-        left, _, right = np.linalg.svd(basis.T @ shape, full_matrices=False)
-        turn = left @ right  # orthonormal, as whole singular vectors are
-        middle += part[:, None, None] * ((turn * (found.values - edge)) @ turn.T)
-        change[near] += turn @ found.changes()[near] @ turn.T
-        seen = seen + part[:, None, None] * (turn @ found.cosines)
-    values, turns = np.linalg.eigh(np.concatenate([middle + change, middle - change]))
-    values = np.maximum(values[:, ::-1], edge)
-    most = max(len(up.limits), len(down.limits))
-    count = int(np.sum(np.mean(values[:, :most] > edge, axis=0) >= _HALF))
-    cosines = np.einsum("dij,dif->djf", turns[:, :, ::-1], np.concatenate([seen, seen]))
-    strengths = np.zeros(max(len(up.strengths), len(down.strengths), count))
-    for found in (up, down):
-        strengths[: len(found.strengths)] += _HALF * found.strengths
-    return _means(values[:, :count], np.abs(cosines), up.names, strengths)
 
 
 def _means(

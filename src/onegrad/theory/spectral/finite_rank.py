@@ -120,7 +120,7 @@ def find_outliers(
         shape = seen.shape(bulk, point, part, q) if isinstance(seen, Seen) else q
         shape = shape / math.sqrt(x * slope)
         cosines = np.clip(unit @ shape, -1.0, 1.0) if len(unit) else np.zeros(0)
-        limits.append(OutlierLimit(x, slope, shape, cosines, *part.parts(bulk, point, q)))
+        limits.append(OutlierLimit(x, slope, cosines, *part.parts(bulk, point, q)))
     sizes = bulk.counts, bulk.weights * bulk.samples
     return Found(limits, sizes, list(named), threshold[:_MOST])
 

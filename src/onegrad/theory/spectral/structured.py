@@ -26,12 +26,10 @@ from onegrad.theory.nodes.population import data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.resolution import MANY_DIRECTIONS, level_for
-from onegrad.theory.spectral.bulk_chance import bulk_chances, moved_by_chance
 from onegrad.theory.spectral.draws import (
     Found,
     Outlier,
     in_draws,
-    in_draws_by_chance,
     mean_outliers,
 )
 from onegrad.theory.spectral.finite_rank import FiniteRank, Seen, find_outliers
@@ -64,7 +62,7 @@ class MatrixLimit:
 
 
 @dataclass(frozen=True)
-class StructuredLimit:
+class LimitingSpectrum:
     """Limits of the weights Ŵ and of the features F/√m after the step(s)."""
 
     weights: MatrixLimit
@@ -100,7 +98,7 @@ def why_no_limit(problem: Problem) -> str:
     return ""
 
 
-def structured_limit(problem: Problem, overlaps: str = "auto", seed: int = 0) -> StructuredLimit:
+def structured_limit(problem: Problem, overlaps: str = "auto", seed: int = 0) -> LimitingSpectrum:
     """Bulks, outliers and alignments of weights and features; about a second, up to half a minute
     after a step on a bulk that is not flat.
 
@@ -112,8 +110,7 @@ def structured_limit(problem: Problem, overlaps: str = "auto", seed: int = 0) ->
         raise AssumptionError(f"no limiting spectrum: {reason}")
     chance = chance_of(problem, overlaps, seed)
     plain = replace(chance.typical, chance=None)
-    levels = plain.geometry.levels is not None
-    if levels:
+    if plain.geometry.levels is not None:
         plain = replace(plain, geometry=geometry_of(problem, overlaps, seed, spectra=True))
     if plain.geometry.special >= MANY_DIRECTIONS:
         raise AssumptionError(
@@ -126,33 +123,23 @@ def structured_limit(problem: Problem, overlaps: str = "auto", seed: int = 0) ->
         SpectralLaw.of(_weights(neurons, plain.geometry), atoms[0]),
         SpectralLaw.of(_features(features, float(problem.samples)), max(0.0, atoms[1])),
     )
-    # functions of the samples are known at the same nodes whatever the step's chance (eq. (14))
-    spread = neurons.spread if levels else None
-    found = [_outliers(task, laws, spread) for task in tasks]
-    return StructuredLimit(
-        *(_limit(one, [both[i] for both in found], chances, levels) for i, one in enumerate(laws))
+    found = [_outliers(task, laws) for task in tasks]
+    return LimitingSpectrum(
+        *(_limit(one, [both[i] for both in found], chances) for i, one in enumerate(laws))
     )
 
 
 def _chances(chance: Chance, plain: Task) -> tuple[list[Task], Array]:
     """Tasks and weights over what the step has by chance along strong directions, of either sign:
     its mean is zero, but outliers grow with its square (docs/theory.md, section 9)."""
-    if chances := bulk_chances(plain.problem, plain.geometry):
-        count = len(chances)
-        return [replace(plain, chance=one) for one in chances], np.full(count, 1 / count)
     return chance.steps() if chance.strong else ([plain], np.ones(1))
 
 
-def _outliers(
-    task: Task, laws: tuple[SpectralLaw, SpectralLaw], spread: Array | None
-) -> tuple[Found, Found]:
-    """Of weights and features, at the finer resolution.
-
-    spread : of neurons that decide where functions of the samples are known; None: their own
-    """
+def _outliers(task: Task, laws: tuple[SpectralLaw, SpectralLaw]) -> tuple[Found, Found]:
+    """Of weights and features, at the finer resolution."""
     problem, geometry = task.problem, task.geometry
     neurons, features = _resolved(task, _OUTLIER_LEVEL)
-    seen = _seen(task, neurons, neurons.spread if spread is None else spread)
+    seen = _seen(task, neurons, neurons.spread)
     root = _roots(geometry, neurons.vectors.shape[1])
     part = FiniteRank(neurons.vectors / root, np.eye(len(root)), fixed=True)
     mean = FiniteRank.of_table(features.mean, features.counts, features.weights)
@@ -173,11 +160,7 @@ def _resolved(task: Task, number: int) -> tuple[NeuronTypes, NodeFeatures]:
     """Types, and features at the nodes, at one resolution."""
     problem, geometry = task.problem, task.geometry
     level = _level(task, number)
-    neurons = _present(
-        trained_types(problem, geometry, level, task.chance, rows="isotropic", noise=_NOISE)
-    )
-    if geometry.levels is not None and task.chance is not None:
-        neurons = moved_by_chance(problem, geometry, neurons, task.chance)
+    neurons = _present(trained_types(problem, geometry, level, task.chance, noise=_NOISE))
     if geometry.levels is None:
         where = data_nodes(problem, geometry, neurons.spread, level)
     else:
@@ -313,17 +296,13 @@ def _mixed_rows(neurons: NeuronTypes, mixing: RowMixing) -> tuple[Array, Array]:
 
 def _features(features: NodeFeatures, samples: float) -> Resolvent:
     """FᵀF/m: slopes and noise given the nodes; the means there are of finite rank."""
-    slopes, lift = _slopes(features), next(iter(features.lifts), None)
+    slopes, lift = _slopes(features), features.lift
     return Resolvent(features.extra, slopes, features.counts, features.weights, samples, lift)
 
 
-def _limit(law: SpectralLaw, found: Sequence[Found], chances: Array, levels: bool) -> MatrixLimit:
+def _limit(law: SpectralLaw, found: Sequence[Found], chances: Array) -> MatrixLimit:
     """The mean over what is left to chance."""
-    edge = math.sqrt(law.edge)
-    if levels and len(found) > 1:
-        outliers = in_draws_by_chance(found[0], found[1], edge)
-    else:
-        outliers = mean_outliers([in_draws(one) for one in found], chances, edge)
+    outliers = mean_outliers([in_draws(one) for one in found], chances, math.sqrt(law.edge))
     count = min(len(one.strengths) for one in found)
     strengths = chances @ np.array([one.strengths[:count] for one in found])
     return MatrixLimit(law, outliers, strengths)

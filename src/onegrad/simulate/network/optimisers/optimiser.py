@@ -45,6 +45,11 @@ class Optimiser:
     kept: int = 0
     worked: int = 0
 
+    @property
+    def normalised(self) -> bool:
+        """Whether the length of the gradient does not matter, so that rates do not grow with n."""
+        return self.factor is times_width
+
 
 def times_width(state: State) -> float:
     """The factor k: `update` gets G itself."""

@@ -1,4 +1,4 @@
-"""Spectra under structure as text for a terminal."""
+"""Spectra as text for a terminal."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from onegrad.cli.theory_text import count_of
 
 if TYPE_CHECKING:
     from onegrad.spec.experiment import Point
-    from onegrad.spectrum.structured import MatrixSpectrum, StructuredSpectrum
+    from onegrad.spectrum.report import MatrixSpectrum, SpectrumReport
 
 
-def structured_text(point: Point, report: StructuredSpectrum) -> str:
+def spectrum_text(point: Point, report: SpectrumReport) -> str:
     """Edges, outliers and alignments of one draw of weights and features, beside their limits."""
     problem, lines = point.problem, []
     if point.settings:
