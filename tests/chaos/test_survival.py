@@ -132,20 +132,22 @@ def test_a_dask_worker_is_killed(spec, quiet, tmp_path):
     ],
 )
 def test_ctrl_c_term_and_hup(spec, tmp_path, options, number):
-    """As from a terminal: to every process at once. Only the coordinator answers, in one line."""
+    """Ctrl-C as from a terminal, to every process at once; the others as `kill` sends them, to the
+    coordinator. One line says what is kept."""
     long = tmp_path / "long.toml"
     long.write_text(SPEC.format(seeds=100_000))
     run = Run(long, tmp_path / "out", command=True, **options)
     run.wait_for_rows(24)
-    os.killpg(run.process.pid, number)
+    (os.killpg if number == signal.SIGINT else os.kill)(run.process.pid, number)
     start = time.monotonic()
     code, error = run.finish()
     assert code == 128 + number, error
-    lines = [line for line in error.splitlines() if " to compute: " not in line]  # the estimate
-    assert len(lines) == 1 and "run the same command again" in lines[0], error
-    assert ("interrupted" if number == signal.SIGINT else signal.Signals(number).name) in error
+    said = [line for line in error.splitlines() if line.startswith("onegrad: ")]
+    (line,) = [line for line in said if " to compute: " not in line]  # the estimate
+    assert "run the same command again" in line
+    assert ("interrupted" if number == signal.SIGINT else signal.Signals(number).name) in line
     wait_until(lambda: not run.processes())
-    assert time.monotonic() - start < 10  # one to two seconds on a machine with nothing else to do
+    assert time.monotonic() - start < 60  # two seconds; 30 where only idleness ends a worker
     assert stored(tmp_path / "out") >= 24
 
 

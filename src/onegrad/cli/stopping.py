@@ -13,7 +13,7 @@ from types import FrameType
 
 import typer
 
-_PATIENCE = 1.5  # seconds for an orderly end; native code may not let Python act for minutes
+_PATIENCE = 1.8  # seconds for an orderly end; native code may not let Python act for minutes
 _kept = ""  # what the command that runs would keep
 
 

@@ -115,7 +115,7 @@ class ControlVariates:
         self._known: dict[tuple[str, int, Activation, tuple[float, ...]], list[Controls]] = {}
 
     @cached_property
-    def _drawn(self) -> tuple[Teacher, Array]:
+    def _sampled(self) -> tuple[Teacher, Array]:
         """The teachers and their labels of the training set, m × (1 + R): our own one first."""
         draw, rng = self.draw, self.draw.streams.rng("control-teachers")
         own, batch = draw.instance.teacher, draw.train.batch
@@ -157,7 +157,7 @@ class ControlVariates:
         phi, variance = features.moments(trial.train)
         if variance:
             trial.draw.add_noise(source.partition(":")[0], phi, variance)
-        y = self._drawn[1]
+        y = self._sampled[1]
         for ridge, a, residual in _readouts(phi, y, ridges, trial.draw.pool):
             train = np.mean(residual**2, axis=0)
             objective = train + ridge * np.sum(a**2, axis=0)
@@ -207,7 +207,7 @@ class ControlVariates:
     def _test_errors(self, activation: Activation, readout: Array, scale: float) -> Array:
         """Of features σ(w_iᵀx/scale) under each teacher, up to a constant: the orders 0 and 1 of
         `risk.exact` and the diagonal, which is what differs between teachers."""
-        (population, weights), teachers = self._whitened, self._drawn[0]
+        (population, weights), teachers = self._whitened, self._sampled[0]
         roots, projected, norms = self._projected
         total = np.zeros(readout.shape[1])
         for c in np.flatnonzero(population.weights):

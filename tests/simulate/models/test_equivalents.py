@@ -213,7 +213,9 @@ def test_constant_labels():
 
 def test_hermite_has_degree_four_at_full_strength():
     errors = [
-        simulate(mixture(strength=1.0), ("hermite",), seeds=1, degree=degree).test_error.mean
+        simulate(
+            mixture("relu", strength=1.0), ("hermite",), seeds=1, degree=degree
+        ).test_error.mean
         for degree in ("auto", 4, 3)
     ]
     assert errors[0] == errors[1] != errors[2]

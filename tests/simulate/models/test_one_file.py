@@ -67,7 +67,7 @@ print("all there")
 def test_a_model_is_one_file(tmp_path):
     package = Path(onegrad.__file__).parent
     shutil.copytree(package, tmp_path / "onegrad", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "onegrad" / "models" / "toy.py").write_text(TOY, encoding="utf-8")
+    (tmp_path / "onegrad" / "simulate" / "models" / "toy.py").write_text(TOY, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-c", USE], cwd=tmp_path, capture_output=True, text=True,
         env=os.environ | {"PYTHONPATH": str(tmp_path)},

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from onegrad.errors import ConvergenceError
-from onegrad.simulate.network.readout import RidgeSolver, Spectrum, fit_dual
+from onegrad.simulate.network.readout import Decomposition, RidgeSolver, fit_dual
 
 
 def fit(features, y, ridge):
@@ -46,7 +46,7 @@ def test_wrong_ridge_scaling_is_seen():
 def test_leave_one_out_is_exact():
     rng = np.random.default_rng(1)
     features, y = rng.standard_normal((12, 5)), rng.standard_normal(12)
-    error = Spectrum(features, y).leave_one_out(0.3)
+    error = Decomposition(features, y).leave_one_out(0.3)
     squares = []
     for i in range(12):
         rest = np.arange(12) != i

@@ -25,7 +25,7 @@ from onegrad.spec.experiment import Experiment
 _CONNECT = 10.0  # seconds to wait for a scheduler
 _NO_WORKERS = 60.0  # seconds to wait for a first worker, or for one to come back
 _COUNT_AGAIN = 2.0  # seconds between two counts of the workers
-_FAREWELL = 1.0  # seconds that workers of ours get to end by themselves
+_FAREWELL = 0.5  # seconds to wait for each good-bye
 _TALKATIVE = ("distributed", "distributed.client", "tornado.application")  # of what we handle
 _LOOPBACK = "127.0.0.1"
 
@@ -171,7 +171,8 @@ class DaskEngine(Engine):
             time.sleep(0.5)
 
     def close(self) -> None:
-        """Work under way is dropped; worker processes of ours end with their cluster."""
+        """Work under way is dropped. Worker processes of ours end with their cluster, in the
+        background if that takes longer, and at the latest with this process."""
         with suppress(Exception):
             self._executor.shutdown(wait=False)
         self._points = None
@@ -179,6 +180,8 @@ class DaskEngine(Engine):
             with suppress(Exception):
                 if ending is not None:
                     ending.close(timeout=_FAREWELL)
+        if self._own is not None:
+            self._own.shutdown_on_close = False  # the interpreter does not wait for it again
 
 
 def _other_version(who: str, version: str) -> EngineError:

@@ -12,7 +12,7 @@ from onegrad.errors import ConvergenceError
 from onegrad.gaussian.pair_moments import IDENTITY
 from onegrad.simulate.models.base import Fitted, LinearInFeatures, Mark, Model
 from onegrad.simulate.network.convex import ConvexSolver, held_out_ridge
-from onegrad.simulate.network.readout import Readout, Spectrum
+from onegrad.simulate.network.readout import Decomposition, Readout
 from onegrad.simulate.network.trial import Inputs, Trial
 from onegrad.simulate.risk.component import Single
 from onegrad.simulate.risk.exact import Predictor
@@ -54,7 +54,7 @@ def fit_linear(trial: Trial, everything: bool = False) -> Fitted:
         best = held_out_ridge(design, y, loss, few)
         return LinearInFeatures(features, _along_ridges(ConvexSolver(design, y, loss), few, best))
     ridges = (np.geomspace(1e-7, 1e3, 41) * size / y.shape[0]).tolist()
-    spectrum = Spectrum(design, y)
+    spectrum = Decomposition(design, y)
     best = min(ridges, key=spectrum.leave_one_out)
     return LinearInFeatures(features, spectrum.fit(best))
 

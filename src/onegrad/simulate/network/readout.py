@@ -70,7 +70,7 @@ class RidgeSolver:
         self._gram: Array | None = None
         self._seen: tuple[Array, Array] | None = None
         self._solved = 0
-        self._spectrum: Spectrum | None = None
+        self._spectrum: Decomposition | None = None
 
     def fit(self, ridge: float, last: bool = False) -> Readout:
         """The minimiser at this ridge; `last`: no other one follows, the Gram matrix may go."""
@@ -78,7 +78,7 @@ class RidgeSolver:
             self._solved += 1
             return self._cholesky(ridge, last)
         if self._spectrum is None:
-            self._spectrum = Spectrum(self.features, self.y)
+            self._spectrum = Decomposition(self.features, self.y)
             self._gram = None
         return self._spectrum.fit(ridge)
 
@@ -238,7 +238,7 @@ def solve_shifted(
         ) from None
 
 
-class Spectrum:
+class Decomposition:
     """The singular value decomposition of the features, through the smaller Gram matrix."""
 
     def __init__(self, features: Array, y: Array) -> None:
