@@ -60,7 +60,6 @@ def mean_over_draws(chance: Chance) -> tuple[np.ndarray, float]:
     """Test and training error, median and spread, and how well the mean is known."""
     (solution,) = predict_mixtures([chance.typical], DRAFT)
     assert isinstance(solution, Solution)
-    solution = replace(solution, error_estimate=0.0)
     ((found, draws),) = over_draws([chance], [solution], Theory())
     assert isinstance(found, Solution) and draws is not None
     numbers = np.array([found.test_error, found.train_error, draws.median, draws.spread])
