@@ -40,6 +40,7 @@ suppress_warnings = ["config.cache"]
 html_theme = "pydata_sphinx_theme"
 html_title = "onegrad"
 html_static_path = ["_static", "generated/thumbnails"]
+html_extra_path = ["generated/site"]  # the story: one file that needs no server
 html_css_files = ["katex/katex.min.css", "site.css"]
 html_js_files = ["katex/katex.min.js", "formulas.js"]
 html_show_sphinx = False

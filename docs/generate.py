@@ -14,6 +14,7 @@ from pathlib import Path
 import thumbnails
 
 import onegrad
+from onegrad.page.article import export_story
 from onegrad.spec.citations import bibliography
 from onegrad.spec.presets import Preset, preset_groups, preset_path
 
@@ -52,6 +53,7 @@ def write_all(here: Path) -> None:
     }  # fmt: skip
     for name, text in pages.items():
         write(out / f"{name}.md", text)
+    export_story(out / "site")
 
 
 def write(path: Path, text: str) -> None:
@@ -225,8 +227,8 @@ def presets(folder: Path) -> str:
     drawn = thumbnails.draw_all(folder)
     parts = [
         "# Presets\n",
-        "Built-in experiments, among them the figures of the papers. The small pictures are drafts "
-        "(`--quick` sizes); minutes are estimates for the whole experiment on two cores. "
+        "Built-in experiments, among them the figures of the papers. The small pictures are of "
+        "smaller sizes; minutes are estimates for the whole experiment on two cores. "
         "`onegrad show NAME` prints one as TOML, to copy and change.\n",
     ]
     for source, members in preset_groups().items():

@@ -14,7 +14,7 @@ from onegrad.spec.sweep import ZIP, flat
 Tables = Mapping[str, Any]
 
 _SIZES = (
-    "data.dim", "training.samples", "training.step_samples", "network.width",
+    "data.dim", "training.samples", "training.total", "training.step_samples", "network.width",
     "compare.test_samples",
 )  # fmt: skip
 _ACCURACY = 0.029  # the coarsest of which the theory corrects for finite sizes

@@ -76,3 +76,8 @@ def test_nothing_is_loaded_before_it_is_used():
 
 def test_types_are_shipped():
     assert (Path(onegrad.__file__).parent / "py.typed").is_file()
+
+
+def test_the_citation_names_this_version():
+    text = (Path(__file__).parents[1] / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {onegrad.__version__}\n" in text

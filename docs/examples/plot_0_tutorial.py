@@ -110,8 +110,8 @@ ax.figure.savefig("mine.png")
 # A paper's figure
 # ----------------
 #
-# The figures of the papers are presets: experiments with a name, kept as TOML. ``quick=True`` cuts sizes, points and
-# seeds down; without it this is the whole figure. ``og.run`` stores every row in a folder, and goes on where it stopped.
+# The figures of the papers are presets: experiments with a name, kept as TOML. ``quick=True`` takes few
+# points and seeds, at the same sizes and with the same theory; without it this is the whole figure. ``og.run`` stores every row in a folder, and goes on where it stopped.
 
 figure = og.run("quickstart", out="results/quickstart-quick", quick=True, progress=False)
 figure.plot("test_error", "train_error")

@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+from onegrad.cli import applications
+from onegrad.errors import OnegradError
+
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
@@ -53,3 +56,9 @@ def test_scheduling_is_timed(report):
     for r in (alone, two):
         assert r["cell_seconds"] > 0.05 and r["overhead"] > -0.9
     assert 0 < two["coordinator_share"] < 1
+
+
+def test_without_a_checkout_it_says_where_to_find_one(monkeypatch, tmp_path):
+    monkeypatch.setattr(applications, "__file__", str(tmp_path / "a" / "b" / "c" / "d.py"))
+    with pytest.raises(OnegradError, match="Clone the repository"):
+        applications.bench()

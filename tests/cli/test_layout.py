@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from onegrad.cli.layout import PIPE, blocks, natural_width, print_table, wrapped
-from onegrad.cli.tables import results_table, verdict_table
+from onegrad.cli.tables import results_table, verdict_text
 from onegrad.cli.theory_text import (
     assumptions_in_words,
     degree_table,
@@ -72,8 +72,10 @@ def printed(table, keys, width, capsys, monkeypatch, **environment):
 @pytest.mark.parametrize("seeds", [3, 20])
 def test_results_and_verdict_fit(experiment, width, seeds, capsys, monkeypatch):
     results = made(experiment, seeds)
-    for table, keys in ((results_table(experiment, results), 2), (verdict_table(results), 2)):
-        text = printed(table, keys, width, capsys, monkeypatch)
+    for text in (
+        printed(results_table(experiment, results), 2, width, capsys, monkeypatch),
+        wrapped(verdict_text(results), width or PIPE, 4),
+    ):
         lines = re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
         assert max(map(len, lines)) <= (width or PIPE)
         words = " ".join(lines)
@@ -95,15 +97,13 @@ def test_a_narrow_table_says_the_same(experiment):
     assert natural_width(table) > 80
     text = blocks(table, 2, 60)
     assert "relu, width_ratio = 0.5\n  network test error" in text
-    assert text.count("conditional-gaussian") == 4 and text.count("±") >= 16
+    assert text.count("  conditional-gaussian") == 4 and text.count("±") >= 16
 
 
-def test_few_seeds_count_no_standard_errors(experiment):
-    """With 3 seeds differences stand in percent alone; from 8 on in standard errors too."""
-    few, many = (verdict_table(made(experiment, seeds)) for seeds in (3, 8))
-    assert [c.header for c in few.columns] == ["model", "error", "largest", "where"]
-    assert "3 seeds: too few" in few.caption
-    assert "in s.e." in [c.header for c in many.columns] and "too few" not in many.caption
+def test_few_seeds_have_wider_intervals_and_say_so(experiment):
+    """Three standard errors of three seeds are no difference, of thirty they are one."""
+    captions = [str(results_table(experiment, made(experiment, n)).caption) for n in (3, 8)]
+    assert "± 4.3 of them (Student)" in captions[0] and "Student" not in captions[1]
 
 
 def test_a_sweep_of_degrees_is_one_table(experiment, capsys, monkeypatch):
@@ -134,9 +134,12 @@ def test_a_sweep_tells_the_assumptions_of_all_its_points():
         of("another", "It assumes nothing."),
     ])  # fmt: skip
     assert lines == [
-        "one theory: Terms of order 1/n (test -0.1 to +2.5 %). 60 to 1,200 nodes. "
+        "One theory:",
+        "Terms of order 1/n (test -0.1 to +2.5 %).",
+        "60 to 1,200 nodes.",
         "At 1 of 2 points: A caution.",
-        "another: It assumes nothing.",
+        "Another:",
+        "It assumes nothing.",
     ]
 
 

@@ -63,7 +63,7 @@ def test_predict_says_which_theory(mixture, isotropic):
     assert "isotropic closed form" in row["method"] and "ℓ = 2" in row["method"]
     assert any("initial output" in line for line in row["assumptions"])
     done = onegrad("predict", mixture)
-    assert "conditional Gaussian theory" in done.stdout
+    assert "conditional Gaussian equivalence" in done.stdout
 
 
 def test_predict_method_is_chosen_and_checked(mixture, isotropic):

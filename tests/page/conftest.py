@@ -55,7 +55,7 @@ class Visit:
         self.page.on("websocket", lambda socket: self.requests.append(socket.url))
         self.explorer = explorer
 
-    def open(self, rest="", quality="accurate"):
+    def open(self, rest="#view=curve", quality="accurate"):
         self.page.goto("about:blank")
         self.page.goto(self.explorer.address + rest)
         self.settle(quality)

@@ -7,11 +7,13 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import psutil
 from websockets.sync.client import connect
 
+KEPT = tempfile.mkdtemp(prefix="onegrad-page-")  # not the state of who runs the tests
 SPEC = {
     "data": {"model": "mixture", "dim": 200, "weights": [0.5, 0.5], "rank": 1},
     "labels": {"model": "single-index", "link": "relu"},
@@ -23,13 +25,13 @@ SPEC = {
 
 
 class Explorer:
-    """`onegrad explore` as a process of its own; `module` instead of onegrad starts another one."""
+    """`onegrad explore` as a process of its own, with a token of its own."""
 
-    def __init__(self, *arguments, module="onegrad", **environment):
+    def __init__(self, *arguments, **environment):
         self.process = subprocess.Popen(
-            [sys.executable, "-m", module, "explore", "--no-browser", *arguments],
+            [sys.executable, "-m", "onegrad", "explore", "--no-browser", *arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"} | environment,
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "XDG_STATE_HOME": KEPT} | environment,
         )  # fmt: skip
         line = self.process.stdout.readline()
         if "http://" not in line:
@@ -66,12 +68,6 @@ class Explorer:
             with contextlib.suppress(psutil.Error):
                 total += psutil.Process(pid).memory_info().rss
         return total
-
-    def held(self):
-        """What a counting server (counting.py) holds: the line it answers to one of ours."""
-        self.process.stdin.write("?\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
 
     def stop(self):
         """End it as Ctrl-C does; what it printed as errors."""

@@ -4,11 +4,14 @@ import contextlib
 import http.client
 import json
 import math
+import time
 
+import psutil
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
+from onegrad.page.server import kept_token
 from onegrad.predict.predict import predict
 from onegrad.problem import Problem
 from onegrad.runs.run import simulate_experiment
@@ -141,8 +144,6 @@ def test_a_foreign_host_gets_no_socket(explorer):
 
 
 def test_it_listens_on_the_loopback_address_only(explorer):
-    import psutil
-
     listening = [
         c.laddr.ip
         for c in psutil.Process(explorer.process.pid).net_connections()
@@ -191,7 +192,7 @@ REFUSED = {
     "a data set": ("curve", change("data", {"model": "fashion-mnist"}), "data.model"),
     "swept files": ("curve", change("sweep", {"data.model": ["file"]}), "cannot be swept"),
     "a device": ("simulate", change("compare.device", "cuda"), "compare.device"),
-    "many points": ("curve", change("sweep", {"data.mean": [i / 1e3 for i in range(501)]}), "500"),
+    "many points": ("curve", change("sweep", {"data.mean": [0.5] * 1001}), "at most 1000"),
     "many spikes": ("curve", change("data.rank", 100), "spikes"),
     "a large network": ("simulate", change("data.dim", 100_000), "too large to simulate"),
     "many seeds": ("simulate", change("compare.seeds", 5000), "at most 2000"),
@@ -269,14 +270,54 @@ def test_a_new_request_cancels_the_old_one(explorer):
         assert len(collect(socket, 2, timeout=120)) == 2  # does not wait for 200 large ones
 
 
-def test_closing_the_page_frees_everything():
+def busy(explorer):
+    """Workers that are computing at this moment."""
+    seen = [psutil.Process(pid) for pid in explorer.workers()]
+    before = [one.cpu_times().user for one in seen]
+    time.sleep(1.0)
+    return [one.pid for one, t in zip(seen, before, strict=True) if one.cpu_times().user > t + 0.1]
+
+
+def test_closing_the_page_ends_its_work():
     explorer = Explorer()
     try:
-        many = SPEC | {"compare": {"models": ["network"], "seeds": 500}}
+        many = SPEC | {
+            "data": SPEC["data"] | {"dim": 1500},
+            "training": SPEC["training"] | {"samples": 1500},
+            "compare": {"models": ["network"], "seeds": 500},
+        }
         with explorer.connect() as socket:
             say(socket, "simulate", 1, spec=many)
-            assert eventually(lambda: len(explorer.workers()) >= 2)
-        assert eventually(lambda: explorer.workers() == [])
+            assert eventually(lambda: busy(explorer))
+        assert eventually(lambda: not busy(explorer))
     finally:
         assert explorer.stop() == ""
     assert explorer.process.returncode == 0
+    assert explorer.workers() == []
+
+
+def test_many_query_fields_are_refused_without_a_traceback(explorer):
+    query = "&".join(f"a{i}=1" for i in range(30))
+    for path in (f"/?{query}", f"/?{query}&token={explorer.token}"):
+        status, _, body = get(explorer, path, token=False)
+        assert status == 403 and b"address that" in body
+
+
+def test_pages_that_ask_for_work_and_vanish_leave_nothing(explorer):
+    sweep = {"network.width_ratio": [0.2, 0.5, 1.0]}
+    for _ in range(5):
+        with explorer.connect() as socket:
+            say(socket, "simulate", 1, spec=SPEC | {"sweep": sweep})
+    with explorer.connect() as socket:
+        say(socket, "curve", 7, coarse=True, spec=SPEC | {"sweep": sweep})
+        assert len(collect(socket, 7)) == 3
+
+
+def test_a_kept_token_is_the_users_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    token = kept_token()
+    assert kept_token() == token
+    file = tmp_path / "onegrad" / "page-token"
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.chmod(0o644)  # others may have read it
+    assert kept_token() != token

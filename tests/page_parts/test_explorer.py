@@ -1,6 +1,5 @@
 """The explorer without a server: its controls, its bounds, its workers, its spec texts."""
 
-import asyncio
 import json
 import sys
 import threading
@@ -12,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onegrad.errors import OnegradError, SpecError
-from onegrad.page import app, controls, server, session, work
+from onegrad.page import controls, server, session, work
 from onegrad.page.cache import Cache
-from onegrad.page.requests import channel_of
 from onegrad.page.stored import open_stored
 from onegrad.page.untrained import without_step
 from onegrad.page.work import perform
@@ -177,12 +175,6 @@ def test_toml_has_no_form_for_nothing():
         to_toml({"data": {"dim": [None]}})
 
 
-def test_messages_of_a_channel_replace_each_other():
-    assert channel_of('{"type": "curve", "id": 1}') == "theory"
-    assert channel_of('{"type":"simulate"}') == "simulation"
-    assert channel_of('{"type": "stop"}') == channel_of("nonsense") == ""
-
-
 def test_the_cache_forgets_the_oldest():
     cache = Cache(2)
     cache.put("a", 1)
@@ -284,52 +276,15 @@ def test_a_session_survives_its_own_faults(monkeypatch, caplog):
 
     async def talk():
         one = session.Session(WorkerPool(1), WorkerPool(1), Cache(), send)
-        running = [asyncio.create_task(job()) for job in (one.work, one.answer)]
         with monkeypatch.context() as patch:
             patch.setattr(session, "read_request", broken)
-            one.receive('{"type": "curve", "id": 4}')
-            await asyncio.sleep(0.05)
-        one.receive('{"type": "nonsense", "id": 5}')
-        await asyncio.sleep(0.05)
-        for job in running:
-            job.cancel()
+            await one.read('{"type": "curve", "id": 4}')
+        await one.read('{"type": "nonsense", "id": 5}')
 
     event_loop.run(talk())
     assert [(note["type"], note["id"]) for note in sent] == [("error", 4), ("error", 5)]
     assert "a fault of onegrad" in sent[0]["text"]
     assert "a message of the page failed" in caplog.text
-
-
-def test_a_page_that_comes_while_the_workers_end_gets_new_ones():
-    """The last page leaves; when its time is over another one comes, and asks at once."""
-
-    async def change():
-        hub = app.Hub()
-        hub.join()
-        hub.leave()
-        while hub.theory._workers is not None:  # the very moment in which they are dismissed
-            await asyncio.sleep(0.001)
-        hub.join()
-        come = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        answers = []
-
-        def deliver(answer):
-            answers.append(answer)
-            loop.call_soon_threadsafe(come.set)
-
-        hub.simulation.submit([PageTask(1, "theory", [MIXTURE], {"coarse": True}, 30.0, deliver)])
-        try:
-            await asyncio.wait_for(come.wait(), 60)
-        finally:
-            await asyncio.to_thread(hub.stop)
-        return answers[0][0]
-
-    app._LINGER, linger = 0.01, app._LINGER
-    try:
-        assert event_loop.run(change())["test_error"] > 0
-    finally:
-        app._LINGER = linger
 
 
 def run_task(pool, kind="theory", seconds=30.0, options=None, **changes):
@@ -341,7 +296,7 @@ def run_task(pool, kind="theory", seconds=30.0, options=None, **changes):
         come.set()
 
     tables = [MIXTURE | changes]
-    task = PageTask(1, kind, tables, options or {"coarse": True}, seconds, deliver)
+    task = PageTask(kind, tables, options or {"coarse": True}, seconds, deliver)
     pool.submit([task])
     return task, answers, come
 

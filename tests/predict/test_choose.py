@@ -23,7 +23,7 @@ NO_PATIENCE = replace(Policy(), patience=10.0)
 
 def test_layers_answer_where_types_are_too_long() -> None:
     found = predict(TABLES, policy=NO_PATIENCE)
-    assert found.method == LAYERS and "First layers are drawn" in found.assumptions[-1]
+    assert found.method == LAYERS and "First layers were drawn" in found.assumptions[-1]
     # where types alone are asked they take their time
     plain = predict(TABLES, "conditional", policy=NO_PATIENCE)
     assert plain.test_error == predict(TABLES, "conditional").test_error

@@ -165,7 +165,7 @@ def test_drawn_layers_have_standard_errors():
     assert again.test_error == found.test_error != other.test_error
     assert json.dumps(found.as_json())
     # the readout of each draw is that of `predict_readout`, but for what is studied on the first
-    draws = int(found.assumptions[0].split()[2])
+    draws = int(found.assumptions[0].split()[1])
     assert readouts.DRAWS <= draws <= readouts.worthwhile_draws(p, Theory(), 1)
     few, errors = readouts.predict_layers(p, Theory("layer"), 0, 5), []
     for repetition in range(5):

@@ -76,7 +76,7 @@ def test_a_draft_has_no_error_estimate() -> None:
     draft = predict(problem(), accuracy=0.03)
     assert draft.status == "draft" and np.isnan(draft.error_estimate)
     assert draft.as_json()["error_estimate"] is None
-    assert "one coarse resolution" in draft.assumptions[-1]
+    assert "one coarse resolution" in draft.numerics[0]
 
 
 DRAFTS: list[dict[str, Any]] = [

@@ -237,9 +237,9 @@ def test_errors_add_up_with_the_correction() -> None:
     assert np.mean(found.component_test) == pytest.approx(found.test_error, rel=1e-9)
     nodes = found.by_projection()
     assert nodes["weight"] @ nodes["train_error"] == pytest.approx(found.train_error, rel=1e-9)
-    assert "Corrected for terms of order 1/n" in found.assumptions[0]
+    assert found.assumptions[1].startswith("Finite size: +")
     limit = predict(orthogonal(150), method="conditional", finite_size=False)
-    assert "Corrected" not in limit.assumptions[0]
+    assert "are added" not in " ".join(limit.assumptions)
     assert limit.error_estimate > found.error_estimate  # what is left in 1/n is part of it
     draft = predict(orthogonal(150), method="conditional", accuracy=0.03)
     assert draft.solution is not None and draft.solution.correction is None

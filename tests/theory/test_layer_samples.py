@@ -100,10 +100,10 @@ def test_layers_far_from_gaussian_are_sampled_and_say_so(even, monkeypatch):
     assert off.max() < found.by_nodes + found.by_size + 2 * found.by_draws
     given = {"instance": even.trial.instance, "start": even.trial.weights}
     said = predict_readout(even.weights, even.p, **given)
-    assert f"Features of up to {found.rows} samples" in said.assumptions[1]
+    assert f"Features of up to {found.rows} samples" in said.numerics[0]
     monkeypatch.setattr(any_layer, "affordable", lambda _: False)
     before = predict_readout(even.weights, even.p, **given)
-    assert "Features Gaussian given" in before.assumptions[1]
+    assert "Features are Gaussian given" in before.numerics[0]
 
 
 def test_responses_of_smooth_features_hardly_differ(even):

@@ -103,12 +103,12 @@ def test_what_is_averaged_over_is_said() -> None:
     found = predict(defect("one mean"), "conditional")
     assert found.spread_over_draws is not None and found.median_test_error is not None
     assert 0.05 < found.spread_over_draws / found.test_error < 0.25
-    assert "chance quantities" in found.assumptions[-1]
+    assert "chance overlaps" in found.assumptions[-1]
     record = found.as_json()
     assert record["spread_over_draws"] == found.spread_over_draws
     plain = predict(mixture(200, directions="orthogonal"), "conditional")
     assert plain.spread_over_draws is None and "spread_over_draws" not in plain.as_json()
-    assert not any("chance quantities" in sentence for sentence in plain.assumptions)
+    assert not any("chance overlap" in sentence for sentence in plain.assumptions)
 
 
 def test_equal_components_have_equal_errors() -> None:

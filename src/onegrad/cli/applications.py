@@ -125,7 +125,16 @@ def _benchmarks() -> tuple[Any, Any]:
 
 def explore(
     folder: Annotated[
-        Path | None, typer.Argument(help="the --out folder of a run, to look at it")
+        Path | None,
+        typer.Argument(help="the --out folder of a run, to look at it; a spec with --export"),
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="write a page that needs no server: of a spec with one to three swept numbers, "
+            "or of the story",
+        ),
     ] = None,
     port: Annotated[int | None, typer.Option(help="port to listen on", min=1, max=65535)] = None,
     host: Annotated[
@@ -141,6 +150,13 @@ def explore(
     ] = False,
 ) -> None:
     """The page: move a slider, see the theory; let simulated points arrive on it."""
+    if export is not None:
+        from onegrad.page.article import export_page, export_story
+        from onegrad.spec.experiment import Experiment
+
+        known = None if folder is None else Experiment.read(str(folder))
+        print(export_story(export) if known is None else export_page(known, export))
+        return
     from onegrad.page.server import Place
     from onegrad.page.server import explore as serve
 

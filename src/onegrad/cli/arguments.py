@@ -44,6 +44,7 @@ Json = Annotated[bool, typer.Option("--json", help="print one JSON object instea
 Yes = Annotated[
     bool, typer.Option("--yes", "-y", help="start without a question, however long it takes")
 ]
+Why = Annotated[bool, typer.Option("--why", help="also how the numbers were computed")]
 Method = Annotated[
     str,
     typer.Option(
@@ -68,18 +69,24 @@ FiniteSize = Annotated[
 ]
 
 _LONG = 2 * 3600.0  # seconds above which a terminal is asked
+_DAYS = 24 * 3600.0  # seconds above which nothing starts without an answer
 
 
 def agreement(yes: bool) -> Callable[[Any], None]:
-    """Says what a long run costs before it starts; asks in a terminal, unless --yes was given."""
+    """Says what a long run costs before it starts; asks in a terminal, and
+    starts nothing that takes days where nobody can answer, unless --yes was given."""
 
     def agree(cost: Any) -> None:
         if not cost.worth_saying:
             return
         print(f"onegrad: {cost}.", file=sys.stderr)
-        asked = sys.stdin.isatty() and sys.stderr.isatty() and not yes
-        if asked and (cost.seconds > _LONG or not cost.fits):
+        if yes or not (cost.seconds > _LONG or not cost.fits):
+            return
+        if sys.stdin.isatty() and sys.stderr.isatty():
             typer.confirm("Start?", abort=True, err=True)
+        elif cost.seconds > _DAYS:
+            print("onegrad: a run of days starts with --yes.", file=sys.stderr)
+            raise typer.Exit(2)
 
     return agree
 

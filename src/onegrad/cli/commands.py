@@ -26,6 +26,7 @@ from onegrad.cli.arguments import (
     Scheduler,
     Set,
     Spec,
+    Why,
     Workers,
     Yes,
     agreement,
@@ -133,10 +134,16 @@ def predict(
     by_projection: Annotated[
         bool, typer.Option("--by-projection", help="with --json: errors given the projections κ")
     ] = False,
+    why: Why = False,
     as_json: Json = False,
 ) -> None:
-    """Theory alone: no sampling."""
-    from onegrad.cli.theory_text import draft_line, prediction_table
+    """Theory alone: errors, how sure they are, and what they mean."""
+    from onegrad.cli.theory_text import (
+        answer_line,
+        draft_line,
+        prediction_table,
+        prediction_text,
+    )
     from onegrad.predict.predict import predict_experiment
     from onegrad.spec.experiment import Experiment
     from onegrad.theory.options import Theory
@@ -153,7 +160,10 @@ def predict(
             record |= prediction.as_json(by_projection)
         print_json(report)
     else:
+        if len(predictions) == 1 and predictions[0].status != "failed":
+            print_text(answer_line(predictions[0]))
         print_table(prediction_table(experiment, predictions), len(experiment.sweep))
+        print_text(prediction_text(experiment, predictions, why))
         print_failures(results)
     exit_if_all_failed(results)
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 PIPE = 160  # columns where nobody says how many there are
+LONGEST_LINE = 100  # characters of a sentence's line, however wide the terminal
 
 
 def new_table(title: str | None = None) -> Table:
@@ -43,17 +44,21 @@ def wrapped(text: str, width: int, margin: int | None = None) -> str:
 
 
 def print_table(table: Table, keys: int = 0) -> None:
-    """The table; where it is too wide a block for each of its lines, headed by `keys` cells."""
+    """The table, and below it the sentences of its caption, left-aligned; where it is too wide a
+    block for each of its lines, headed by `keys` cells."""
     from rich.console import Console
 
     plain: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
     console = Console(**plain)  # names are not markup
     if not console.is_terminal:  # a pipe or a file has no width to fit into
         console = Console(width=PIPE, **plain)
+    caption, table.caption = str(table.caption or ""), None
     if natural_width(table) <= console.width:
         console.print(table)
     else:
         print(blocks(table, keys, console.width))
+    if caption:
+        print(wrapped(caption, min(console.width, LONGEST_LINE)))
 
 
 def natural_width(table: Table) -> int:
@@ -81,7 +86,7 @@ def blocks(table: Table, keys: int, width: int) -> str:
                 lines += textwrap.wrap(
                     name + cell, width, subsequent_indent=" " * min(margin, width // 2)
                 )
-    return "\n".join([*lines, "", *textwrap.wrap(str(table.caption or ""), width)])
+    return "\n".join([*lines, "", *wrapped(str(table.caption or ""), width).split("\n")])
 
 
 def _plain(cell: Any) -> str:

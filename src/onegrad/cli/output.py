@@ -54,11 +54,14 @@ def print_json(report: dict[str, Any]) -> None:
 
 
 def print_verdict(experiment: Experiment, results: Results) -> None:
-    from onegrad.cli.tables import published_table, verdict_table
+    from onegrad.cli.tables import published_table, verdict_text
 
-    for table in (verdict_table(results), published_table(experiment, results)):
-        if table is not None:
-            print_table(table, 2 if table.title and "Verdict" in str(table.title) else 1)
+    if text := verdict_text(results):
+        print()
+        print_text(text, 4)
+    if (table := published_table(experiment, results)) is not None:
+        print()
+        print_table(table, 1)
 
 
 def exit_if_all_failed(results: Results) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from onegrad.cli.tables import format_value
 from onegrad.cli.theory_text import count_of
+from onegrad.text.display import value_text
 
 if TYPE_CHECKING:
     from onegrad.spec.experiment import Point
@@ -17,7 +17,7 @@ def spectrum_text(point: Point, report: SpectrumReport) -> str:
     """Edges, outliers and alignments of one draw of weights and features, beside their limits."""
     problem, lines = point.problem, []
     if point.settings:
-        lines.append(", ".join(f"{k} = {format_value(v)}" for k, v in point.settings.items()))
+        lines.append(", ".join(f"{k} = {value_text(v)}" for k, v in point.settings.items()))
     rates = ", ".join(f"{rate:.4g}" for rate in problem.rates)
     sizes = f"n = {problem.dim}, m = {problem.samples}, k = {problem.width}"
     lines.append(f"η = {rates}" + f", θ = {problem.spread:.4g}" * problem.data.structured)

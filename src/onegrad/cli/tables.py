@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from onegrad.cli.layout import new_table
+from onegrad.text.display import value_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
     from onegrad.spec.experiment import Experiment
     from onegrad.validate.reproduce import Reproduction
 
-
 _SHORT = {
     "test_error": "test", "train_error": "train", "misclassification": "misclassified",
     "test_loss": "test loss", "train_loss": "train loss",
 }  # fmt: skip
 FEWEST_SEEDS = 8  # whose standard error can be counted in, as `seeds = "auto"` has at least
+_SKEWED = 30  # seeds below which a skewed law of errors is worth a warning
 
 
 def results_table(experiment: Experiment, results: Results) -> Table:
@@ -52,7 +53,7 @@ def results_table(experiment: Experiment, results: Results) -> Table:
         table.add_column(word, justify="right")
     for at in points.values():
         first = next(iter(at.values()))
-        cells = [format_value(first.point[key]) for key in experiment.sweep]
+        cells = [value_text(first.point[key]) for key in experiment.sweep]
         base = at.get(reference)
         good = base is not None and math.isfinite(base.test_error.mean)
         cells += [str(base.test_error), str(base.train_error)] if base and good else ["failed", ""]
@@ -71,17 +72,61 @@ def results_table(experiment: Experiment, results: Results) -> Table:
             else:
                 cells.append(str(other.test_error))
         table.add_row(*cells)
-    simulated = [s for at in points.values() for s in at.values() if s.seeds]
-    counts = sorted({s.seeds for s in simulated})
-    seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "no"
-    corrected = ", corrected by control variates" * (
-        bool(counts) and all(s.corrected for s in simulated)
-    )
-    table.caption = (
-        f"mean ± standard error over {seeds} seeds{corrected}; other models as difference "
-        "to the network in percent (± its standard error, paired seed by seed)"
-    )
+    table.caption = "\n".join(_what_it_shows(experiment, results, reference, others))
     return table
+
+
+def _what_it_shows(
+    experiment: Experiment, results: Results, reference: str, others: Sequence[str]
+) -> list[str]:
+    """What stands in the columns, and how far a standard error of so many seeds goes."""
+    simulated = [s for s in results.summaries() if s.seeds]
+    counts = sorted({s.seeds for s in simulated})
+    lines = []
+    if counts:
+        seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+        lines.append(f"Mean ± standard error over {seeds} seed{'s' * (counts[-1] > 1)}.")
+        if all(s.corrected for s in simulated):
+            lines[-1] += " Means are corrected by control variates."
+    if reference == "network" and others:
+        paired = ", paired seed by seed" * bool(set(others) - set(experiment.compare.theories))
+        lines.append(
+            f"{', '.join(others)}: difference to the network's test error in percent, ± its "
+            f"standard error{paired}."
+        )
+    if counts and len(experiment.points) > 1:
+        lines.append(
+            "Points use the same random numbers where they can: what one of them is off by chance, "
+            "its neighbours are off too."
+        )
+    return lines + _few_seeds(experiment, counts)
+
+
+def _few_seeds(experiment: Experiment, counts: Sequence[int]) -> list[str]:
+    """How uncertain the standard errors are themselves."""
+    from scipy.special import stdtrit
+
+    if not counts:
+        return []
+    fewest, lines = counts[0], []
+    if fewest == 1:
+        lines.append("One seed has no standard error.")
+    elif fewest < FEWEST_SEEDS:
+        lines.append(
+            f"{fewest} seeds know their standard error to about "
+            f"{100 / (2 * (fewest - 1)) ** 0.5:.0f} %: an interval of 95 % "
+            f"is ± {stdtrit(fewest - 1, 0.975):.1f} of them (Student)."
+        )
+    by_class = any(
+        p.problem.labels_binary and not getattr(p.problem.data, "fixed_counts", False)
+        for p in experiment.points
+    )
+    if by_class and fewest < _SKEWED:
+        lines.append(
+            "With labels ±1 errors depend on the training set's surplus of one class. Their law "
+            f"over draws may be skewed, and {fewest} seeds may miss its tail: compare with more."
+        )
+    return lines
 
 
 def _more_columns(summaries: Sequence[Summary]) -> list[str]:
@@ -96,38 +141,45 @@ def _more_columns(summaries: Sequence[Summary]) -> list[str]:
     return found
 
 
-def verdict_table(results: Results) -> Table | None:
-    """Where each model is furthest from the network; None if there is nothing to compare.
+def verdict_text(results: Results) -> str:
+    """Whether each model agrees with the network, and its largest deviation; empty where there is
+    nothing to compare.
 
-    Standard errors of fewer than eight seeds are too rough to count differences in them: then the
-    percentages stand alone.
+    A model agrees where its difference is within 1 % and the interval of the difference: Student's,
+    of 99 % for all points together.
     """
     from onegrad.results.verdict import verdicts
 
-    rows = verdicts(results.rows)
-    if not rows:
-        return None
+    found = verdicts(results.rows)
+    if not found:
+        return ""
     fewest = min((s.seeds for s in results.summaries() if s.model == "network"), default=0)
-    counted = fewest >= FEWEST_SEEDS
-    table = new_table("Verdict: how far from the network at worst")
-    headers = ["model", "error", "largest", *(["in s.e."] * counted), "where"]
-    headers += ["surest", "in s.e.", "where"] * counted
-    for header in headers:
-        number = header in ("largest", "surest", "in s.e.")
-        table.add_column(header, justify="right" if number else "left")
-    for v in rows:
-        cells = [v.model, _SHORT[v.quantity], *_deviation(v.largest, counted)]
-        same = v.surest is None or v.surest.point == v.largest.point
-        if counted:
-            cells += ("", "", "the same") if same else _deviation(v.surest, counted)
-        table.add_row(*cells)
-    table.caption = "largest: in percent of the network's error, paired seed by seed. "
-    table.caption += (
-        "surest: in standard errors of the difference (of the network alone for theories)"
-        if counted
-        else f"{fewest} seed{'s' * (fewest != 1)}: too few to count differences in standard errors"
-    )
-    return table
+    lines = ["Verdict (difference to the network, in percent of its error)"]
+    for model in dict.fromkeys(v.model for v in found):
+        own = [v for v in found if v.model == model]
+        off = {repr(d.point): d for v in own for d in v.beyond(_BAND, _LEVEL, fewest)}
+        count = max(v.points for v in own)
+        if fewest < 2:
+            said = "one seed cannot tell chance from a difference"
+        elif off:
+            said = f"differs at {len(off)} of {count} point{'s' * (count > 1)}"
+        else:
+            said = f"agrees at all {count} points" if count > 1 else "agrees"
+        worst = "; ".join(f"{_LONG[v.quantity]} {_deviation(v.largest)}" for v in own)
+        lines.append(f"  {model}: {said}. Largest: {worst}.")
+        if off:
+            surest = max(off.values(), key=lambda d: d.sigmas)
+            lines.append(f"    Most significant: {_deviation(surest)}, z = {surest.sigmas:.1f}.")
+    return "\n".join(lines)
+
+
+_BAND = 0.01  # relative difference that nobody minds
+_LEVEL = 0.01  # probability that chance alone makes a model differ somewhere
+_LONG = {
+    "test_error": "test error", "train_error": "training error",
+    "misclassification": "misclassification", "test_loss": "test loss",
+    "train_loss": "training loss",
+}  # fmt: skip
 
 
 def published_table(experiment: Experiment, results: Results) -> Table | None:
@@ -138,7 +190,7 @@ def published_table(experiment: Experiment, results: Results) -> Table | None:
     if not rows:
         return None
     table = new_table(f"Published: {experiment.figure.published}")
-    for header in ("", "points", "mean", "mean size", "r.m.s.", "largest", "far", "verdict"):
+    for header in ("", "points", "mean", "mean size", "r.m.s. z", "largest z", "z > 3", "verdict"):
         table.add_column(header, justify="left" if header in ("", "verdict") else "right")
     for a in rows:
         verdict = "agrees" if a.agrees else "differs"
@@ -147,9 +199,11 @@ def published_table(experiment: Experiment, results: Results) -> Table | None:
             f"{a.root_mean_square:.1f}", f"{a.worst.spreads:.1f}", str(a.off), verdict,
         )  # fmt: skip
     table.caption = (
-        "mean: ours less published, in percent of it; then in spreads between data sets (of gaps: "
-        "in standard errors); agrees: at most 5 % of the points beyond 3 spreads, none beyond 5 "
-        "(more where few seeds tell what a spread is)"
+        "Mean and mean size: ours less published, in percent.\n"
+        "z: the difference in units of the spread between data sets (gaps: in standard errors), as "
+        "root mean square and at its largest.\n"
+        "Agrees: at most 5 % of the points have z above 3, none above 5 (more where few seeds tell "
+        "what a spread is)."
     )
     return table
 
@@ -166,21 +220,14 @@ def reproduction_table(done: Sequence[Reproduction]) -> Table:
     return table
 
 
-def _deviation(deviation: Deviation | None, counted: bool) -> tuple[str, ...]:
-    assert deviation is not None
-    sigmas = f"{deviation.sigmas:.1f}" if math.isfinite(deviation.sigmas) else "–"
+def _deviation(deviation: Deviation) -> str:
     where = ", ".join(short_setting(k, v) for k, v in deviation.point.items())
-    middle = (sigmas,) if counted else ()
-    return percent(deviation.difference), *middle, where or "the only point"
+    return percent(deviation.difference) + f" ({where})" * bool(where)
 
 
 def short_setting(key: str, value: Any) -> str:
     """A swept key and its value; names speak for themselves."""
-    return value if isinstance(value, str) else f"{key.rpartition('.')[2]} = {format_value(value)}"
-
-
-def format_value(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return value if isinstance(value, str) else f"{key.rpartition('.')[2]} = {value_text(value)}"
 
 
 def percent(difference: Estimate) -> str:
@@ -202,7 +249,7 @@ def failures(results: Results) -> list[str]:
         models = ", ".join(dict.fromkeys(s.model for s in stopped))
         places = {repr(s.point): s.point for s in stopped}
         (first, *more) = places.values()
-        where = ", ".join(f"{k} = {format_value(v)}" for k, v in first.items())
+        where = ", ".join(f"{k} = {value_text(v)}" for k, v in first.items())
         where = f" at {len(places)} points" if more else f" at {where}" * bool(where)
         lines.append(f"{models}{where}: {error}")
     return lines

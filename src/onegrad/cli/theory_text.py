@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from onegrad.cli.layout import new_table
-from onegrad.cli.tables import format_value
 from onegrad.degree.report import means_in_words
+from onegrad.text.display import value_text
 from onegrad.theory.options import DRAFT, Theory
 
 if TYPE_CHECKING:
@@ -41,21 +41,60 @@ def prediction_table(experiment: Experiment, predictions: Sequence[Prediction]) 
     for header in headers:
         table.add_column(header, justify="left" if header == "theory" else "right")
     for point, p in zip(experiment.points, predictions, strict=True):
-        cells = [format_value(point.settings[key]) for key in experiment.sweep]
+        cells = [value_text(point.settings[key]) for key in experiment.sweep]
         if p.status == "failed":
             table.add_row(*cells, "failed")
             continue
         cells += [f"{v:.5g}" for v in (p.test_error, p.train_error, p.train_objective)]
         cells.append(f"{p.relative_error:.4g}" if math.isfinite(p.relative_error) else "")
         unchecked = math.isnan(p.error_estimate)
-        cells.append("draft" if unchecked else f"{100 * p.error_estimate:.2g} %")
+        cells.append("not checked" if unchecked else f"{100 * p.error_estimate:.2g} %")
         if binary:
             wrong = p.misclassification
             cells.append("" if wrong is None else f"{100 * wrong:.2f} %")
         cells += [f"{v:.5g}" for v in (p.test_loss, p.train_loss)] if losses else []
         table.add_row(*cells, *([p.method] if len(methods) > 1 else []))
-    table.caption = "\n".join(assumptions_in_words(good)) or None
     return table
+
+
+def prediction_text(
+    experiment: Experiment, predictions: Sequence[Prediction], why: bool = False
+) -> str:
+    """What the numbers mean; how they were computed if somebody asks why."""
+    good = [p for p in predictions if p.status != "failed"]
+    lines = step_in_words([p.problem for p in experiment.points])
+    lines += assumptions_in_words(good)
+    if why:
+        for method in dict.fromkeys(p.method for p in good):
+            own = [p.numerics for p in good if p.method == method]
+            lines += _alike(own)
+    return "\n".join(lines)
+
+
+def answer_line(p: Prediction) -> str:
+    """Test and training error of a single point with their uncertainty."""
+    sure = "a draft, its error is not known"
+    if not math.isnan(p.error_estimate):
+        sure = f"both to about {100 * p.error_estimate:.2g} %"
+        if p.error_estimate >= 1:
+            sure = "neither is known to better than a factor of 2"
+    power = ""
+    if math.isfinite(p.relative_error):
+        power = f" The best constant has test error {p.label_variance:.4g}."
+    return f"Test error {p.test_error:.4g}, training error {p.train_error:.4g}: {sure}.{power}"
+
+
+def step_in_words(problems: Sequence[Problem]) -> list[str]:
+    """How large the step is, where that is known."""
+    sizes = [p.step_size for p in problems if p.step_size]
+    if not sizes:
+        return []
+    low, high = (f"{100 * size:.2g}" for size in (min(sizes), max(sizes)))
+    size = low if low == high else f"{low} to {high}"
+    return [
+        f"Step: on average over samples it moves preactivations by {size} % of their own size; it "
+        "is large from about 100 % on."
+    ]
 
 
 @contextmanager
@@ -102,23 +141,30 @@ _NUMBER = re.compile(r"[+−-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def assumptions_in_words(predictions: Sequence[Prediction]) -> list[str]:
-    """What each theory of a sweep assumes, a line for each.
+    """What each theory of a sweep means and assumes, a sentence a line.
 
     Sentences that differ in their numbers alone become one with the range of each number; what
     does not hold at all points says at how many.
     """
     lines = []
-    for method in dict.fromkeys(p.method for p in predictions):
-        own = [p.assumptions for p in predictions if p.method == method]
-        alike: dict[str, list[str]] = {}
-        for sentence in (s for one in own for s in one):
-            alike.setdefault(_NUMBER.sub("#", sentence), []).append(sentence)
-        said = []
-        for sentences in alike.values():
-            where = f"At {len(sentences)} of {len(own)} points: " * (len(sentences) < len(own))
-            said.append(where + with_ranges(sentences))
-        lines.append(" ".join([f"{method}:", *said]))
+    methods = list(dict.fromkeys(p.method for p in predictions))
+    for method in methods:
+        if len(methods) > 1:
+            lines.append(f"{method[:1].upper()}{method[1:]}:")
+        lines += _alike([p.assumptions for p in predictions if p.method == method])
     return lines
+
+
+def _alike(own: Sequence[Sequence[str]]) -> list[str]:
+    """The sentences of several points, those that differ in their numbers alone as one."""
+    alike: dict[str, list[str]] = {}
+    for sentence in (s for one in own for s in one):
+        alike.setdefault(_NUMBER.sub("#", sentence), []).append(sentence)
+    said = []
+    for sentences in alike.values():
+        where = f"At {len(sentences)} of {len(own)} points: " * (len(sentences) < len(own))
+        said.append(where + with_ranges(sentences))
+    return said
 
 
 def with_ranges(sentences: Sequence[str]) -> str:
@@ -149,7 +195,7 @@ def degree_table(experiment: Experiment, reports: Sequence[tuple[Point, DegreeRe
         table.add_column(header, justify="right")
     for point, report in reports:
         problem = point.problem
-        cells = [format_value(point.settings[key]) for key in experiment.sweep]
+        cells = [value_text(point.settings[key]) for key in experiment.sweep]
         cells += [f"{problem.rate:.4g}", f"{problem.spread:.4g}"]
         degree = "no rule" if report.degree is None else str(report.degree)
         left = max((t.norm_ratio for t in report.terms if not t.kept), default=0.0)
@@ -159,8 +205,8 @@ def degree_table(experiment: Experiment, reports: Sequence[tuple[Point, DegreeRe
         table.add_row(*cells)
     table.caption = (
         "to the next: how far β (or α) is below the value from which one more degree counts. left "
-        "out at most: the largest operator norm of a term that is not kept, over that of noise; "
-        "above 1 structure is lost. One point by --set shows all terms"
+        "out at most: the largest operator norm of a term that is not kept, over that of noise, "
+        "in one draw. One point by --set shows all terms"
     )
     without = [why_no_rule(p.problem) for p, report in reports if report.degree is None]
     if without:
@@ -171,7 +217,7 @@ def degree_table(experiment: Experiment, reports: Sequence[tuple[Point, DegreeRe
 def degree_text(point: Point, report: DegreeReport) -> str:
     lines = []
     if point.settings:
-        lines.append(", ".join(f"{k} = {format_value(v)}" for k, v in point.settings.items()))
+        lines.append(", ".join(f"{k} = {value_text(v)}" for k, v in point.settings.items()))
     problem = point.problem
     sizes = f"n = {problem.dim}, m = {problem.samples}, k = {problem.width}"
     lines.append(f"η = {problem.rate:.4g}, θ = {problem.spread:.4g} ({sizes})")
@@ -193,9 +239,10 @@ def degree_text(point: Point, report: DegreeReport) -> str:
         share = f"{t.share:.2e}" if t.norm_ratio else "0"
         lines.append(f"{t.degree:>6}  {mark:<4}  {share:>13}  {ratio:>15}  {bound}".rstrip())
     lines.append(
-        "norm over noise: the term's operator norm in one draw of the trained network, over that "
-        "of the same polynomial of pure noise.\nWhat is not kept is replaced by noise: near 1 that "
-        "is harmless, above 1 structure is lost."
+        "norm over noise: the term's operator norm over that of the same polynomial of pure noise, "
+        "in one draw. Other draws differ from it by a factor of two to three.\n"
+        "What a degree costs at this size is a measurement: onegrad simulate SPEC --set "
+        '\'compare.models=["network", "hermite:1", "hermite:2", "hermite:3"]\''
     )
     if report.degree is not None:
         lines.append("bound: how the theorem's bound of what the term adds to noise grows with n.")

@@ -26,7 +26,7 @@ from onegrad.text.display import html_table, plots, text_table
 _ROUNDING = 1e-12  # shares below are those of a term that is not there
 _SMALL = 2000  # sizes up to which some matrices fit into every memory
 _COLUMNS = ("degree", "kept", "share of E σ²", "norm over noise")
-_RATIO = "norm over noise: near 1 what is not kept is harmless noise, above 1 structure is lost"
+_RATIO = "norm over noise: of one draw; other draws differ by a factor of two to three"
 
 if TYPE_CHECKING:
     from onegrad.spec.experiment import Experiment, Point

@@ -62,6 +62,11 @@ def _sizes(experiment: Experiment) -> list[str]:
     if getattr(problem.data, "spread", None) is not None:
         parts["data.spread"] = f"θ = {problem.spread:g}"
     swept = set(experiment.sweep)
+    if training.total is not None:  # what the readout gets differs with the rate
+        parts["training.samples"] = f"{training.total} samples in total"
+        if "training.total" in swept:
+            parts["training.samples"] = "a step takes half of the samples"
+            swept.discard("training.samples")
     ratio = problem.network.width_ratio
     if ratio is not None and "training.samples" in swept:
         parts["network.width"] = f"k/m = {ratio:g}"

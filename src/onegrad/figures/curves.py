@@ -146,7 +146,13 @@ def draw_panel(
                     panel.vlines(x, y - between, y + between, color=colour, alpha=0.2, lw=4)
     if axis:
         xs = [position(s.point[axis]) for summaries in curves.values() for s in summaries]
-        if axis in RATIOS and min(xs) > 0 and max(xs) / min(xs) > 8:
+        above = sorted({x for x in xs if x > 0})
+        if axis in RATIOS and min(xs) == 0 and len(above) > 2 and above[-1] / above[0] > 8:
+            panel.set_xscale("symlog", linthresh=above[0])
+            ticks = [0.0, *_spaced(above)]
+            panel.set_xticks(ticks, [_tick(x) for x in ticks])
+            panel.minorticks_off()
+        elif axis in RATIOS and min(xs) > 0 and max(xs) / min(xs) >= 4:
             panel.set_xscale("log")
             ticks = _spaced(sorted(set(xs)))
             panel.set_xticks(ticks, [_tick(x) for x in ticks])

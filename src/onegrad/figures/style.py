@@ -33,6 +33,7 @@ LABELS = {
     "network.width_ratio": "width over samples, k/m",
     "network.activation": "activation",
     "training.samples": "samples m",
+    "training.total": "samples of step and readout together",
     "training.ridge": "ridge",
     "training.rate": "learning rate η",
     "training.steps": "steps on the first layer",
@@ -62,6 +63,7 @@ LABELS = {
 # keys of which the ratio counts, not the difference
 RATIOS = frozenset({
     "network.width", "network.width_ratio", "training.samples", "training.step_samples",
+    "training.total",
     "training.ridge", "training.rate", "data.dim", "data.spread", "scaling.constant",
 })  # fmt: skip
 

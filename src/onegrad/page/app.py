@@ -27,39 +27,17 @@ if TYPE_CHECKING:
 # How a page ends: closed, no longer read by anybody, or a binary message, which none of ours sends.
 _GONE = (WebSocketDisconnect, RuntimeError, KeyError, TimeoutError, OSError)
 _log = logging.getLogger(__name__)
-_LINGER = 2.0  # seconds without a page before the workers are ended: a reload takes less
-_FAREWELL = 1.0  # seconds to say good-bye to a page that may be gone
-_BACKLOG = 100  # unsent notes of a page after which nothing more is read from it
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 class Hub:
-    """The pages that are open, and the workers that they share; without pages no workers."""
+    """The workers that all open pages share, for as long as the server lives."""
 
     def __init__(self) -> None:
         self.theory = WorkerPool(max(2, min(4, cores())))
         self.simulation = WorkerPool(min(4, cores()), niceness=10)
         self.cache = Cache()
         self.pages = 0
-        self._ending: asyncio.Task[None] | None = None
-
-    def join(self) -> None:
-        self.pages += 1
-        if self._ending is not None:
-            self._ending.cancel()
-            self._ending = None
-        self.theory.warm()
-
-    def leave(self) -> None:
-        self.pages -= 1
-        if self.pages == 0:
-            self._ending = asyncio.get_running_loop().create_task(self._end())
-
-    async def _end(self) -> None:
-        await asyncio.sleep(_LINGER)
-        # dismissed at once: a page that comes while they end gets new ones, and loses no task
-        for thread in [*self.theory.dismiss(), *self.simulation.dismiss()]:
-            await asyncio.to_thread(thread.join)
 
     def stop(self) -> None:
         self.theory.stop()
@@ -95,7 +73,7 @@ def make_app(door: Door, stored: dict[str, Any] | None = None) -> ASGIApp:
             await websocket.close(1013)
             return
         await websocket.accept()
-        hub.join()
+        hub.pages += 1
 
         async def send(text: str) -> None:
             await asyncio.wait_for(websocket.send_text(text), SEND_SECONDS)
@@ -105,25 +83,23 @@ def make_app(door: Door, stored: dict[str, Any] | None = None) -> ASGIApp:
         async def read() -> None:
             await send(hello)
             while True:
-                session.receive(await websocket.receive_text())
-                while session.backlog > _BACKLOG:
-                    await asyncio.sleep(0.05)
+                await session.read(await websocket.receive_text())
 
-        running = [asyncio.create_task(job()) for job in (read, session.work, session.answer)]
+        running = [asyncio.create_task(job()) for job in (read, session.answer)]
         try:
             # The first to end ends the page: `read` when it is closed or sends what no page of ours
-            # does, `answer` when nobody is there to read, also while nothing is read from it.
+            # does, `answer` when nobody is there to read.
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for job in running:
                 job.cancel()
             session.close()
-            hub.leave()
+            hub.pages -= 1
             for error in await asyncio.gather(*running, return_exceptions=True):
                 if isinstance(error, Exception) and not isinstance(error, _GONE):
                     _log.error("a page ended with a fault of ours", exc_info=error)
         with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError):
-            await asyncio.wait_for(websocket.close(1011), _FAREWELL)
+            await asyncio.wait_for(websocket.close(1011), SEND_SECONDS)
 
     return Guard(app, door)
 

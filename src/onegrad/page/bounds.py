@@ -7,9 +7,8 @@ from onegrad.problem import Problem
 
 DATA_MODELS = ("isotropic", "mixture")  # others name a file, which a page must not do
 MESSAGE_BYTES = 32_000  # of one message from a page
-PAGES = 100  # open at the same time
-WAITING = 200  # connections that are no page: half-sent requests, answers that nobody reads
-EXCHANGE_SECONDS = 10.0  # of a request and its answer, from the first byte to the last
+PAGES = 12  # open at the same time: the tabs of one person
+CONNECTIONS = 100  # at the same time, pages and files
 SEND_SECONDS = 10.0  # that a page may take to read what it was sent
 PING_SECONDS = 10.0  # between two questions whether a page is still there, and to answer one
 POINTS = 1000  # of one theory request: a map of 30 × 30 and some room

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:\d{1,5})?")
+_FIELDS = 20  # of a query: our own has one
 _STRANGER = (
     "onegrad explore answers only to its own page, at a plain address, localhost, or a name given "
     "by --allow-host.\n"
@@ -64,7 +65,7 @@ class Door:
         return parts.scheme in ("http", "https") and (parts.hostname or "") in self.hosts
 
     def has_token(self, query: str, cookies: list[str]) -> bool:
-        given = parse_qs(query, max_num_fields=20).get("token", []) if "token=" in query else []
+        given = _tokens(query)
         for text in cookies:
             try:
                 kept = SimpleCookie(text).get(self.cookie)
@@ -72,6 +73,14 @@ class Door:
                 continue
             given += [kept.value] if kept is not None else []
         return any(hmac.compare_digest(one.encode(), self.token.encode()) for one in given)
+
+
+def _tokens(query: str) -> list[str]:
+    """The tokens of a query; none of one with more fields than a page of ours has."""
+    try:
+        return parse_qs(query, max_num_fields=_FIELDS).get("token", [])
+    except ValueError:
+        return []
 
 
 def _is_address(name: str) -> bool:

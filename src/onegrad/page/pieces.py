@@ -84,8 +84,8 @@ def _listed(request: Request) -> _Pieces:
     if message.type == "spectrum":
         path = request.points if "sweep" in request.tables else ()
         return [("spectrum", alone, {}), *(("spikes", tables, {}) for tables in path)]
-    if message.type == "draw":
-        return [("draw", alone, {"seed": seed})]
+    if message.type in ("draw", "neurons"):
+        return [(message.type, alone, {"seed": seed})]
     if message.type == "steps":
         problem = request.experiment.points[0].problem
         where = coarse | {"direction": message.direction, "component": message.component}

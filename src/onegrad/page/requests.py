@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -27,11 +26,10 @@ from onegrad.spec.fields import Section, Whole, override
 from onegrad.spec.sweep import ZIP
 
 Kind = Literal[
-    "curve", "map", "spectrum", "features", "steps", "picture", "simulate", "draw",
+    "curve", "map", "spectrum", "features", "neurons", "steps", "picture", "simulate", "draw",
     "spec", "stop",
 ]  # fmt: skip
 SIMULATIONS = ("simulate", "draw")
-_TYPE = re.compile(r'\s*\{\s*"type"\s*:\s*"(\w+)"')
 
 
 class Message(Section):
@@ -47,6 +45,9 @@ class Message(Section):
         default="teacher", max_length=40, description="a direction's name", examples=["teacher"]
     )
     component: Whole = Field(default=0, ge=0, le=99, description="a component", examples=[0])
+    stops: Literal["simulate", "curve"] = Field(
+        default="simulate", description="what a stop stops", examples=["curve"]
+    )
     versus: Literal["batch", "optimiser"] = Field(
         default="batch", description="what steps are compared by", examples=["batch"]
     )
@@ -60,17 +61,6 @@ class Request:
     tables: dict[str, Any]
     experiment: Experiment | None
     points: tuple[dict[str, Any], ...]
-
-
-def channel_of(text: str) -> str:
-    """Messages of one channel replace each other; "" for those that stand for themselves.
-
-    Only the beginning is looked at, where the page writes the type.
-    """
-    found = _TYPE.match(text)
-    if found is None or found[1] in ("spec", "stop"):
-        return ""
-    return channel_named(found[1])
 
 
 def channel_named(kind: str) -> str:
@@ -112,7 +102,7 @@ def read_request(text: str) -> Request:
     _refuse_what_is_outside(tables, sweep)
     experiment = Experiment.from_tables(tables)
     for point in experiment.points:
-        if message.type == "simulate":
+        if message.type in ("simulate", "neurons"):
             check_simulation(point.problem)
         elif message.type == "draw":
             check_draw(point.problem)

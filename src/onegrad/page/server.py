@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from onegrad.errors import OnegradError, SpecError
-from onegrad.page.bounds import MESSAGE_BYTES, PAGES, PING_SECONDS
+from onegrad.page.bounds import CONNECTIONS, MESSAGE_BYTES, PING_SECONDS
 from onegrad.page.guard import Door
 from onegrad.page.worker_pool import one_thread_each
 
@@ -19,6 +19,26 @@ PORT = 8471
 TOKEN = "ONEGRAD_TOKEN"  # in the environment: a token of one's own, that outlives a restart
 _INSTALL = 'the explorer needs a few more packages: pip install "onegrad[explore]"'
 _SHORTEST = 16  # characters of a token
+
+
+def kept_token() -> str:
+    """The token of this user, the same after a restart: an open page finds its server again.
+
+    It is kept in a file that nobody else may read; where none can be written it is a new one.
+    """
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    path = Path(state) / "onegrad" / "page-token"
+    with contextlib.suppress(OSError, ValueError):
+        token = path.read_text(encoding="ascii").strip()
+        if len(token) >= _SHORTEST and path.stat().st_mode & 0o077 == 0:
+            return token
+    token = secrets.token_urlsafe(24)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(token)
+    return token
 
 
 @dataclass(frozen=True)
@@ -34,7 +54,7 @@ class Place:
     port: int | None = None
     allow_hosts: tuple[str, ...] = ()
     base_url: str = "/"
-    token: str = field(default_factory=lambda: os.environ.get(TOKEN) or secrets.token_urlsafe(24))
+    token: str = field(default_factory=lambda: os.environ.get(TOKEN) or kept_token())
 
     def door(self) -> Door:
         """Who may come in; refuses what cannot be meant."""
@@ -92,7 +112,6 @@ def explore(folder: Path | None = None, place: Place | None = None, browser: boo
         import websockets  # noqa: F401
 
         from onegrad.page.app import make_app
-        from onegrad.page.connections import for_one_server
     except ModuleNotFoundError as error:
         raise OnegradError(f"{_INSTALL} ({error})") from None
     from onegrad.page.stored import open_stored
@@ -107,8 +126,7 @@ def explore(folder: Path | None = None, place: Place | None = None, browser: boo
         make_app(door, stored), log_level="warning", access_log=False, server_header=False,
         ws_max_size=4 * MESSAGE_BYTES, ws_per_message_deflate=False,
         ws_ping_interval=PING_SECONDS, ws_ping_timeout=PING_SECONDS,
-        limit_concurrency=4 * PAGES, timeout_graceful_shutdown=2, http=for_one_server(),
-        proxy_headers=False,
+        limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=2, proxy_headers=False,
     )  # fmt: skip
     print(f"onegrad explorer: {address}  (Ctrl-C ends it)", flush=True)
     if place.host.strip("[]") not in ("127.0.0.1", "::1", "localhost"):

@@ -13,6 +13,7 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, OnegradError
 from onegrad.gaussian.polynomials import sqrt_factorial
+from onegrad.neurons.report import neurons as report_neurons
 from onegrad.page.scatter import scatter
 from onegrad.page.steps import after_steps
 from onegrad.page.untrained import without_step
@@ -30,6 +31,8 @@ from onegrad.theory.spectral.structured import MatrixLimit, structured_limit
 _DEGREES = 7
 _GRID = 240
 _BINS = 60
+_NEURONS = 500  # drawn as dots
+_DIRECTIONS = 8  # to choose from
 _BEYOND = 1.3  # histograms end here, in units of the bulk's edge
 _NAMES = (
     "test_error", "train_error", "train_objective", "relative_error", "misclassification",
@@ -232,6 +235,23 @@ def _law(limit: MatrixLimit, doubts: Sequence[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def neurons(tables: Tables, seed: int) -> dict[str, Any]:
+    """Cosines of some neurons before and after all steps, as `onegrad neurons` draws them."""
+    report = report_neurons(Problem.from_spec(tables), seed)
+    chosen = np.unique(np.linspace(0, len(report.readout) - 1, _NEURONS).astype(int))
+    named = report.directions[:_DIRECTIONS]
+    law = report.law
+    return {
+        "directions": named,
+        "before": {"cosines": report.cosines[0, chosen, : len(named)]},
+        "after": {"cosines": report.cosines[-1, chosen, : len(named)]},
+        "readout": report.readout[chosen],
+        "rms": report.rms()[:, : len(named)],
+        "law": law and {"cosines": law.cosines[:, : len(named)], "weights": law.weights},
+        "note": report.note,
+    }
+
+
 def repetition(tables: Tables, seed: int) -> list[dict[str, Any]]:
     """Every simulated model on one seed of one point: the rows that `onegrad run` stores."""
     point = Experiment.from_tables(tables).points[0]
@@ -255,5 +275,6 @@ _ALONE: dict[str, Callable[..., Any]] = {
     "spectrum": spectrum,
     "spikes": spikes,
     "draw": draw,
+    "neurons": neurons,
     "repetition": repetition,
 }

@@ -1,9 +1,9 @@
 """Worker processes: bounded in number, time and memory, and killed rather than waited for.
 
-A pool is a few processes, each served by one thread of the server. Pages take turns. A task that
-was cancelled is dropped if it waits; if it runs and does not end soon, its process is replaced.
-The executors of `runs` cannot do this: killing one of their workers breaks the pool for all tasks,
-and they know neither time limits, nor niceness, nor turns of pages.
+A pool is a few processes, each served by one thread of the server. A task that was cancelled is
+dropped if it waits; if it runs and does not end soon, its process is replaced. The executors of
+`runs` cannot do this: killing one of their workers breaks the pool for all tasks, and they know
+neither time limits nor niceness.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ _TICK = 0.05
 
 @dataclass(eq=False)
 class PageTask:
-    """One piece of work for one page: a list of specs that gives a list of answers.
+    """One piece of work: a list of specs that gives a list of answers.
 
     `deliver` is called in a thread of the pool with that list, or with {"error": …} for all. A
     task that was cancelled while it ran still delivers if it ends soon: the answer may be kept.
     """
 
-    page: int
     kind: str
     tables: list[Mapping[str, Any]]
     options: Mapping[str, Any]
@@ -43,7 +42,6 @@ class PageTask:
     deliver: Callable[[Any], None]
     urgent: bool = False
     cancelled: bool = False
-    begun: bool = False
     made: float = field(default_factory=time.monotonic)
 
 
@@ -64,14 +62,14 @@ class WorkerPool:
         if _FORKS:
             self._context.set_forkserver_preload(["onegrad.page.work"])
         self._changed = threading.Condition()
-        self._waiting: dict[int, deque[PageTask]] = {}  # by page; the page served last goes last
+        self._waiting: deque[PageTask] = deque()
         self._workers: _Workers | None = None
 
     def submit(self, tasks: list[PageTask]) -> None:
-        """Queue tasks of one page, which keeps its turn if it waited already."""
+        """Queue tasks: urgent ones before all others."""
         with self._changed:
             for task in tasks:
-                self._waiting.setdefault(task.page, deque()).append(task)
+                self._waiting.append(task)
             self._changed.notify_all()
         self.warm()
 
@@ -90,50 +88,38 @@ class WorkerPool:
 
     def stop(self) -> None:
         """End every process and forget every task; blocks for at most some tenths of a second."""
-        for thread in self.dismiss():
-            thread.join()
-
-    def dismiss(self) -> list[threading.Thread]:
-        """Begin to stop, without waiting; returns the threads that are ending the processes."""
         with self._changed:
             workers, self._workers = self._workers, None
             self._waiting.clear()
             if workers is None:
-                return []
+                return
             workers.stopping = True
             self._changed.notify_all()
-        return workers.threads
+        for thread in workers.threads:
+            thread.join()
 
     def _next(self, workers: _Workers) -> PageTask | None:
         with self._changed:
             while not workers.stopping:
                 task = self._take()
                 if task is not None:
-                    task.begun = True
                     return task
                 self._changed.wait()
         return None
 
     def _take(self) -> PageTask | None:
-        """The next task: all urgent ones of a page in a row, the others page by page in turn."""
+        """The next task: the first urgent one, else the first."""
         now = time.monotonic()
-        for page, queue in list(self._waiting.items()):
-            while queue and (queue[0].cancelled or now - queue[0].made > REQUEST_SECONDS):
-                dropped = queue.popleft()
-                if not dropped.cancelled:
-                    dropped.deliver({"error": "the page asked for more than there was time for"})
-            if not queue:
-                del self._waiting[page]
+        for task in list(self._waiting):
+            late = now - task.made > REQUEST_SECONDS
+            if task.cancelled or late:
+                self._waiting.remove(task)
+                if not task.cancelled:
+                    task.deliver({"error": "the page asked for more than there was time for"})
         if not self._waiting:
             return None
-        urgent = (page for page, queue in self._waiting.items() if queue[0].urgent)
-        page = next(urgent, next(iter(self._waiting)))
-        queue = self._waiting[page]
-        task = queue.popleft()
-        if not queue:
-            del self._waiting[page]
-        elif not queue[0].urgent:
-            self._waiting[page] = self._waiting.pop(page)  # the others come first now
+        task = next((one for one in self._waiting if one.urgent), self._waiting[0])
+        self._waiting.remove(task)
         return task
 
     def _serve(self, workers: _Workers) -> None:

@@ -17,6 +17,7 @@ from onegrad.compute.randomness import Streams
 from onegrad.data.instance import Instance
 from onegrad.errors import AssumptionError, ConvergenceError, Failure, SpecError, verb
 from onegrad.predict.layer_means import LabelPower, settled, tells
+from onegrad.predict.own_teacher import with_teacher
 from onegrad.predict.prediction import LAYERS, Prediction
 from onegrad.predict.real_data import RealPrediction, rows_as_nodes
 from onegrad.predict.wording import of_layers, of_real_data
@@ -68,6 +69,7 @@ def predict_readout(
     problem: Problem | Spec,
     *,
     instance: Instance | None = None,
+    teacher: Any = None,
     start: Any = None,
     theory: Theory | str = Theory(),
     **options: Any,
@@ -77,6 +79,8 @@ def predict_readout(
     weights : (k, n) of NumPy, torch or the like, however they came about
     instance : directions and teacher that the layer is for, `problem.instance(rng)`; needed where
         they are random
+    teacher : labels of your own, on data of a known law: any smooth function of the inputs (m × n)
+        that depends on up to three projections of them, or a direction (n,) for the problem's link
     start : the weights before training, if known: what was learned is then seen more clearly
     theory : of it the accuracy counts (from 0.03 on a draft); may be given by name
 
@@ -107,13 +111,21 @@ def predict_readout(
         nodes = rows_as_nodes(problem, theory, 0)
         given = DrawnLayer(matrix, directions)
         result = predict_from_layers(problem, lambda _: (given, nodes), theory, draws=(1, 1))
-        said = f"{problem.data.source}: {result.nodes} samples as nodes, one first layer as given."
+        said = (
+            f"Method: the errors of a readout on the first layer as given; {result.nodes} rows of "
+            f"{problem.data.source} stand for the law of the data."
+        )
         power = float(np.var(nodes.y)) + nodes.label_noise
-        return of_real_data(RealPrediction(result, LAYERS, (said,), power))
-    instance = _instance(problem, instance)
+        return of_real_data(RealPrediction(result, LAYERS, (said,), (), power))
+    if teacher is None:
+        instance = _instance(problem, instance)
+    else:
+        if instance is None:
+            instance = problem.instance(0) if problem.data.isotropic else _instance(problem, None)
+        problem, instance = with_teacher(problem, instance, teacher)
     problem, kept = _without_copies(problem, matrix)
     layer = _Layer(matrix[kept], instance, None if before is None else before[kept])
-    found = of_layers([_errors(problem, layer, theory)], theory, "as given")
+    found = of_layers([_errors(problem, layer, theory)], theory, None)
     return replace(found, label_variance=layer.instance.label_variance)
 
 
@@ -173,7 +185,7 @@ def layers_within(
         power.drawn.append(layer.instance.label_variance)
         if problem.outputs > 1 and not theory.draft:
             wrong.append(_wrong_class(problem, layer))
-    mean = of_layers(found, theory, f"drawn and trained with seed {seed}", rough, power)
+    mean = of_layers(found, theory, seed, rough, power)
     drafted = float(np.mean(power.drawn))
     mean = replace(mean, label_variance=drafted if theory.draft else power.mean)
     return _with_class(problem, mean, wrong, seed) if wrong else mean

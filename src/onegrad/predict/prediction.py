@@ -27,7 +27,8 @@ class Prediction:
     test_error, train_error : mean squared errors; NaN where the theory failed
     train_objective : training error plus λ_eff‖a‖²
     method : the name of the theory
-    assumptions : what it assumes and how it was computed, in sentences
+    assumptions : what it means and what it assumes, in sentences
+    numerics : how it was computed, in sentences: types, nodes, resolutions
     status : "ok", "draft" (one coarse resolution), "not settled" (the numerics are further off than
         the accuracy asked for; real data: a higher rank still moves it) or "failed"
     error_estimate : relative, the larger of test and train: of the quadrature, plus what is left
@@ -76,6 +77,7 @@ class Prediction:
     misclassification_se: float = 0.0
     open: Open = field(default=Open(), repr=False)
     decisions: tuple[Decision, ...] = field(default=(), repr=False)
+    numerics: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("test", "train"):  # of the squared loss they are the errors themselves
@@ -106,6 +108,15 @@ class Prediction:
             return [*lines, ("error estimate", "none: a draft at one resolution")]
         settled = "" if self.status == "ok" else f" ({self.status})"
         return [*lines, ("error estimate", f"{100 * self.error_estimate:.2g} %{settled}")]
+
+    @property
+    def why(self) -> str:
+        """How it was computed: the numbers that decided, and their limits."""
+        decided = [
+            f"{one.about}: {one.value:.3g} against {one.limit:.3g} ({one.unit}): {one.outcome}"
+            for one in self.decisions
+        ]
+        return "\n".join([*self.numerics, *decided])
 
     @property
     def relative_error(self) -> float:
@@ -199,6 +210,7 @@ class Prediction:
             "method": self.method,
             "error_estimate": None if math.isnan(self.error_estimate) else self.error_estimate,
             "assumptions": list(self.assumptions),
+            "numerics": list(self.numerics),
             "component_test": self.component_test,
             "component_train": self.component_train,
             "misclassification": self.misclassification,

@@ -29,6 +29,7 @@ class RealPrediction:
     result: SemiParametric
     name: str
     assumptions: tuple[str, ...]
+    numerics: tuple[str, ...]
     label_variance: float
 
 
@@ -67,19 +68,20 @@ def predict_real(problem: Problem, theory: Theory, seed: int) -> RealPrediction:
         return layer, nodes
 
     result = predict_from_layers(problem, draw, theory, seed)
-    given = f"Gaussian given their projections on {result.rank} principal directions of each class "
-    given += "and on the gradient"
+    given = f"Features are Gaussian given the projections on {result.rank} principal directions of "
+    given += "each class and on the gradient."
     if result.rank >= problem.dim:
-        given = "their features as they are"
-    moves = f" A higher rank moves it by more than {50 * theory.accuracy:g} %."
+        given = "Features are taken as they are."
+    moves = f" Taking more directions moves the answer by more than {50 * theory.accuracy:g} %."
     return RealPrediction(
         result, name,
         (
-            f"{problem.data.source}: {result.nodes} samples as nodes, {given}."
-            + ("" if result.settled else moves),
-            f"Mean over {result.draws} first steps, drawn with seed {seed}; k, m large.",
-            "Richardson in the number of nodes; a response of its own for every node.",
+            f"Method: {result.nodes} rows of {problem.data.source} stand for the law of the data; "
+            f"first layers are drawn and trained (seed {seed}), and errors are means over "
+            f"{result.draws} of them, in the limit of large k and m.",
+            given + ("" if result.settled else moves),
         ),
+        ("Numerics: extrapolated (Richardson) in the number of nodes.",),
         float(np.mean(label_variances)),
     )  # fmt: skip
 

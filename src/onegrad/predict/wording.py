@@ -19,11 +19,16 @@ from onegrad.theory.layer_study import LayerErrors
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.open import Open
 from onegrad.theory.options import Theory
+from onegrad.theory.resolution import TOO_LONG
 from onegrad.theory.task import Solution
 
-_FINITE_SIZE = "What is left at finite size is of order 1/n."
+_LIMIT = (
+    "Finite size: the limit of large n, k and m without correction; expect deviations of order 1/n."
+)
 _TWO_ERRORS = 2.0  # standard errors of what is drawn for one layer
-_UNSETTLED = " A finer resolution would take long: the accuracy asked for was not reached."
+_UNSETTLED = (
+    "The numerics did not reach the accuracy asked for; a finer resolution would take long."
+)
 
 
 def of_failure(failure: Failure, theory: Theory) -> Prediction:
@@ -36,22 +41,26 @@ def interpolated_to(misfit: float) -> str:
     """Of a point of a curve between others."""
     return (
         "Interpolated between points of the same curve that were computed, to "
-        f"{100 * misfit:.1g} %; what follows is said of the nearest of them."
+        f"{100 * misfit:.1g} %. The next sentences are about the nearest of these."
     )
 
 
 def because_refused(layers: Prediction, refused: Failure) -> Prediction:
     """Drawn layers in the place of types."""
-    reason = f"First layers are drawn, because the theory without a draw refuses: {refused.error}"
+    reason = f"First layers were drawn, because the theory without a draw refuses: {refused.error}"
+    if refused.kind == TOO_LONG:
+        reason = (
+            "First layers were drawn, because the theory without a draw would take long here; "
+            'method = "conditional" waits for it.'
+        )
     return replace(layers, assumptions=(*layers.assumptions, reason))
 
 
 def because_uncertain(layers: Prediction, types: Prediction) -> Prediction:
     """The same where types have an answer."""
-    reason = (
-        "First layers are drawn, because the theory without a draw is uncertain by "
-        f"{100 * types.error_estimate:.3g} %."
-    )
+    estimate = types.error_estimate
+    much = f"{100 * estimate:.2g} %" if estimate < 1 else "more than 100 %"
+    reason = f"First layers were drawn, because the theory without a draw is uncertain by {much}."
     return replace(layers, assumptions=(*layers.assumptions, reason))
 
 
@@ -63,11 +72,14 @@ def of_closed_form(result: IsotropicPrediction, checked: Prediction | None) -> P
     """
     name = f"isotropic closed form, {result.method}, regime ℓ = {result.regime}"
     errors = (result.test_error, result.train_error, result.train_objective)
-    closed = Prediction(*errors, name, (*result.assumptions, _FINITE_SIZE), "draft")
+    closed = Prediction(*errors, name, (*result.assumptions, _LIMIT), "draft")
     if checked is None:
         return closed
     apart = difference(closed, checked)
-    compared = f"The conditional theory is {100 * apart:.2g} % apart."
+    compared = (
+        f"The conditional Gaussian equivalence (Demir & Dogan 2025) gives test error "
+        f"{checked.test_error:.4g} and training error {checked.train_error:.4g}."
+    )
     known = replace(checked.open, physics=checked.open.physics + apart)
     return replace(
         closed, status="ok", error_estimate=known.total, open=known,
@@ -87,20 +99,21 @@ def of_real_data(result: RealPrediction) -> Prediction:
     status = "ok" if found.settled else "not settled"
     return Prediction(
         *found.errors, result.name, result.assumptions, status, found.error_estimate,
-        label_variance=result.label_variance, open=Open(rules=found.error_estimate),
+        label_variance=result.label_variance, numerics=result.numerics,
+        open=Open(rules=found.error_estimate),
     )  # fmt: skip
 
 
 def of_layers(
     found: Sequence[LayerErrors],
     theory: Theory,
-    source: str,
+    seed: int | None,
     rough: Sequence[MatrixErrors] = (),
     power: LabelPower | None = None,
 ) -> Prediction:
     """The mean over first layers, with what rule, size and draws leave open.
 
-    source : where the layers come from
+    seed : from which layers are drawn; None for one that was given
     rough : errors of these layers and of more, found in another way (`over_layers`)
     power : of the labels that the layers were drawn for, a control variate
     """
@@ -110,25 +123,33 @@ def of_layers(
     by_nodes = max(one.by_nodes for one in found)
     if draws == 1:
         by_nodes = math.hypot(by_nodes, _TWO_ERRORS * found[0].by_draws)
-    layers = "One first layer" if draws == 1 else f"Mean over {draws} first layers"
+    numerics = f"{_features_of(found)} projections on {found[0].directions} directions; "
+    numerics += f"{found[0].nodes} quadrature nodes, "
+    numerics += "one coarse rule." if theory.draft else "two rules compared."
     if not np.array_equal(mean, over_layers(found, rough)[0]):
-        layers += " with their label power as a control variate"
-    rules = "one coarse rule" if theory.draft else "two rules compared"
+        numerics += " The label power of the draws is a control variate of the mean."
     known = Open(rules=by_nodes, sizes=size, draws=scatter)
     return Prediction(
         float(mean[0]), float(mean[1]), float(mean[2]), LAYERS,
-        (
-            f"{layers}, {source}; weights are taken as they are. {_at_size_of(found)}",
-            f"{_features_of(found)} projections on {found[0].directions} directions, "
-            f"{found[0].nodes} nodes, {rules}.",
-        ),
+        (_source_of(draws, seed), _at_size_of(found)),
         "draft" if theory.draft else "ok",
         known.total,
         test_error_se=float(se[0]), train_error_se=float(se[1]),
         misclassification=_mean_of(found, "misclassification"),
         calibration=_mean_of(found, "calibration"),
-        test_loss=float(mean[3]), train_loss=float(mean[4]), open=known,
+        test_loss=float(mean[3]), train_loss=float(mean[4]), numerics=(numerics,), open=known,
     )  # fmt: skip
+
+
+def _source_of(draws: int, seed: int | None) -> str:
+    if seed is None:
+        return "Method: the errors of a readout on the first layer as given (docs/layers.md)."
+    layers = "One first layer was" if draws == 1 else f"{draws} first layers were"
+    mean = "" if draws == 1 else ", and the results are averaged"
+    return (
+        f"Method: {layers} drawn and trained (seed {seed}); the errors of a readout on such "
+        f"features are computed without sampling{mean}."
+    )
 
 
 def of_outputs(outputs: Sequence[Prediction], wrong: float) -> Prediction:
@@ -141,8 +162,8 @@ def of_outputs(outputs: Sequence[Prediction], wrong: float) -> Prediction:
     status = next((s for s in ("not settled", "draft") if s in statuses), "ok")
     first = outputs[0]
     note = (
-        f"Errors are summed over {len(outputs)} outputs, one for each class; the largest output is "
-        "the class, by the joint law of all of them given the projections, at large sizes."
+        f"Errors are summed over {len(outputs)} outputs, one for each class; the class is that of "
+        "the largest output."
     )
     return Prediction(
         float(total[0]), float(total[1]), float(total[2]), first.method,
@@ -156,19 +177,19 @@ def of_outputs(outputs: Sequence[Prediction], wrong: float) -> Prediction:
 def _features_of(found: Sequence[LayerErrors]) -> str:
     rows = max(one.rows for one in found)
     if rows:
-        return f"Features of up to {rows} samples of each layer, drawn given their"
-    return "Features Gaussian given their"
+        return f"Features of up to {rows} samples of each layer are drawn given their"
+    return "Features are Gaussian given their"
 
 
 def _at_size_of(found: Sequence[LayerErrors]) -> str:
     """The mean correction of first layers, or why there is none."""
     if any(one.rows for one in found):
-        return _FINITE_SIZE
+        return _LIMIT
     given = [one.study.correction for one in found if one.study is not None]
     made = [one for one in given if one is not None and not one.left_out]
     if not made:
-        why = [f" No finite-size correction: {one.left_out[0]}." for one in given if one]
-        return f"{_FINITE_SIZE}{''.join(why[:1])}"
+        why = [f" It is not corrected because {one.left_out[0]}." for one in given if one]
+        return f"{_LIMIT}{''.join(why[:1])}"
     mean = np.mean([(one.test, one.train, one.objective, one.remainder) for one in made], axis=0)
     return _at_this_size(Correction(*mean.tolist()))
 
@@ -182,43 +203,23 @@ def of_solution(
     solution: Solution, theory: Theory, seed: int, draws: OverDraws | None = None
 ) -> Prediction:
     """The conditional theory's solution, with what was drawn for it or averaged over."""
-    problem, drawn = solution.task.problem, solution.task.geometry.basis is not None
-    data = (
-        "Isotropic Gaussian data"
-        if problem.data.isotropic
-        else "Gaussian mixture with spiked covariances"
-    )
+    numerics = f"{solution.types} types of neurons on {solution.nodes} nodes"
+    numerics += ", one coarse resolution." if solution.status == "draft" else ", two compared."
     if solution.task.geometry.levels is not None:
-        data = "Gaussian data with a bulk that is not flat, by blocks"
-    where = f"the overlaps of the draw with seed {seed}" if drawn else "typical overlaps at this n"
-    if draws is not None and not drawn:
-        where = "chance overlaps at this n"
-    steps = problem.training.steps
-    source = "any step" if steps == 1 else f"{steps} steps on fresh samples"
-    size = f"{solution.types} types of neurons, {solution.nodes} nodes"
-    numerics = f"{size}, one coarse resolution."
-    if solution.status != "draft":
-        numerics = f"{size}, two resolutions compared."
-        if solution.correction is None:
-            numerics += f" What is left in 1/n may be {100 * solution.open.sizes:.2g} %."
-            if theory.finite_size and not solution.squared:
-                numerics += (
-                    " Test errors contain what outputs differ by between training sets and first "
-                    "layers; the rest of the 1/n correction is known of the squared loss alone."
-                )
-        if solution.status == "not settled":
-            numerics += _UNSETTLED
+        numerics += " The bulk of the covariance is treated in blocks of equal eigenvalues."
+    if draws is not None:
+        numerics += f" The mean over chance overlaps takes {draws.points} points of their law."
+    left = 0.0 if solution.status == "draft" or solution.correction else solution.open.sizes
     return Prediction(
         solution.test_error,
         solution.train_error,
         solution.train_objective,
         "conditional Gaussian theory",
         (
-            f"{data}; n, k, m large with fixed ratios. {_at_this_size(solution.correction)}",
-            f"Conditional Gaussian equivalence, {source}; {where}.",
-            numerics,
-            *(() if solution.correction is None else solution.correction.left_out),
+            _method_of(solution, theory, seed, draws),
+            *_size_of(solution, theory, left),
             *_draws_in_words(draws),
+            *([_UNSETTLED] if solution.status == "not settled" else []),
         ),
         solution.status,
         solution.error_estimate,
@@ -230,19 +231,57 @@ def of_solution(
         spread_over_draws=None if draws is None else draws.spread,
         label_variance=solution.label_variance,
         solution=solution,
+        numerics=(f"Numerics: {numerics}",),
         open=solution.open,
         decisions=solution.decisions,
     )
 
 
+def _method_of(solution: Solution, theory: Theory, seed: int, draws: OverDraws | None) -> str:
+    """By which theory, and where its directions come from."""
+    problem, geometry = solution.task.problem, solution.task.geometry
+    steps = problem.training.steps
+    text = "Method: conditional Gaussian equivalence (Demir & Dogan 2025), "
+    if theory.method == "hybrid":
+        text += f"for neurons whose first step was drawn with seed {seed}."
+    elif steps > 1:
+        text += f"step by step through {steps} fresh batches."
+    else:
+        text += "which holds for steps of any size."
+    if geometry.basis is not None:
+        text += f" Directions are those that a simulation with seed {seed} draws first."
+    elif draws is None and problem.data.structured and problem.directions == "random":
+        text += f" Random directions have their typical overlaps at n = {problem.dim}."
+    return text
+
+
+def _size_of(solution: Solution, theory: Theory, left: float) -> tuple[str, ...]:
+    """What was done about terms of order 1/n.
+
+    left : relative size of what may be missing where there is no correction
+    """
+    correction = solution.correction
+    if correction is not None:
+        return (_at_this_size(correction), *correction.left_out)
+    if solution.status == "draft":
+        return (_LIMIT,)
+    if theory.finite_size and not solution.squared:
+        return (
+            "Finite size: for this loss only part of the 1/n correction is known, the variance of "
+            "the output between training sets and first layers. It is included; "
+            f"{100 * left:.2g} % may be missing.",
+        )
+    return (f"{_LIMIT[:-1]}, here about {100 * left:.2g} %.",)
+
+
 def _at_this_size(found: Correction | None) -> str:
     """What was done about terms of order 1/n."""
     if found is None or found.size == 0:
-        return _FINITE_SIZE
+        return _LIMIT
     test, train = (f"{100 * (ratio - 1):+.2g} %" for ratio in (found.test, found.train))
     return (
-        f"Corrected for terms of order 1/n (test {test}, train {train}); what is left is about "
-        f"{100 * found.remainder:.2g} %."
+        f"Finite size: {test} (test) and {train} (training) are added to the limit n → ∞; terms "
+        f"beyond 1/n are estimated at {100 * found.remainder:.2g} %."
     )
 
 
@@ -250,8 +289,9 @@ def _draws_in_words(draws: OverDraws | None) -> tuple[str, ...]:
     """What was averaged over, where it makes a difference of more than a percent."""
     if draws is None or not draws.spread > 0.01 * draws.mean:
         return ()
+    overlaps = f"{draws.variables} chance overlaps" if draws.variables > 1 else "a chance overlap"
     return (
-        f"Mean over {draws.points} points of the law of {draws.variables} chance quantities; from "
-        "draw to draw of these alone the test error has a standard deviation of "
-        f"{draws.spread:.2g} and a median of {draws.median:.4g}.",
+        f"Directions are random, so the error depends on {overlaps}. Given is the average; the "
+        f"test error of one draw differs from it by ±{draws.spread:.2g} (one standard deviation; "
+        f"median {draws.median:.4g}).",
     )

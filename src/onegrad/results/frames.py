@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +91,7 @@ def _is_free(key: str, points: pd.DataFrame) -> bool:
     return bool(len(points) == points[key].nunique() * rest)
 
 
-def export(rows: Sequence[Row], path: str | Path, name: str) -> Path:
+def export(rows: Sequence[Row], path: str | Path, name: str, provenance: Mapping[str, str]) -> Path:
     """Every row as .csv or .parquet, the labelled arrays as .nc, by the file's suffix."""
     path = Path(path)
     if path.suffix not in SUFFIXES.values():
@@ -112,7 +112,12 @@ def export(rows: Sequence[Row], path: str | Path, name: str) -> Path:
     else:
         _extra("h5netcdf")
         _extra("h5py")
-        to_xarray(rows, name).to_netcdf(path, engine="h5netcdf")
+        made = to_xarray(rows, name).assign_attrs(provenance)
+        made.to_netcdf(path, engine="h5netcdf")
+        return path
+    if provenance:
+        text = json.dumps(dict(provenance), indent=1, ensure_ascii=False)
+        path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
     return path
 
 

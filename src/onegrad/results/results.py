@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +24,13 @@ class Results:
 
     spectra : rows of singular values, where the experiment draws some; `export` and frames have
         both
+    provenance : versions, seeds and spec of the run that was stored last; empty in memory
     """
 
     name: str
     rows: tuple[Row, ...] = ()
     spectra: tuple[Row, ...] = ()
+    provenance: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
         return "\n".join([self._headline(), text_table(*self._table())])
@@ -102,8 +105,10 @@ class Results:
         Keys that do not form a grid, those swept together for instance, share the dimension
         `point` and are its coordinates. Theories stand at seed 0; what is missing or failed is NaN.
         """
-        return to_xarray((*self.rows, *self.spectra), self.name)
+        found = to_xarray((*self.rows, *self.spectra), self.name)
+        return found.assign_attrs(self.provenance)
 
     def export(self, path: str | Path) -> Path:
-        """Write all rows to a .csv, .parquet or .nc (NetCDF) file."""
-        return export((*self.rows, *self.spectra), path, self.name)
+        """Write all rows to a .csv, .parquet or .nc (NetCDF) file; versions, seeds and spec are the
+        attributes of the latter, and stand beside the others as .json."""
+        return export((*self.rows, *self.spectra), path, self.name, self.provenance)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scipy.special import stdtrit
+
 from onegrad.results.estimates import Estimate
 from onegrad.results.rows import Row
 from onegrad.results.summaries import grouped, number_or_none, relative_difference, summaries
@@ -39,6 +41,19 @@ class Verdict:
     largest: Deviation
     surest: Deviation | None
     points: int
+    deviations: tuple[Deviation, ...] = ()
+
+    def beyond(self, band: float, level: float, seeds: int) -> list[Deviation]:
+        """Deviations that are larger than `band` and chance: the interval of a mean over so many
+        seeds, Student's, in which all of them lie with the probability 1 − level."""
+        if seeds < 2:
+            return []
+        factor = float(stdtrit(seeds - 1, 1 - level / (2 * max(1, len(self.deviations)))))
+        return [
+            d
+            for d in self.deviations
+            if abs(d.difference.mean) > band + factor * d.difference.standard_error
+        ]
 
     def as_json(self) -> dict[str, Any]:
         record: dict[str, Any] = {"model": self.model, "quantity": self.quantity}
@@ -71,7 +86,9 @@ def verdicts(rows: Sequence[Row]) -> list[Verdict]:
             largest = max(deviations, key=lambda d: abs(d.difference.mean))
             sure = [d for d in deviations if math.isfinite(d.sigmas)]
             surest = max(sure, key=lambda d: d.sigmas) if sure else None
-            found.append(Verdict(model, quantity, largest, surest, len(deviations)))
+            found.append(
+                Verdict(model, quantity, largest, surest, len(deviations), tuple(deviations))
+            )
     return found
 
 

@@ -50,7 +50,8 @@ def load_points(folder: str | Path) -> tuple[Results, list[Flat]]:
                 "same command again to compute the others",
                 StoreWarning, stacklevel=3,
             )  # fmt: skip
-        return _points(folder.resolve().name, specs, stored)
+        results, flat = _points(folder.resolve().name, specs, stored)
+        return replace(results, provenance=_provenance(folder)), flat
     except (TypeError, ValueError, LookupError, AttributeError, RecursionError, OverflowError) as e:
         raise StoreError(
             f"{store.path} holds values that onegrad does not write ({type(e).__name__}: {e}). It "
@@ -58,6 +59,15 @@ def load_points(folder: str | Path) -> tuple[Results, list[Flat]]:
         ) from None
     finally:
         store.close()
+
+
+def _provenance(folder: Path) -> dict[str, str]:
+    """As the run wrote it; empty where it was stopped before its end."""
+    try:
+        found = json.loads((folder / "results.json").read_text(encoding="utf-8"))["provenance"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return {}
+    return {str(key): str(value) for key, value in found.items()}
 
 
 def _points(

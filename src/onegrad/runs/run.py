@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from onegrad.runs.cost import Agree
 from onegrad.runs.engines import Dask, Local, open_engine
 from onegrad.runs.progress import progress_line
 from onegrad.runs.schedule import interim_analyses
-from onegrad.runs.store import Store
+from onegrad.runs.store import Store, version_of
 from onegrad.spec.experiment import Experiment
 from onegrad.spec.figure_options import FigureOptions
 from onegrad.spec.presets import Spec, preset_names, read_spec
@@ -45,9 +46,28 @@ def run_experiment(
     """
     store = Store(out)
     results = _computed(experiment, store, engine, progress, agree)
-    text = json_text(results.as_json(), indent=1)
+    made = provenance(experiment)
+    results = replace(results, provenance=made)
+    text = json_text({**results.as_json(), "provenance": made}, indent=1)
     (Path(out) / "results.json").write_text(text + "\n", encoding="utf-8")
+    if "spec" in made:
+        (Path(out) / "spec.toml").write_text(made["spec"], encoding="utf-8")
     return results
+
+
+def provenance(experiment: Experiment) -> dict[str, str]:
+    """What it takes to make the rows again: the version of the program and of each model's numbers,
+    seeds, and the spec; no spec where it holds arrays of Python."""
+    compare = experiment.compare
+    seeds = compare.seeds if compare.seeds != "auto" else f"auto, to {compare.precision:g}"
+    made = {
+        "onegrad": version("onegrad"),
+        "models": ", ".join(f"{name} {version_of(name)}" for name in compare.models),
+        "seed": str(compare.seed), "seeds": str(seeds),
+    }  # fmt: skip
+    with suppress(SpecError, TypeError, ValueError):
+        made["spec"] = experiment.as_toml()
+    return made
 
 
 def simulate_experiment(

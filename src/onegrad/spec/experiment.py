@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -24,6 +24,7 @@ from onegrad.spec.figure_options import FigureOptions
 from onegrad.spec.overrides import quick_tables, with_changes
 from onegrad.spec.presets import read_spec
 from onegrad.spec.sweep import Axis, in_sweep, read_axes, settings_of
+from onegrad.spec.toml_text import to_toml
 
 MODEL_NAMES = tuple(MODELS)
 _FEWEST_TESTS = 5000
@@ -202,6 +203,7 @@ class Experiment:
     points: tuple[Point, ...]
     figure: FigureOptions
     zipped: tuple[str, ...] = ()  # swept keys whose lists advance together
+    tables: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def controlled(self) -> bool:
@@ -211,6 +213,14 @@ class Experiment:
             random = all(random_labels(p.problem) for p in self.points)
             wanted = self.compare.seeds == "auto" and self.compare.redraw == "all" and random
         return bool(wanted and self.compare.simulated)
+
+    def as_toml(self) -> str:
+        """The spec as a file that `onegrad run` takes; functions of Python stand there by name."""
+        written = {
+            name: t.model_dump(mode="json", exclude_none=True) if isinstance(t, Section) else t
+            for name, t in self.tables.items()
+        }
+        return to_toml({**written, "name": self.name})
 
     def check_data(self) -> None:
         """Raise before the first row what every row would raise: files that are missing."""
@@ -253,7 +263,7 @@ class Experiment:
         figure.check(compare.models, sweep)
         points = _points(tables, axes)
         zipped = tuple(key for axis in axes if axis.zipped for key in axis.keys)
-        return cls(name, compare, sweep, points, figure, zipped)
+        return cls(name, compare, sweep, points, figure, zipped, tables)
 
 
 def _extent(experiment: Experiment) -> str:

@@ -427,4 +427,5 @@ def override(spec: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
 RIVALS = (
     frozenset({"network.width", "network.width_ratio"}),
     frozenset({"data.rank", "data.ranks"}),
+    frozenset({"training.samples", "training.total"}),
 )

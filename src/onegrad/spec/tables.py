@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -78,6 +79,10 @@ class Training(Section):
         default=None, description="samples of the gradient step; as many as `samples` by default",
         examples=[1000],
     )  # fmt: skip
+    total: Count | None = Field(
+        default=None, description="samples of steps and readout together, instead of `samples`: "
+        "half of them for the steps, or none where rate = 0", examples=[2000],
+    )  # fmt: skip
     ridge: Real = Field(
         default=1e-4, gt=0, le=1e6, description="regularisation as the convention defines it",
         examples=[1e-4],
@@ -120,6 +125,25 @@ class Training(Section):
         default=None, description="of the huber loss: the residual from which on it grows "
         f"linearly, else {DELTA:g}", examples=[DELTA],
     )  # fmt: skip
+
+    @model_validator(mode="before")
+    @classmethod
+    def _shared_out(cls, values: Any) -> Any:
+        """`samples` and `step_samples` of a total."""
+        total = values.get("total") if isinstance(values, Mapping) else None
+        if not isinstance(total, int) or isinstance(total, bool) or total < 1:
+            return values
+        if values.get("rate") == 0:
+            return {**values, "samples": total}
+        steps, fresh = values.get("steps", 1), values.get("batch", "fresh") == "fresh"
+        batches = steps if fresh and isinstance(steps, int) else 1
+        each = max(1, total // (2 * batches))
+        if each * batches >= total:
+            raise SpecError.of(
+                "training.total", total, f"must be more than {batches}, one sample for each step",
+                f"For example {100 * batches}",
+            )  # fmt: skip
+        return {**values, "samples": total - each * batches, "step_samples": each}
 
     @model_validator(mode="after")
     def _a_rate_for_each_step(self) -> Training:

@@ -64,25 +64,37 @@ from onegrad.theory.losses.label_surplus import surplus_deviation
 from onegrad.theory.nodes.population import quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
-from onegrad.theory.size_bound import AT_MOST, bound_of
+from onegrad.theory.size_bound import AT_MOST, OTHER_LOSS, bound_of
 
-_MOST_DIRECTIONS = 4  # of the layer's own
-_VISIBLE = 0.01  # share of the bulk's variance from which on a direction is one of its own
-_NODES = 2400  # of the usual rule at most, but for axes that need more
-_FEW_AXES = 3  # for which products of rules resolve the tails of κ
-_DISAGREE = 0.02  # of two ways to the same part of a correction
-_TOO_COARSE = 0.25  # errors so far off at a coarse rule: their ratio there says nothing
-_PART = 0.1  # of such a difference that may
-_SIMILAR = 0.02  # corrections below this are as good for other layers of the same problem
-_BESIDE = 0.7  # what directions beside the axes leave, in units of their 1/n'
+# Most directions of its own, beside the population's, that a layer is conditioned on
+_MOST_DIRECTIONS = 4
+# Share of a preactivation's variance from which on a learned direction gets an axis; weaker ones
+# are as good as linear and are in the coupling of neurons already
+_VISIBLE = 0.01
+_NODES = 2400  # nodes of a usual rule, for the estimate of memory
+_FEW_AXES = 3  # most axes for which products of Gauss rules resolve the tails of κ
+# Relative difference of two ways to the same part of a 1/n correction from which on there is none
+_DISAGREE = 0.02
+# Relative error at the correction's own coarse rule beyond which its ratio is not believed
+_TOO_COARSE = 0.25
+_PART = 0.1  # share of a difference between rules with one χ that joins the estimate
+# Relative 1/n correction up to which that of the first layer serves for the others of a problem
+_SIMILAR = 0.02
+# Relative error that special directions beside the axes leave, in units of their number over n'
+_BESIDE = 0.7
 _SIGN_LEVEL, _DRAFT = QuadratureLevel.at(1), QuadratureLevel.draft()
-_TWICE, _MOVED = replace(SCATTERED, most=600), 0.02  # where they count, and until they settle
+# Quasi-random points where the responses of nodes count, and the relative change of errors at which
+# further ones are not tried
+_TWICE, _MOVED = replace(SCATTERED, most=600), 0.02
 _FINE = QuadratureLevel.at(2)  # rule of losses other than the squared one
-_MOST_SPENT = 0.4  # of the degrees of freedom left: errors were off by a factor of three at 0.52
-_SIGN_NODES = 1024  # of the classification error, for each component
-_OTHER_LOSS = 2.0  # what is open in 1/m with losses other than the squared one
-_NEARLY_GAUSSIAN = 0.02  # features whose cumulants, or responses given κ, differ less
-_SOLVED = 3e-4  # tolerance of the responses of nodes: below 0.06 % of the errors
+# Share of the remaining degrees of freedom that the mean part may use: at 0.52 errors were off by a
+# factor of three
+_MOST_SPENT = 0.4
+_SIGN_NODES = 1024  # nodes of the classification error, for each component
+# Relative effect of cumulants, or variance of log(1 + χ) given κ, up to which features count as
+# Gaussian; beyond it samples are drawn (layer_samples.py)
+_NEARLY_GAUSSIAN = 0.02
+_SOLVED = 3e-4  # relative tolerance of the responses of nodes: 0.06 % of the errors
 
 
 def own_directions(weights: Array, basis: Array, start: Array | None = None) -> Array:
@@ -161,7 +173,7 @@ def layer_errors(
     if made and correction is not None:
         ratios = correction.test, correction.train, correction.objective
         solved, by_size = _times(solved, ratios), correction.remainder
-    by_size = min(AT_MOST, by_size + _BESIDE * layer.beside)
+    by_size = min(AT_MOST, by_size + _BESIDE * layer.beside + solved.left_out)
     signs = math.nan, math.nan
     if problem.labels_binary:  # signs notice what the limit leaves out of χ
         seen = _solved(problem, rule, study.chi) if made else solved
@@ -219,7 +231,10 @@ def _with_other_loss(
     study = study or _study(problem, layer, theory)
     rule = rule_of(problem, layer, study.level)
     begin = _solved(problem, rule, study.chi)
-    by_size = min(AT_MOST, _by_size(problem, begin.degrees) + _BESIDE * layer.beside)
+    if begin.left_out:  # the loss is iterated over on the same features
+        rule = rule.without_squares()
+    by_size = _by_size(problem, begin.degrees) + _BESIDE * layer.beside + begin.left_out
+    by_size = min(AT_MOST, by_size)
     deviation = surplus_deviation(problem, layer.geometry) if theory.finite_size else None
     rules = rule, _looked(problem, layer) if problem.labels_binary else None
     solved = LossOnLayer.at(problem, rules, begin, deviation)
@@ -240,7 +255,7 @@ def _with_other_loss(
     found = solved.over_surplus if study.surplus else solved.errors
     found = found if study.ratios is None else study.ratios.times(found)
     return LayerErrors(
-        found.errors, study.by_nodes, min(AT_MOST, _OTHER_LOSS * by_size), layer.special,
+        found.errors, study.by_nodes, min(AT_MOST, OTHER_LOSS * by_size), layer.special,
         len(solved.rule), found.test_loss, found.train_loss, found.misclassification,
         found.calibration, study,
     )  # fmt: skip
@@ -357,15 +372,17 @@ def _times(solved: NodeSolution, ratios: Sequence[float]) -> NodeSolution:
 
 def _solved(problem: Problem, rule: Quadratics, chi: float, mean: bool = True) -> NodeSolution:
     """The covariance of quadratic parts, less that of lengths, need not be positive: where features
-    are so large that it matters, without them."""
+    are so large that it matters, without them, and their share is what that leaves open."""
     numbers = problem.samples, problem.effective_ridge, chi, _SOLVED, mean
     try:
         return solve_nodes(rule, *numbers)
     except ConvergenceError:
         if not rule.squares:
             raise
-        rule.squares.clear()
-        return solve_nodes(rule, *numbers)
+    plain = rule.without_squares()
+    whole, linear = rule.total(rule.weights), plain.total(rule.weights)
+    share = float(np.linalg.norm(whole - linear) / np.linalg.norm(whole))
+    return replace(solve_nodes(plain, *numbers), left_out=share)
 
 
 def _by_size(problem: Problem, degrees: Degrees) -> float:

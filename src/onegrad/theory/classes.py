@@ -37,7 +37,7 @@ _FEW_AXES = 6  # for which a draft's products of rules are long enough
 _SCATTERED = 192  # quasi-random points of a draft with more
 _POINTS = 256  # of N(f_s, Q_s)
 _DRAFT_NODES = 256  # where it is looked at, of a draft
-_SCALED = (0.8, 1.25)  # what finite size may change of Q
+_SCALED = (0.8, 1.25)  # factors by which finite size may change the covariance of outputs
 
 
 def with_values(problem: Problem, values: Sequence[float]) -> Problem:

@@ -8,8 +8,9 @@ fine answer of the fixed point.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,21 +36,27 @@ from onegrad.theory.size_bound import AT_MOST, finite_size_bound
 from onegrad.theory.task import Solution, Task
 
 _DIFFERENCE = 1e-3  # relative step of the central differences by λ and τ: errors of 1e-6
-_SHARE = 0.15  # of the correction: its coarse resolution, and higher orders
-_CHAOS = 0.5  # what features that are not linear in x_⊥ leave, in units of their share over n'
-_EVEN = 4.0  # what few neurons without a linear part leave, with the fourth power of the share
-_TAILS = 0.2  # what features with heavy tails leave, with their excess kurtosis over k squared
-_LARGE, _FIRST_ORDER = 0.05, 0.7  # corrections of which a part of what cumulants do is open
-_USUAL = 3.1  # excess kurtosis of gelu
-_TILT = 0.003  # what leaving the tilt out of the ratio moves, at most, where it was looked at
+# Relative part of the correction that is open by its coarse resolution and by higher orders: it
+# covers every number of docs/finite-size.md, section 7
+_SHARE = 0.15
+# What features that are not linear in x_⊥ leave, relative, in units of their share over n'
+CHAOS = 0.5
+# What few neurons without a linear part leave, relative, in units of that share to the 4th over k
+_EVEN = 4.0
+# What features with heavy tails leave: the square of this times excess kurtosis over min(k, m)
+_TAILS = 0.2
+# Of a correction beyond the first number, this part of what cumulants do is open (`by_cumulants`)
+_LARGE, _FIRST_ORDER = 0.05, 0.7
+_USUAL = 3.1  # excess kurtosis of gelu, the largest of the usual activations
+_TILT = 0.003  # relative effect of the tilt on the ratio: 0.2 to 0.6 % (docs/finite-size.md)
 # What isotropic rows of a large step cost errors, in units of the noise's share times n/m̃: ReLU at
 # n = 300 to 600 loses 28 % of its training error where this says 79 % (docs/finite-size.md)
 _ROWS = 0.33
-_SMALLEST = 10  # bulk directions
-_WORTH_SAYING = 0.01
-_MANY_NODES = 800  # with the lengths; beyond, types are as few as those of a draft
-_MOST_NODES = 1500  # with the lengths; the cost grows like their cube, about a second here
-_LARGEST = 1.0  # corrections beyond are no expansion any more
+SMALLEST = 10  # directions of the bulk that an expansion in 1/n' needs
+_WORTH_SAYING = 0.01  # relative effect from which on an assumption is told to users
+_MANY_NODES = 800  # nodes, each with either length; beyond, rules are those of a draft
+_MOST_NODES = 1500  # nodes with the lengths: about a second, which grows like their cube
+_LARGEST = 1.0  # relative corrections beyond are no expansion any more
 # As coarse as a draft, but for axes that a step makes strong: four values of the readout made the
 # correction of a training error 1.1 % where it is .4
 _LEVEL = replace(QuadratureLevel.draft(), number=1, tolerance=QuadratureLevel.at(2).tolerance)
@@ -76,21 +83,52 @@ def correction_of(solution: Solution) -> Correction:
     Where no ratio can be had the errors stay those of the limit, with its bound on 1/n, or with
     what a correction too large to be made would have been.
     """
-    task, seen = solution.task, 0.0
-    try:
-        found = _ratios(task)
-        if found.size < _LARGEST:
-            return found
-        reason, seen = f"it would be {100 * found.size:.0f} %", min(found.size, AT_MOST)
-    except (AssumptionError, ConvergenceError) as error:
-        reason = str(error).split(";")[0].rstrip(".")
+    found = attempted(lambda: _ratios(solution.task), _LARGEST)
+    if isinstance(found, Correction):
+        return found
     return Correction(
-        remainder=max(finite_size_bound(solution), seen),
-        left_out=(f"No finite-size correction: {reason}.",),
+        remainder=max(finite_size_bound(solution), found.seen),
+        left_out=(f"No finite-size correction: {found.reason}.",),
     )
 
 
-def _ratios(task: Task) -> Correction:
+class NoCorrection(NamedTuple):
+    """Why there is none, and how large it would have been; 0 where that is not known."""
+
+    reason: str
+    seen: float = 0.0
+
+
+def attempted(
+    compute: Callable[[], Correction | NoCorrection], largest: float
+) -> Correction | NoCorrection:
+    """The correction, unless it is larger than an expansion can be, or does not exist."""
+    try:
+        found = compute()
+    except ConvergenceError:
+        return NoCorrection("its equations have no solution at its coarse resolution")
+    except AssumptionError:
+        return NoCorrection("no types of neurons exist at its coarse resolution")
+    if isinstance(found, NoCorrection) or found.size < largest:
+        return found
+    return NoCorrection(f"it would be {100 * found.size:.0f} %", min(found.size, AT_MOST))
+
+
+def parts_of_errors(
+    problem: Problem, features: NodeFeatures, where: Nodes, beyond: Cumulants, neurons: bool
+) -> tuple[Array, Array, Array]:
+    """`errors_by_part` of features at nodes that are there with either length (`with_lengths`).
+
+    neurons : whether it is left to chance which neurons are drawn
+    """
+    component = np.tile(where.component, 2)
+    fixed = getattr(problem.data, "fixed_counts", False)
+    which = Resampling(component if fixed else 0 * component, neurons=neurons)
+    energy = FreeEnergy.of(features, float(problem.samples), which, beyond)
+    return errors_by_part(energy, problem.effective_ridge)
+
+
+def _ratios(task: Task) -> Correction | NoCorrection:
     problem, geometry = task.problem, task.geometry
     first = _SEPARATE if problem.labels_separate else _LEVEL
     for each in (first, QuadratureLevel.draft()):
@@ -99,42 +137,42 @@ def _ratios(task: Task) -> Correction:
         where = data_nodes(problem, geometry, neurons.spread, level)
         if 2 * len(where.weights) <= _MANY_NODES:
             break
-    if neurons.bulk_dim < _SMALLEST:
-        raise AssumptionError(f"{neurons.bulk_dim} directions beside the special ones are too few.")
+    if neurons.bulk_dim < SMALLEST:
+        return NoCorrection(f"{neurons.bulk_dim} directions beside the special ones are too few")
     if 2 * len(where.weights) > _MOST_NODES:
-        raise AssumptionError(f"{len(where.weights)} nodes are too many for it.")
+        return NoCorrection(f"{len(where.weights)} nodes are too many for it")
     left_out, tilt = [], 0.0
     if neurons.tilt is not None:
         neurons, tilt = replace(neurons, tilt=None), _TILT
-        left_out.append("The finite-size correction leaves the tilt of the neurons out.")
+        left_out.append(
+            "The 1/n correction ignores that the exact gradient correlates a neuron with its "
+            "readout weight."
+        )
     samples, ridge = float(problem.samples), problem.effective_ridge
     plain = _leading(features_at(problem, geometry, neurons, where), samples, ridge)
     if not np.all(plain[:2] > 0):  # nothing to learn, no error
         return Correction()
-    component = np.tile(where.component, 2)
-    fixed = getattr(problem.data, "fixed_counts", False)
-    which = Resampling(component if fixed else 0 * component, neurons=task.neurons is None)
     features = with_lengths(problem, geometry, neurons, where)
     beyond = cumulants_of(problem, geometry, neurons, where)
-    energy = FreeEnergy.of(features, samples, which, beyond)
     # by what fluctuations change at low rank, and what lengths change of all
-    errors, added, low = errors_by_part(energy, ridge)
+    errors, added, low = parts_of_errors(problem, features, where, beyond, task.neurons is None)
     errors = errors + added
     found = Correction(*(errors / low * _leading(features, samples, ridge) / plain).tolist())
     share = _nonlinear_share(features)
-    chaos = _CHAOS * share / neurons.effective_dim + _EVEN * share**4 / problem.width
+    chaos = CHAOS * share / neurons.effective_dim + _EVEN * share**4 / problem.width
     rows = _ROWS * _step_noise(problem, geometry, neurons) * problem.dim / problem.step_samples
     if rows > _WORTH_SAYING:
         left_out.append(
-            f"The noise of the step counts as isotropic, which may cost {100 * rows:.2g} % here."
+            "The 1/n correction takes the noise of the step as isotropic, which may cost "
+            f"{100 * rows:.2g} %."
         )
     tails = (_TAILS * _excess(problem.activation) / min(problem.width, samples)) ** 2
     remainder = found.size**2 + _SHARE * found.size + chaos + tails + tilt + rows
     remainder += by_cumulants(found, added / low)
     if (chance := quadratic_chance(problem, geometry)) > _WORTH_SAYING:
         left_out.append(
-            "What the step does to all neurons by chance through their curvature is left out, "
-            f"which may cost {100 * chance:.2g} % here."
+            "Not included is a random stretch of all neurons by the second-order term of the "
+            f"step, which may cost {100 * chance:.2g} %."
         )
     remainder += chance
     return replace(found, remainder=remainder, left_out=tuple(left_out))

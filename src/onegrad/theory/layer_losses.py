@@ -23,8 +23,10 @@ from onegrad.theory.losses.calibration import Chance, calibration_error, misclas
 from onegrad.theory.losses.label_surplus import with_surplus
 from onegrad.theory.losses.matrix_loss import LossSolution, on_fresh_samples, solve_matrix_loss
 
-_ALIKE = 0.05  # changes up to this are those of every layer of a problem
-_CENTRE = 1e-3  # of the rule for the surplus of labels
+# Relative change of errors up to which what a finer rule or the surplus of labels does on the first
+# layer serves for the others of a problem
+_ALIKE = 0.05
+_CENTRE = 1e-3  # nodes of the surplus of labels nearer to zero are no surplus
 
 
 @dataclass(frozen=True)

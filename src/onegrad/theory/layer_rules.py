@@ -13,21 +13,26 @@ from onegrad.theory.layers.given import GivenLayer, twice
 from onegrad.theory.layers.low_rank import table_of
 from onegrad.theory.layers.matrix_errors import MatrixErrors, common_errors
 from onegrad.theory.layers.matrix_responses import NodeBlock, Quadratics
-from onegrad.theory.nodes.population import Nodes, data_nodes, label_means
+from onegrad.theory.nodes.population import Nodes, data_nodes, labels_at
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import level_for
 
-_CLOSE, _FINEST = 0.01, 4  # difference between two rules that is little, and the finest one
-_LARGEST_RULE = 6e6  # neurons × nodes of rules beyond the second
-_WORTH = 3.0, 1.4  # low ranks of tables of the squared loss, and where a loss is iterated over
-_CURVED = 10.0  # times more may be left out of quadratic parts
-RESOLVED = 0.05  # differences between rules that do not depend on the responses of nodes
-SCATTERED = replace(QuadratureLevel.at(0), most=300, quasi=True)  # for responses
-_SHORTER = 0.7  # of the nodes: a rule that is worth its own look
-_SHORTEST = replace(QuadratureLevel.draft(), most=128)  # the correction costs the cube of the nodes
-MOST_NODES = 400  # of the correction's rule, each of either length
+_CLOSE = 0.01  # relative difference of errors by two rules at which no finer one is tried
+_FINEST = 4  # number of the finest rule that is tried
+_LARGEST_RULE = 6e6  # neurons × nodes of a rule beyond the second, at most
+# A table has a form of low rank where its sides are this many times longer: for the squared loss,
+# and for others, whose ten to thirty iterations use it
+_WORTH = 3.0, 1.4
+_CURVED = 10.0  # times `_LEFT_OUT` that quadratic parts may lose, which are corrections themselves
+# Relative difference of two rules up to which the difference is that with one χ for all nodes
+RESOLVED = 0.05
+SCATTERED = replace(QuadratureLevel.at(0), most=300, quasi=True)  # points for responses
+_SHORTER = 0.7  # share of the nodes up to which a shorter rule is tried instead
+# The 1/n correction costs the cube of the nodes
+_SHORTEST = replace(QuadratureLevel.draft(), most=128)
+MOST_NODES = 400  # nodes of the correction's rule, each there with either length
 _EVEN = replace(_SHORTEST, points=512, quasi=True)  # as short, however many axes are weak
-_LEFT_OUT = 1e-3  # of tables by their rank, in units of the ridge
+_LEFT_OUT = 1e-3  # what tables of low rank lose of Σ ω|T_s|², in units of the ridge beside them
 
 
 class Tried(NamedTuple):
@@ -126,10 +131,7 @@ def quadratics(
             table_of(tables.slope[:, mine], weights, left_out / square, worth),
             tables.variance[:, mine], None if curvature is None else curved,
         ))  # fmt: skip
-    labels = np.empty(len(every))
-    for c in range(len(layer.parts)):
-        here = nodes.component == c
-        labels[here] = label_means(problem, layer.geometry, c, nodes.kappa[here])
+    labels = labels_at(problem, layer.geometry, nodes)
     order = np.concatenate(owners)
     return Quadratics(
         layer.couplings, blocks, nodes.weights[order], labels[order],

@@ -13,26 +13,30 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.problem import Problem
 from onegrad.theory.cumulants import Cumulants
 from onegrad.theory.errors import Correction, errors_of
-from onegrad.theory.finite_size import by_cumulants, errors_by_part
+from onegrad.theory.finite_size import (
+    CHAOS,
+    SMALLEST,
+    NoCorrection,
+    attempted,
+    by_cumulants,
+    parts_of_errors,
+)
 from onegrad.theory.fixed_point import solve_fixed_point
-from onegrad.theory.free_energy import FreeEnergy, Resampling
 from onegrad.theory.layer_rules import MOST_NODES, nodes_of
 from onegrad.theory.layers.features import Harmonic, NodeFeatures
 from onegrad.theory.layers.given import GivenLayer, Part, twice
-from onegrad.theory.nodes.population import Nodes, label_means
+from onegrad.theory.nodes.population import Nodes, labels_at
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.size_bound import AT_MOST
 
-_TYPES = 96  # of neurons, at most
+_TYPES = 96  # clusters of neurons, at most
 _ROUNDS = 8  # of k-means
-_SMALLEST = 10  # bulk directions
-_OPEN, _CHAOS = 0.005, 0.5  # at least, and what features that are not linear leave, over n'
-_LARGEST_CORRECTION = 0.5  # beyond it is no expansion any more
-_SHARE = 0.2  # of the correction: types for neurons, its coarse resolution, and higher orders
+_OPEN = 0.005  # relative error that is open in any case
+_LARGEST_CORRECTION = 0.5  # relative corrections beyond are no expansion any more
+# Relative part of the correction that is open: clusters for neurons, coarse nodes, higher orders
+_SHARE = 0.2
 
 
 @dataclass(frozen=True)
@@ -90,37 +94,32 @@ def _owners(points: Array, most: int) -> np.ndarray:
 
 def correction_at(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Correction:
     """Of order 1/n, or why there is none."""
-    try:
-        where = nodes_of(problem, layer, level)
-        with np.errstate(all="ignore"):  # what is not finite does not converge
-            found = size_correction(problem, layer, where)
-    except (AssumptionError, ConvergenceError) as error:
-        return Correction(left_out=(str(error).split(";")[0].rstrip("."),))
-    if found.size < _LARGEST_CORRECTION:
-        return found
-    reason = f"it would be {100 * found.size:.0f} %"
-    return Correction(remainder=min(found.size, AT_MOST), left_out=(reason,))
+    with np.errstate(all="ignore"):  # what is not finite does not converge
+        found = attempted(
+            lambda: size_correction(problem, layer, nodes_of(problem, layer, level)),
+            _LARGEST_CORRECTION,
+        )
+    if isinstance(found, NoCorrection):
+        return Correction(remainder=found.seen, left_out=(found.reason,))
+    return found
 
 
-def size_correction(problem: Problem, layer: GivenLayer, where: Nodes) -> Correction:
+def size_correction(problem: Problem, layer: GivenLayer, where: Nodes) -> Correction | NoCorrection:
     """The ratios at those nodes; about 0.1 s at 50 of them, 1 s at 250."""
     if len(where.weights) > MOST_NODES:
-        raise AssumptionError(f"{len(where.weights)} nodes are too many for it.")
-    if layer.outside < _SMALLEST:
-        raise AssumptionError(f"{layer.outside} directions beside the special ones are too few.")
+        return NoCorrection(f"{len(where.weights)} nodes are too many for it")
+    if layer.outside < SMALLEST:
+        return NoCorrection(f"{layer.outside} directions beside the special ones are too few")
     types = clustered(layer)
     features = _features(problem, types, where)
     samples, ridge = float(problem.samples), problem.effective_ridge
     limit = errors_of(solve_fixed_point(features, samples, ridge))
     if not (limit.test_error > 0 and limit.train_error > 0):  # nothing to learn, no error
         return Correction()
-    component = np.tile(where.component, 2)
-    fixed = getattr(problem.data, "fixed_counts", False)
-    which = Resampling(component if fixed else 0 * component, neurons=False)
-    energy = FreeEnergy.of(features, samples, which, _cumulants(types, where))
-    errors, added, low = errors_by_part(energy, ridge)
+    beyond = _cumulants(types, where)
+    errors, added, low = parts_of_errors(problem, features, where, beyond, neurons=False)
     found = Correction(*((errors + added) / low).tolist())
-    open_always = _OPEN + _CHAOS / layer.effective
+    open_always = _OPEN + CHAOS / layer.effective
     least = open_always + by_cumulants(found, added / low)
     others = Correction(*(errors / low).tolist()).size + open_always
     part = float(np.abs(added / low)[:2].max())
@@ -135,10 +134,7 @@ def _features(problem: Problem, types: _Types, where: Nodes) -> NodeFeatures:
     layer, geometry, all_nodes = types.layer, types.layer.geometry, twice(where)
     component, tables = all_nodes.component, layer.tables(where)
     scale = np.stack([part.spread for part in layer.parts], axis=1)[:, component]
-    labels = np.empty(len(component))
-    for c in range(len(geometry.weights)):
-        mine = component == c
-        labels[mine] = label_means(problem, geometry, c, all_nodes.kappa[mine])
+    labels = labels_at(problem, geometry, all_nodes)
     harmonics = []
     for c, part in enumerate(layer.parts):
         more = np.sqrt(np.maximum(part.spread**2 - layer.bulk**2, 0.0))

@@ -28,7 +28,7 @@ from onegrad.theory.losses.start import Near, dropped, together, turned
 from onegrad.theory.nodes.population import (
     Nodes,
     data_nodes,
-    label_means,
+    labels_at,
     output_slopes,
     quasi_nodes,
 )
@@ -406,10 +406,7 @@ def _with_signs(solution: Solution, level: QuadratureLevel, finite: bool = False
     slopes = output_slopes(geometry, solution.where, solution.by_node.prediction)
     where = quasi_nodes(geometry, points, axes, level, slopes)
     problem = solution.task.problem
-    labels = np.empty(len(where.weights))
-    for c in range(problem.components):
-        mine = where.component == c
-        labels[mine] = label_means(problem, geometry, c, where.kappa[mine])
+    labels = labels_at(problem, geometry, where)
     features = features_at(problem, geometry, solution.neurons, where)
     solved = solution.by_node.solved_means(features.mean) if finite else None
     found = (where.weights, labels, *_outputs(solution, features, solved))

@@ -11,11 +11,12 @@ from onegrad.theory.resolution import mean_degrees
 from onegrad.theory.task import Solution
 
 # Found by comparing with simulations of random problems at n = 200–400 (docs/theory.md, section 7).
+# Factors of 1/size without a step, what a visible step adds, and of 1/(m − df₁) in training errors
 _AT_REST, _BY_STEP, _TRAINING = 0.8, 2.5, 0.5
-_VISIBLE_STEP = 0.05
+_VISIBLE_STEP = 0.05  # change of preactivations by a step, relative, at which it counts half
 AT_MOST = 1.0  # training errors at interpolation are known to about a factor of two
-_LEAST_SOFTNESS = 1e-9
-_OTHER_LOSS = 2.0  # losses other than the squared one (docs/losses.md, section 4)
+_LEAST_SOFTNESS = 1e-9  # against a division by zero at kinks
+OTHER_LOSS = 2.0  # times as much is open with other losses (docs/losses.md, section 4)
 
 
 def finite_size_bound(solution: Solution) -> float:
@@ -37,7 +38,7 @@ def finite_size_bound(solution: Solution) -> float:
     softness = np.maximum(point.softness, _LEAST_SOFTNESS)
     unfitted = problem.samples / (1.0 + float(features.weights @ (point.chi / softness)))
     size = min(solution.degrees_left, problem.dim, problem.width)
-    times = 1.0 if solution.squared else _OTHER_LOSS
+    times = 1.0 if solution.squared else OTHER_LOSS
     chance = quadratic_chance(problem, solution.task.geometry)
     return chance + bound_of(used, size, unfitted, solution.neurons.moved, times)
 

@@ -22,7 +22,7 @@ from onegrad.theory.geometry import Geometry
 
 _ALIKE = 1e-7  # relative difference of variances that count as equal
 _APART = 1e-9  # overlap that counts as none
-_SEPARATING = 100.0  # factor for lengths that tell labels apart, found by comparing resolutions
+_SEPARATING = 100.0  # times more important are lengths that tell labels apart: by resolutions
 _BEYOND_CHANCE = 1.5  # times the largest cosine of two random subspaces: they are aligned
 _MANY = 7  # directions from which on chance overlaps are left out
 

@@ -3,7 +3,9 @@
 import * as curve from "./curve.js";
 import * as features from "./features.js";
 import * as map from "./map.js";
+import * as neurons from "./neurons.js";
 import * as spectrum from "./spectrum.js";
+import * as start from "./start.js";
 import * as steps from "./steps.js";
 import { buildControls, buildRun, refreshControls } from "./controls.js";
 import { clearErrors, sayAtBox } from "./box_errors.js";
@@ -31,10 +33,12 @@ import {
 } from "./state.js";
 
 const KINDS = {
+  start: [start, start.Start],
   curve: [curve, curve.Curve],
   map: [map, map.Map2D],
   spectrum: [spectrum, spectrum.View],
   features: [features, features.Features],
+  neurons: [neurons, neurons.Neurons],
   steps: [steps, steps.Steps],
 };
 const UNREADABLE = "This link cannot be read; perhaps a part of it is missing.";
@@ -120,6 +124,7 @@ const page = {
   /** Until the answer comes the plot is that of the settings before: not to be taken home. */
   ask(started = performance.now()) {
     document.body.dataset.quality = "asked";
+    $("status").textContent = "computing …";
     for (const id of DOWNLOADS) $(id).disabled = true;
     page.view.refresh(started);
   },
@@ -131,8 +136,9 @@ const page = {
     $("also").replaceChildren("Also set: ", ...rows.flatMap((row, i) => [i ? ", " : "", el("code", {}, row)]), ".");
   },
 
-  task(name) {
-    page.state = changeTask(page.about, page.state, name);
+  task(name, changes = {}) {
+    page.push = true;
+    page.state = { ...changeTask(page.about, page.state, name), ...changes };
     page.fill();
     page.changed("task");
   },
@@ -176,6 +182,7 @@ const page = {
   /** Why there are no numbers: at the box that caused it, or below the plot. */
   refuse(text) {
     if (!sayAtBox(text)) page.warn(text);
+    $("status").textContent = "";
     document.body.dataset.quality = "refused";
   },
 
@@ -196,7 +203,10 @@ const page = {
   writeUrl() {
     clearTimeout(page.writing);
     page.written = performance.now();
-    history.replaceState(null, "", location.pathname + toHash(page.state)); // the token is in a cookie now
+    const address = location.pathname + toHash(page.state); // the token is in a cookie now
+    if (page.push && address !== location.pathname + location.hash) history.pushState(null, "", address);
+    else history.replaceState(null, "", address);
+    page.push = false; // sliders change the entry of the history that they stand in
   },
 
   /** While a slider moves: at once, or soon if it was written a moment ago. */
@@ -229,7 +239,7 @@ const page = {
 };
 
 function showFormula(view) {
-  const { html, more, cite } = FORMULAS[view];
+  const { html, more, cite } = FORMULAS[view] ?? FORMULAS.curve;
   $("formula-body").innerHTML = html; // our own MathML, no text from outside
   $("formula-body").append(el("p", {}, more), ...cite.map((key) => el("p", { class: "cite" }, page.about.citations[key])));
 }
@@ -245,6 +255,7 @@ function fillTabs() {
           "aria-controls": "panels",
           onclick: () => {
             page.state.view = name;
+            page.push = true;
             $("alert").hidden = true;
             page.rebuild();
           },
@@ -339,7 +350,7 @@ page.link = new Link({
     const linked = fromHash(about, location.hash);
     if (linked) return page.open(linked);
     if (about.stored) page.open(copy(page.storedState), "stored");
-    else page.open(startState(about));
+    else page.open({ ...startState(about), view: "start" });
     if (asked) page.warn(UNREADABLE);
   },
   lost() {

@@ -239,7 +239,7 @@ export function refreshControls(panel, about, state) {
 
 /** The bar above the plot: simulate, stop, how often, which models. */
 export function buildRun(bar, state, { changed, simulate, stop }) {
-  if (["map", "features", "steps"].includes(state.view)) return bar.replaceChildren();
+  if (["start", "map", "features", "neurons", "steps"].includes(state.view)) return bar.replaceChildren();
   const once = state.view === "spectrum";
   const { compare } = state.tables;
   const task = taskOf(state.tables);

@@ -109,6 +109,7 @@ export class Curve {
     const { page } = this;
     const { state } = page;
     if (!page.isDrawn()) return this.showStored();
+    if (this.lines.length && this.lines.every((line) => line.accurate)) this.ghost = this.lines; // to compare with
     const axis = page.slider(state.axis);
     const all = axisValues(axis, state.range, "curve", state.tables, state.zip, state.dots);
     checkDots(page);
@@ -209,6 +210,10 @@ export class Curve {
         });
       }
       const high = Math.max(...ys.flat()) || Infinity;
+      for (const line of this.ghosts(xs, quantity, ys)) {
+        ys.push(line);
+        series.push({ label: "before", stroke: css("--line"), width: 1.4, smooth: true });
+      }
       const constant = this.constant(lines[0], quantity);
       const fits = constant.some((v) => v !== null && v < 2.5 * high);
       if (fits) {
@@ -234,6 +239,13 @@ export class Curve {
       panel.show([xs, ...ys], { series, x: padded(reach, panel.options.xLog), ...niceRange(seen.filter((v) => v !== null)) });
     }
     this.legend();
+  }
+
+  /** The lines of the settings before, on the same places, where they differ. */
+  ghosts(xs, quantity, ys) {
+    const lines = (this.ghost ?? []).filter((line) => JSON.stringify(line.values) === JSON.stringify(xs));
+    const found = lines.map((line) => xs.map((_, i) => line.parts[i]?.[quantity] ?? null));
+    return found.filter((line, k) => JSON.stringify(line) !== JSON.stringify(ys[k]));
   }
 
   /** What the best constant costs along the axis, where it is comparable. */

@@ -56,7 +56,7 @@ export function simulate(page, paint) {
       done: () => page.progress(null),
       error: (text) => {
         page.progress(null);
-        page.refuse(text);
+        page.warn(`Not simulated. ${text}`); // beside the button, wherever the setting stands
       },
     },
   );

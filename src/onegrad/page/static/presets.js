@@ -84,7 +84,9 @@ function card(page, { name, number, title, help, open, tables, published }) {
 /** Open it, or say why the page cannot show it. */
 function openOr(page, open, name) {
   try {
-    page.open(open(), name);
+    const state = open();
+    page.push = true;
+    page.open(state, name);
   } catch (error) {
     page.warn(`${name} cannot be shown here: ${error.message}. onegrad run ${name} computes and draws it.`);
   }

@@ -1,6 +1,6 @@
 // What the page shows: the tables of a spec, and how to look at it. All of it is in the URL.
 
-export const VIEWS = ["curve", "map", "features", "spectrum", "steps"];
+export const VIEWS = ["start", "curve", "map", "features", "spectrum", "neurons", "steps"];
 const TABLES = ["data", "labels", "network", "training", "scaling", "compare"];
 export const QUANTITIES = []; // those that the server names
 export const LAYERS = {
@@ -54,7 +54,7 @@ export function withTask(about, name) {
 /** Another task with the same sizes, activation and ridge where they make sense. */
 export function changeTask(about, state, name) {
   const next = withTask(about, name);
-  next.view = state.view;
+  next.view = state.view === "start" ? "curve" : state.view;
   const activation = state.tables.network.activation;
   next.tables.network.activation = activation;
   next.curves.values = state.curves.key === "network.activation" ? [...state.curves.values] : [activation];
@@ -306,7 +306,7 @@ export function fromHash(about, hash) {
       else if (typeof state[name] === "string" || name === "published") state[name] = text;
       else if (Object.hasOwn(state, name) && name !== "tables") state[name] = JSON.parse(text);
     }
-    state.tables = tables;
+    if (Object.keys(tables).length) state.tables = { labels: {}, ...tables };
     return isReadable(about, state) ? state : null;
   } catch {
     return null;

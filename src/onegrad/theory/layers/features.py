@@ -23,7 +23,7 @@ from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.nodes.designs import tensor, two_level
-from onegrad.theory.nodes.population import Nodes, label_means, single_axes
+from onegrad.theory.nodes.population import Nodes, labels_at, single_axes
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
 from onegrad.theory.symmetry import angles, degrees, harmonic, multiplicity
 
@@ -235,10 +235,7 @@ def features_at(
             Harmonic(1.0, float(p), b[:, None] * slope)
             for p, b in list(zip(neurons.coordinates, parts.T, strict=True))[1:]
         )
-    labels = np.empty(len(where.weights))
-    for c in range(len(geometry.weights)):
-        mine = where.component == c
-        labels[mine] = label_means(problem, geometry, c, where.kappa[mine])
+    labels = labels_at(problem, geometry, where)
     return NodeFeatures(
         mean, slope, extra, bulk, neurons.counts, where.weights, labels,
         np.full(len(labels), problem.label_noise_variance), np.asarray(bulk_dim),

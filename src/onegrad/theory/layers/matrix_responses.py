@@ -101,6 +101,10 @@ class Quadratics:
             pairs.append((block.curvature, self.squares[block.group]))
         return pairs
 
+    def without_squares(self) -> Quadratics:
+        """The same to the order that is linear in the couplings."""
+        return Quadratics(self.couplings, self.blocks, self.weights, self.y, self.noise)
+
     def total(self, u: Array, mean: bool = True) -> Array:
         """Σ_s u_s Q_s; without the part of the means if not `mean`."""
         k = self.width
@@ -155,6 +159,8 @@ class NodeSolution:
     load : L (k × k) = Σ_s ω_s E[ρ²|s] Q_s with ρ the residual of the loss, (y − f)/(1 + χ_s) for
         the squared one; Var f = aᵀC_sa + tr(Q_sMLM)/m, C_s = Q_s − ν_sν_sᵀ
     degrees : of freedom, of the mean part and those that are left
+    left_out : share of E φφᵀ that quadratic parts have where they had to be left out, by Frobenius
+        norms; 0 where nothing was
     """
 
     errors: MatrixErrors
@@ -165,6 +171,7 @@ class NodeSolution:
     variance: Array
     load: Array
     degrees: Degrees
+    left_out: float = 0.0
 
     def at(self, q: Quadratics, samples: int) -> tuple[Array, Array]:
         """E f and Var f at the nodes of another rule, for the same neurons."""

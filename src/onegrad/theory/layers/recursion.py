@@ -23,12 +23,15 @@ from onegrad.theory.layers.block_types import block_types
 from onegrad.theory.layers.step import StepChance, output_share, step_sample
 from onegrad.theory.layers.types import NeuronTypes, RowMixing, pure_types
 from onegrad.theory.nodes.designs import tensor
-from onegrad.theory.nodes.population import data_nodes, label_means, with_flips
+from onegrad.theory.nodes.population import data_nodes, labels_at, with_flips
 from onegrad.theory.nodes.rules import QuadratureLevel
 
-_OUTPUT = 0.1  # initial output beside the labels, of which later steps see the mean alone
-_TYPES = 2400  # at most, about
-_CHANCE = 0.06  # share of common chance along spikes; relu is 11 % off at .11, 2 % at .05
+# Variance of the initial output over that of labels up to which later steps may see its mean alone
+_OUTPUT = 0.1
+_TYPES = 2400  # types of neurons after all steps, about
+# Share of a preactivation's variance by which a batch moves all neurons along spikes: relu is 11 %
+# off at 0.11, 2 % at 0.05
+_CHANCE = 0.06
 MOST_STEPS = 4  # every further one doubles the types
 MOST_DIRECTIONS = 6  # special directions that the rules of every step can resolve
 
@@ -105,10 +108,7 @@ def _step_sample(
 ) -> _Sample:
     """u = y − F(κ) with F(κ) = Σ_i c_i a_i ν_i(κ), the mean output of the current network."""
     where = data_nodes(problem, geometry, neurons.spread, level)
-    labels = np.empty(len(where.weights))
-    for c in range(len(geometry.weights)):
-        mine = where.component == c
-        labels[mine] = label_means(problem, geometry, c, where.kappa[mine])
+    labels = labels_at(problem, geometry, where)
     labels, kappa, weights = with_flips(problem, labels, where.kappa, where.weights)
     if problem.training.gradient == "exact":
         shift = neurons.vectors @ kappa.T

@@ -37,10 +37,10 @@ from onegrad.theory.nodes.rules import (
 )
 from onegrad.theory.symmetry import radial_importance, radius
 
-_LITTLE = 0.25  # of the variance before the step
-_NO_SPREAD = 1e-9  # of the largest variance: axes with one node
-_NO_BULK = 1e-10  # of a neuron's square length: integrals need some width
-LEAST_BULK = 0.01  # of its mean square: nodes far out in few dimensions
+_LITTLE = 0.25  # share of the variance before the step below which nodes of f⁰ are not moved
+_NO_SPREAD = 1e-9  # variance along an axis that counts as none, over the largest one
+_NO_BULK = 1e-10  # least square length of a drawn neuron's bulk, over the mean one
+LEAST_BULK = 0.01  # least b₀² of rows of unit norm, over its mean: nodes far out in few dimensions
 _BY_TYPE = ("vectors", "bulk", "tilt", "readout")  # arrays with a row for each type
 _SPIKES = 4  # degrees of spikes whose strength decides about the readout's rule
 

@@ -21,8 +21,8 @@ from onegrad.theory.layers.matrix_responses import NodeSolution, Quadratics, inv
 from onegrad.theory.losses.moments import LabelLaw
 
 _ITERATIONS = 100
-_TOLERANCE = 1e-4
-_LOOSE = 0.03  # tolerance while kinks are smoothed
+_TOLERANCE = 1e-4  # of f over its size, log q and log χ
+_LOOSE = 0.03  # the same while kinks are smoothed
 _SMOOTH = (0.3, 0.03, 0.0)  # added to χ where a loss has a kink
 
 

@@ -28,18 +28,24 @@ from onegrad.theory.losses.label_surplus import with_surplus
 from onegrad.theory.losses.moments import LabelLaw, LossMoments
 from onegrad.theory.woodbury import product, woodbury_factors
 
-_ITERATIONS = 80
-_HOPELESS = 40  # of them, where numbers still change by factors
-_FLOOR = 0.01  # of the largest curvature: less does not speed up the mean part
+_ITERATIONS = 80  # of the outer iteration, which needs 4 to 20
+_HOPELESS = 40  # of them after which logarithms must not change by more than one
+# Smallest curvature of a node in the system of the mean part, over the largest
+_FLOOR = 0.01
 _SOFTEST = 1e8  # c of a node without any curvature
-_ROUGH, _SHARE = 1e-4, 1e-3  # of inner fixed points: at first, and of the last outer change
-_LOOSE = 1e-3  # tolerance on the way: of larger ridges and smoother kinks
+# Tolerance of inner fixed points: at first, and in units of the last outer change
+_ROUGH, _SHARE = 1e-4, 1e-3
+_LOOSE = 1e-3  # tolerance on the way, at larger ridges and smoother kinks
 _SMOOTH = (0.1, 0.0)  # added to χ where a loss has a kink
-_SMOOTHEST = 100.0  # the same to begin with, where that does not work at once
-_FACTORS = (4.0, 1.1)  # by which it may come down in one step: at most, at least
-_SHARP = 0.1  # of χ: below this the next one is none
-_SMOOTHER = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)  # the same at each ridge, where nothing else works
-_RIDGES = (1000.0, 100.0, 10.0, 1.0)  # factors of the ridge there
+_SMOOTHEST = 100.0  # added to χ to begin with, where that does not settle at once
+_FACTORS = (4.0, 1.1)  # largest and smallest factor by which it comes down in one step
+_SHARP = 0.1  # in units of χ: a smaller smoothing is left out
+_SMOOTHER = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)  # added to χ at each of the larger ridges
+_RIDGES = (1000.0, 100.0, 10.0, 1.0)  # factors of the ridge, one after the other
+
+
+class NotSettled(ConvergenceError):
+    """The outer iteration over a loss has no end; says what to do."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +120,10 @@ def solve_with_loss(problem: LossProblem, tolerance: float = 1e-6) -> tuple[Fixe
                 pass
     try:
         return _finished(problem, _from_larger_ridges(problem, tolerance, inner))
+    except NotSettled:
+        raise
     except ConvergenceError as error:
-        if "training.ridge" in str(error):
-            raise
-        raise ConvergenceError(
+        raise NotSettled(
             f"the theory of the {problem.loss.name} loss did not settle ({error}) Data that can be "
             "separated have a readout without bounds as the ridge goes to zero. Use a larger "
             "training.ridge"
@@ -204,7 +210,7 @@ def _settled(
         if number >= _HOPELESS and residual.max() > 1:
             break
         z = z + acceleration.step(z, change, residual)
-    raise ConvergenceError(
+    raise NotSettled(
         f"the theory of the {problem.loss.name} loss did not settle in {number} iterations "
         f"(last change {np.max(residual):.1e}): data that can be separated have a readout without "
         "bounds as the ridge goes to zero. Use a larger training.ridge"

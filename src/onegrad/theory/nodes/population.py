@@ -149,6 +149,15 @@ def label_means(problem: Problem, geometry: Geometry, component: int, kappa: Arr
     return np.full(len(kappa), problem.component_values[component])
 
 
+def labels_at(problem: Problem, geometry: Geometry, where: Nodes) -> Array:
+    """ȳ_s of every node (S,)."""
+    labels = np.empty(len(where.weights))
+    for c in range(len(geometry.weights)):
+        mine = where.component == c
+        labels[mine] = label_means(problem, geometry, c, where.kappa[mine])
+    return labels
+
+
 def with_flips(
     problem: Problem, means: Array, nodes: Array, weights: Array
 ) -> tuple[Array, Array, Array]:
