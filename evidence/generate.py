@@ -4,7 +4,8 @@
 
 One problem a line: `id` (class and number), `seed` (root of its simulation) and `spec`. The order
 mixes the classes, so that the first part of the list is a sample of all of it. The list was drawn
-once and is kept: no prediction was looked at when the laws below were chosen.
+once, with the built-in experiments of commit 5a193a6, and is kept: no prediction was looked at when
+the laws below were chosen.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from .files import Record, lines
 
 SECONDS = 60  # of processor time, for one prediction
 MEMORY = 4 << 30  # bytes of address space
-_WALL = 600  # seconds after which a prediction that neither computes nor ends is given up
+_WALL = 3600  # seconds after which a prediction that neither computes nor ends is given up
 _NUMBERS = (
     "test_error", "train_error", "train_objective", "relative_error", "misclassification",
     "test_loss", "train_loss", "calibration",
@@ -87,6 +87,7 @@ def _forked(problems: list[Record], workers: int) -> Iterator[Record]:
                         _start(problem, running)
             for key in list(running.get_map().values()):
                 if time.monotonic() - key.data["start"] > _WALL:
+                    key.data["over"] = True
                     os.kill(key.data["pid"], signal.SIGKILL)
 
 
@@ -97,7 +98,7 @@ def _start(problem: Record, running: selectors.BaseSelector) -> None:
         os.close(reading)
         _child(problem, writing)
     os.close(writing)
-    data = {"pid": pid, "id": problem["id"], "start": time.monotonic(), "bytes": b""}
+    data = {"pid": pid, "id": problem["id"], "start": time.monotonic(), "over": False, "bytes": b""}
     running.register(reading, selectors.EVENT_READ, data)
 
 
@@ -127,10 +128,10 @@ def _finished(pipe: Any, data: Record, running: selectors.BaseSelector) -> Recor
         return None
     running.unregister(pipe)
     os.close(pipe)
-    _, status, used = os.wait4(data["pid"], 0)
+    _, _, used = os.wait4(data["pid"], 0)
     if data["bytes"]:
         record: Record = json.loads(data["bytes"])
     else:
-        over = used.ru_utime + used.ru_stime >= SECONDS - 1 or os.WIFSIGNALED(status)
+        over = data["over"] or used.ru_utime + used.ru_stime >= SECONDS - 0.5
         record = {"id": data["id"], "status": "time" if over else "crash"}
     return {"seconds": round(used.ru_utime + used.ru_stime, 3)} | record
