@@ -30,8 +30,10 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import onegrad as og
-from benchmarks.tables import tables
+from benchmarks.tables import CORPUS, HELD_OUT, tables
 from onegrad.tabular.reading.table import Table
+
+RATES = (0.0, 1.0, 8.0, 64.0)
 
 
 def models(task: str, dim: int, seed: int) -> dict[str, Any]:
@@ -39,8 +41,10 @@ def models(task: str, dim: int, seed: int) -> dict[str, Any]:
     if task == "regression":
         linear = RidgeCV(np.geomspace(1e-3, 1e4, 15))
         return {
-            "OneStep": og.OneStepRegressor(500, clip=5.0, random_state=seed),
-            "OneStep × 4": og.OneStepRegressor(500, clip=5.0, n_estimators=4, random_state=seed),
+            "OneStep": og.OneStepRegressor(500, random_state=seed),
+            "OneStep, every rate": og.OneStepRegressor(500, rate=RATES, random_state=seed),
+            "OneStep, rate=0": og.OneStepRegressor(500, rate=0.0, random_state=seed),
+            "OneStep × 4": og.OneStepRegressor(500, n_estimators=4, random_state=seed),
             "linear": linear,
             "RBF features": make_pipeline(rbf, linear),
             "HistGradientBoosting": HistGradientBoostingRegressor(random_state=seed),
@@ -48,8 +52,10 @@ def models(task: str, dim: int, seed: int) -> dict[str, Any]:
             "MLP": MLPRegressor(max_iter=200, random_state=seed),
         }
     return {
-        "OneStep": og.OneStepClassifier(500, clip=5.0, random_state=seed),
-        "OneStep × 4": og.OneStepClassifier(500, clip=5.0, n_estimators=4, random_state=seed),
+        "OneStep": og.OneStepClassifier(500, random_state=seed),
+        "OneStep, every rate": og.OneStepClassifier(500, rate=RATES, random_state=seed),
+        "OneStep, rate=0": og.OneStepClassifier(500, rate=0.0, random_state=seed),
+        "OneStep × 4": og.OneStepClassifier(500, n_estimators=4, random_state=seed),
         "linear": LogisticRegression(max_iter=300),
         "RBF features": make_pipeline(rbf, LogisticRegression(max_iter=300)),
         "HistGradientBoosting": HistGradientBoostingClassifier(max_iter=50, random_state=seed),
@@ -113,11 +119,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("/usr/lib/R"))
     parser.add_argument("--out", type=Path, default=Path("results/estimators.json"))
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=1)
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
-    for name, table in tables(options.folder):
+    for name, table in (*tables(options.folder, CORPUS), *tables(options.folder, HELD_OUT)):
         for seed in range(options.seeds):
             rows += one_table(name, table, seed)
             print(name, seed, flush=True)

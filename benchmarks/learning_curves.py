@@ -1,12 +1,11 @@
 """Back-test of `og.learning_curve` on real tables: predicted from few rows, measured on others.
 
-    python -m benchmarks.learning_curves --folder /usr/lib/R --out results/learning_curves.json
-    python -m benchmarks.learning_curves --later …    # tables that no constant was chosen on
+    python -m benchmarks.learning_curves measure --folder /usr/lib/R --out results/corpus.jsonl
+    python -m benchmarks.learning_curves measure --held-out … --out results/held_out.jsonl
 
-For every table and seed the curve sees `base` rows. Truth are fits to 2, 4 and 8 times as many
-rows that it has not seen, judged on rows of neither. Written after every table; told at the end:
-median error of the anchored theory, of the raw theory, of a power law and of "no change", and how
-often the truth lies within one and two standard deviations.
+For every table, model and seed a curve is measured on `base` rows as `og.learning_curve` does.
+Truth are fits to 1, 2, 4 and 8 times as many rows that it has not seen, judged on rows of neither.
+One line of JSON for each; lines that are there are not measured again.
 """
 
 from __future__ import annotations
@@ -14,86 +13,184 @@ from __future__ import annotations
 import argparse
 import json
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
-from benchmarks.tables import LATER, SOURCES, tables
-from onegrad.compute.randomness import Streams
-from onegrad.tabular.learning.curve_of_rows import learning_curve
-from onegrad.tabular.learning.subsets import Plan, Targets, fit
+import onegrad as og
+from benchmarks.tables import CORPUS, HELD_OUT, tables
+from onegrad.tabular.learning import measure
 from onegrad.tabular.reading.table import Table
 
-FACTORS = (2, 4, 8)
-METHODS = ("anchored", "theory", "power_law", "no_change")
+FACTORS = {1: 1, 2: 2, 4: 1, 8: 1}  # times the rows known: fits
+_MOST_TEST = 1000
+_MOST_CLASSES, _LEAST_SHARE = 8, 0.03
+_MOST_COLUMNS, _LEAST_BASE = 200, 80
 
 
-def one_table(name: str, table: Table, seed: int, base: int, width: int) -> dict[str, Any]:
-    """Forecasts and truths of one split; all errors relative to that of the best constant."""
+def models(task: str, dim: int, seed: int) -> dict[str, Any]:
+    """Six estimators at cheap settings; each on one thread."""
+    rbf = Nystroem(gamma=0.5 / dim, n_components=100, random_state=seed)
+    part = min(1.0, 60 / dim)  # columns that boosted trees look at in a split
+    if task == "regression":
+        linear: Any = RidgeCV(np.geomspace(1e-3, 1e4, 15))
+        found = {
+            "one-step": og.OneStepRegressor(500, random_state=seed),
+            "linear": linear,
+            "rbf": make_pipeline(rbf, linear),
+            "neighbours": KNeighborsRegressor(15),
+            "random-forest": RandomForestRegressor(25, min_samples_leaf=3, random_state=seed),
+            "hist-gradient-boosting": HistGradientBoostingRegressor(
+                max_iter=60, max_features=part, random_state=seed
+            ),
+        }
+    else:
+        linear = LogisticRegression(max_iter=200)
+        found = {
+            "one-step": og.OneStepClassifier(500, random_state=seed),
+            "linear": linear,
+            "rbf": make_pipeline(rbf, linear),
+            "neighbours": KNeighborsClassifier(15),
+            "random-forest": RandomForestClassifier(25, min_samples_leaf=3, random_state=seed),
+            "hist-gradient-boosting": HistGradientBoostingClassifier(
+                max_iter=40, max_features=part, random_state=seed
+            ),
+        }
+    return {name: make_pipeline(StandardScaler(), model) for name, model in found.items()}
+
+
+def usable(table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """At most 200 columns; rows of the largest classes: a class must be in every subset."""
+    x, count = table.x, table.x.shape[1]
+    if count > _MOST_COLUMNS:
+        x = x[:, np.random.default_rng(0).choice(count, _MOST_COLUMNS, replace=False)]
+    if table.task == "regression":
+        return x, table.y
+    names, counts = np.unique(table.y, return_counts=True)
+    largest = names[np.argsort(-counts)][:_MOST_CLASSES]
+    kept = np.isin(table.y, [n for n in largest if (table.y == n).mean() > _LEAST_SHARE])
+    return x[kept], table.y[kept]
+
+
+def one_curve(
+    data: tuple[np.ndarray, np.ndarray], task: str, model: str, base: int, seed: int
+) -> dict[str, Any]:
+    """What is measured on `base` rows, and the truth at more."""
+    x, y = data
     start = time.process_time()
-    order = np.random.default_rng(seed).permutation(len(table.y))
-    held_out = min(1000, len(order) // 5)
-    base = min(base, (len(order) - held_out) // (FACTORS[-1] + 1))
+    order = np.random.default_rng([seed, base]).permutation(len(y))
+    held_out = min(_MOST_TEST, len(order) // 5)
     test, known, fresh = np.split(order, [held_out, held_out + base])
-    targets = Targets.of(table.y, table.task)
-    curve = learning_curve(table.x[known], table.y[known], task=table.task, width=width, seed=seed)
-    found = []
-    own = [one.drift for one in curve.backtests]
-    for factor in FACTORS:
-        rows = factor * base
-        how = (Plan(width), Streams(seed + 1000, factor))
-        truth, noise, wrong, rate, _ = fit(table.x, targets, fresh[:rows], test, how)
-        point = curve.at(rows)
-        # both are over the best constant, which few rows know a little worse
-        found.append({
-            "factor": factor, "truth": truth, "noise": noise, "wrong": wrong, "rate": rate,
-            "anchored": point.error, "theory": point.theory, "power_law": point.power_law,
-            "no_change": curve.subsets[-1].mean, "spread": curve.forecast.spread(rows, own),
-            "doublings": float(np.log2(rows / curve.fitted)), "predicted_wrong": 1 - point.accuracy,
-            "anchor_se": curve.subsets[-1].standard_error / curve.subsets[-1].mean,
-        })  # fmt: skip
-    return {"table": name, "seed": seed, "base": base, "points": found, "own": own,
-            "cpu": time.process_time() - start}  # fmt: skip
+    estimator = models(task, x.shape[1], seed)[model]
+    scoring = ("r2",) if task == "regression" else ("accuracy", "neg_log_loss")
+    scores = [measure.score_of(estimator, one) for one in scoring]
+    classes = task == "classification"
+    splits = measure.splits_of(x[known], y[known], classes, None, None, seed)
+    subsets = measure.measure(estimator, x[known], y[known], scores, splits)
+    truth = {}
+    for factor, fits in FACTORS.items():
+        parts = []
+        for i in range(fits):
+            rows = fresh[i * factor * base : (i + 1) * factor * base]
+            if len(rows) == factor * base:
+                parts.append(_truth(estimator, (x, y), rows, test, classes))
+        truth[factor] = {
+            name: [[part[name][0] for part in parts], [part[name][1] for part in parts]]
+            for name in parts[0]
+        }
+    return {
+        "model": model, "task": task, "base": base, "seed": seed, "columns": x.shape[1],
+        "subsets": [
+            {"rows": one.rows, "judged": one.judged, "seconds": round(one.seconds, 4),
+             "errors": {score.family: [round(float(e), 5) for e in one.errors[score.name]]
+                        for score in scores},
+             "paths": [[[_short(a) for a in rate] for rate in path] for path in one.paths]}
+            for one in subsets
+        ],
+        "truth": truth, "cpu": round(time.process_time() - start, 2),
+    }  # fmt: skip
 
 
-def summary(results: list[dict[str, Any]]) -> str:
-    """Median and mean absolute error of each method by factor, and the calibration of the bars."""
-    lines = ["| times the rows | " + " | ".join(METHODS) + " | within 1 σ | within 2 σ |",
-             "|---" * (len(METHODS) + 3) + "|"]  # fmt: skip
-    for factor in FACTORS:
-        points = [p for r in results for p in r["points"] if p["factor"] == factor]
-        cells = []
-        for method in METHODS:
-            left = np.abs(np.log([p[method] / p["truth"] for p in points]))
-            cells.append(f"{100 * np.median(left):.1f} % (mean {100 * left.mean():.1f} %)")
-        z = np.abs([
-            np.log(p["anchored"] / p["truth"]) / np.hypot(p["spread"], p["noise"] / p["truth"])
-            for p in points
-        ])  # fmt: skip
-        shares = [f"{100 * np.mean(z < limit):.0f} %" for limit in (1, 2)]
-        lines.append(f"| {factor} | " + " | ".join([*cells, *shares]) + " |")
-    return "\n".join(lines)
+def _short(values: np.ndarray) -> list[float]:
+    return [float(f"{v:.5g}") for v in values]
+
+
+def _truth(
+    estimator: Any, data: tuple[Any, Any], rows: np.ndarray, test: np.ndarray, classes: bool
+) -> dict[str, tuple[float, float]]:
+    """Errors, and their standard error because of the rows that judge."""
+    from sklearn.base import clone
+
+    x, y = data
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore")
+        model = clone(estimator).fit(x[rows], y[rows])
+        if not classes:
+            squares = (y[test] - model.predict(x[test])) ** 2 / y[test].var()
+            losses = {"r2": squares}
+        else:
+            chances = model.predict_proba(x[test])
+            right = chances[np.arange(len(test)), np.searchsorted(model.classes_, y[test])]
+            eps = np.finfo(chances.dtype).eps
+            losses = {"accuracy": model.predict(x[test]) != y[test],
+                      "log_loss": -np.log(np.clip(right, eps, 1 - eps))}  # fmt: skip
+    return {
+        name: (float(loss.mean()), float(loss.std() / np.sqrt(len(test))))
+        for name, loss in losses.items()
+    }
+
+
+def measure_all(options: argparse.Namespace) -> None:
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    done = set()
+    if options.out.exists():
+        for line in options.out.read_text().splitlines():
+            one = json.loads(line)
+            done.add((one["table"], one["model"], one["base"], one["seed"]))
+    sources = HELD_OUT if options.held_out else CORPUS
+    with options.out.open("a") as file:
+        for name, table in tables(options.folder, sources):
+            data = usable(table)
+            for seed in range(options.seeds):
+                most = int(len(data[1]) * 0.8 // 9)
+                bases = sorted({min(b, most) for b in options.bases if most >= _LEAST_BASE})
+                if not bases:
+                    continue
+                if options.held_out:  # a seed, a number of rows known
+                    bases = [bases[seed % len(bases)]]
+                for base in bases:
+                    for model in models(table.task, table.x.shape[1], 0):
+                        if (name, model, base, seed) in done:
+                            continue
+                        one = one_curve(data, table.task, model, base, seed)
+                        file.write(json.dumps({"table": name} | one) + "\n")
+                        file.flush()
+                        print(name, model, base, seed, one["cpu"], flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["measure"])
     parser.add_argument("--folder", type=Path, default=Path("/usr/lib/R"))
-    parser.add_argument("--out", type=Path, default=Path("results/learning_curves.json"))
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=0, help="the first of the seeds")
-    parser.add_argument("--base", type=int, default=500)
-    parser.add_argument("--width", type=int, default=250)
-    parser.add_argument("--later", action="store_true", help="the tables LATER")
-    options = parser.parse_args()
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    results: list[dict[str, Any]] = []
-    for name, table in tables(options.folder, LATER if options.later else SOURCES):
-        for seed in range(options.seed, options.seed + options.seeds):
-            results.append(one_table(name, table, seed, options.base, options.width))
-            print(name, seed, f"{results[-1]['cpu']:.1f} s", flush=True)
-        options.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    print(summary(results))
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--held-out", action="store_true", help="the tables HELD_OUT")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--bases", type=int, nargs="+", default=[400, 110])
+    measure_all(parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -93,9 +93,61 @@ LATER = (
 )  # fmt: skip
 
 
-def tables(folder: Path, sources: Sequence[Source] = SOURCES) -> Iterator[tuple[str, Table]]:
+MORE = (
+    Source("arrests", "carData", ("released", "colour", "checks"), "released"),
+    Source("vocabulary", "carData", ("vocab", "ageGroup", "educ"), "vocab", (), "regression"),
+    Source("hourly earnings", "AER", ("earnings", "gender", "age", "region"), "earnings"),
+    Source("smoking ban", "AER", ("smoker", "ban"), "smoker"),
+    Source("exams", "mlmRev", ("normexam", "standLRT"), "normexam", ("student",)),
+    Source("lectures", "lme4", ("studage", "lectage", "y"), "y", ("s", "d"), "regression"),
+    Source("crime", "AER", ("violent", "murder", "density"), "violent", ("state", "murder"),
+           "regression"),
+)  # fmt: skip
+CORPUS = (*SOURCES, *LATER, *MORE)
+
+# Tables for the back-test alone: no constant of any forecast was chosen on them.
+HELD_OUT = (
+    Source("poverty", "carData", ("poverty", "religion", "country"), "poverty"),
+    Source("chile", "carData", ("vote", "statusquo"), "vote"),
+    Source("wells", "carData", ("switch", "arsenic"), "switch"),
+    Source("patents", "sandwich", ("cites", "tobinq"), "tobinq", ("company",), "regression"),
+    Source("swiss forest", "sampling", ("HApoly", "Surfacesbois"), "Surfacesbois", ("COM", "Nom"),
+           "regression"),
+    Source("fruit", "rrcov", ("cultivar", "V1", "V256"), "cultivar"),
+    Source("titanic", "stablelearner", ("survived", "fare"), "survived", ("name", "ticketno")),
+    Source("caravan", "kernlab", ("STYPE", "CARAVAN"), "CARAVAN"),
+    Source("mortgages", "AER", ("deny", "pirat"), "deny"),
+    Source("wages (psid)", "AER", ("wage", "weeks", "occupation", "year"), "wage", ("id",),
+           "regression"),
+    Source("visits", "AER", ("visits", "nvisits", "hospital"), "visits",
+           ("nvisits", "ovisits", "novisits"), "regression"),
+    Source("names", "AER", ("name", "call"), "call"),
+    Source("kids", "AER", ("kids", "siblings"), "kids", (), "regression"),
+    Source("personality (bfi)", "psych", ("A1", "O5", "gender"), "gender"),
+    Source("personality (spi)", "psychTools", ("q_253", "sex"), "sex"),
+    Source("pisa", "GGally", ("PV1MATH", "homework"), "PV1MATH",
+           ("PV2MATH", "PV3MATH", "PV4MATH", "PV5MATH"), "regression"),
+    Source("temperature", "GGally", ("surftemp", "temperature"), "temperature", ("id",),
+           "regression"),
+    Source("bmi (nafld)", "survival", ("weight", "height", "bmi"), "bmi", ("id", "case.id"),
+           "regression"),
+    Source("rice", "plm", ("goutput", "urea"), "goutput", ("id",), "regression"),
+    Source("wages (males)", "plm", ("nr", "wage", "school"), "wage", ("nr",), "regression"),
+    Source("mathematics", "mlmRev", ("childid", "math"), "math", ("childid", "schoolid"),
+           "regression"),
+    Source("well-being", "multilevel", ("WBEING", "LEAD", "G.WBEING"), "WBEING",
+           ("W.WBEING", "G.WBEING"), "regression"),
+    Source("elections", "rockchalk", ("jwins", "ku"), "jwins", ("prefecture", "cdnr", "jiban")),
+    Source("heights", "mice", ("hgt", "wgt", "reg", "hgt.z"), "hgt", ("id", "hgt.z", "wgt.z"),
+           "regression"),
+    Source("vowels", "mlbench", ("V1", "V10", "Class"), "Class"),
+    Source("aggression", "lme4", ("Anger", "resp"), "resp", ("id", "r2")),
+)  # fmt: skip
+
+
+def tables(folder: Path, sources: Sequence[Source] = CORPUS) -> Iterator[tuple[str, Table]]:
     """Every table that is there, cleaned as `onegrad analyze` does; images with SOURCES only."""
-    if sources is SOURCES:
+    if sources is CORPUS:
         yield "digits", _digits()
     frames: dict[str, list[Any]] = {}
     for source in sources:
@@ -109,7 +161,7 @@ def tables(folder: Path, sources: Sequence[Source] = SOURCES) -> Iterator[tuple[
             yield source.name, _table(min(fitting, key=lambda f: len(f.columns)), source)
         else:
             print(f"{source.name}: not there (package r-cran-{source.package.lower()})")
-    fashion = _fashion() if sources is SOURCES else None
+    fashion = _fashion() if sources is CORPUS else None
     if fashion is not None:
         yield "fashion-mnist", fashion
 

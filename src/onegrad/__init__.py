@@ -58,7 +58,7 @@ _PUBLIC = {
         "spectrum",
     ),
     "onegrad.tabular.estimators": ("OneStepClassifier", "OneStepRegressor"),
-    "onegrad.tabular.learning.curve_of_rows": ("LearningCurve", "learning_curve"),
+    "onegrad.tabular.learning.curve": ("LearningCurve", "learning_curve"),
     "onegrad.theory.options": ("Theory",),
     "onegrad.validate.audit": ("audit",),
     "onegrad.validate.audit_report": ("Audit",),
@@ -112,8 +112,8 @@ if TYPE_CHECKING:
     from onegrad.spectrum.report import spectrum as spectrum
     from onegrad.tabular.estimators import OneStepClassifier as OneStepClassifier
     from onegrad.tabular.estimators import OneStepRegressor as OneStepRegressor
-    from onegrad.tabular.learning.curve_of_rows import LearningCurve as LearningCurve
-    from onegrad.tabular.learning.curve_of_rows import learning_curve as learning_curve
+    from onegrad.tabular.learning.curve import LearningCurve as LearningCurve
+    from onegrad.tabular.learning.curve import learning_curve as learning_curve
     from onegrad.theory.options import Theory as Theory
     from onegrad.validate.audit import audit as audit
     from onegrad.validate.audit_report import Audit as Audit

@@ -77,9 +77,11 @@ class Failure:
 
     Functions that compute many things at once return a Failure in the place of what failed; those
     that compute one thing raise `error`, unless they are told `throw=False`.
+    kind : for code that goes on in another way; "" where there is none
     """
 
     error: OnegradError
+    kind: str = ""
 
     def __str__(self) -> str:
         return str(self.error)

@@ -7,11 +7,10 @@ from onegrad.data.instance import Instance
 from onegrad.errors import Failure
 from onegrad.predict import layers as readouts
 from onegrad.problem import Problem
-from onegrad.theory import any_layer, averages, layer_rules
+from onegrad.theory import any_layer, layer_rules
 from onegrad.theory.any_layer import layer_errors
-from onegrad.theory.average import WORST
-from onegrad.theory.averages import averaged
-from onegrad.theory.chance import law_of
+from onegrad.theory.chance import chance_of
+from onegrad.theory.draws import over_draws
 from onegrad.theory.nodes import rules
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
@@ -49,8 +48,7 @@ LONG = {
 
 
 def test_many_weak_axes_of_neurons_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
-    law = law_of(Problem.from_spec(WEAK_AXES), "auto", 0)
-    task = law.task(law.typical)
+    task = chance_of(Problem.from_spec(WEAK_AXES), "auto", 0).typical
     found = _test_error(task)
     weak = rules._even_points
     monkeypatch.setattr(rules, "_even_points", lambda *given: 512 if weak(*given) else 0)
@@ -69,19 +67,23 @@ def _test_error(task: Task, level: QuadratureLevel = QuadratureLevel.at(3)) -> f
     return found.test_error
 
 
-def test_signs_that_count_together_are_not_averaged_over_by_a_short_rule() -> None:
-    """Rules of two nodes for each quantity are all that there is room for."""
-    law = law_of(Problem.from_spec(SIGNS), "auto", 0)
-    task = law.task(law.typical)
-    (solution,) = solve_tasks([task], QuadratureLevel.at(1), 1e-6)
-    ((found, _),) = averaged([law], [solution], Theory())
-    assert isinstance(found, Failure) and "known to" in str(found.error)
-    # negative control: with all signs alike they seem to do little
-    level = averages._level(law, Theory())
-    points = [law.typical, *law.screen]
-    base, plus, minus, low = (_test_error(law.task(point), level) for point in points)
-    effect = (0.5 * abs(plus - minus) + abs(0.5 * (plus + minus) - low)) / base
-    assert averages._SIGNS * effect**2 < WORST
+def test_signs_that_count_together_are_averaged_over() -> None:
+    """Six chance quantities whose signs count together: signs all alike do little. The mean over
+    draws is that of as many random draws, at one coarse resolution."""
+    chance = chance_of(Problem.from_spec(SIGNS), "auto", 0)
+    level = QuadratureLevel.draft()
+    (solution,) = solve_tasks([chance.typical], level, 1e-6)
+    assert not isinstance(solution, Failure)
+    ((found, draws),) = over_draws([chance], [solution], Theory())
+    assert not isinstance(found, Failure) and draws is not None
+    rng = np.random.default_rng(0)
+    tasks = [chance.task(z) for z in rng.standard_normal((400, len(chance.variables)))]
+    errors = np.array([one.test_error for one in solve_tasks(tasks, level, 1e-6)])  # type: ignore[union-attr]
+    allowed = 4 * errors.std() / 20 + draws.error * found.test_error
+    assert abs(found.test_error - errors.mean()) <= allowed
+    assert draws.spread == pytest.approx(errors.std(), rel=0.4)
+    # negative control: the typical point is no mean
+    assert abs(solution.test_error - errors.mean()) > allowed
 
 
 def test_a_correction_finds_a_rule_that_is_short_enough(monkeypatch: pytest.MonkeyPatch) -> None:

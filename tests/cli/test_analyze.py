@@ -10,11 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from onegrad.cli.commands import app
-from onegrad.tabular.learning.subsets import Targets
+from onegrad.tabular.models import named_model
 from onegrad.tabular.reading.reading import read_table
 from onegrad.tabular.reading.table import Table
-from onegrad.tabular.report.findings import find_direction, heavy_tails, label_tail
-from onegrad.tabular.report.scores import CUT, LOGARITHM, UNCUT, Tails, compare
+from onegrad.tabular.report.analysis import columns_found, heavy_tails, label_tail
 
 
 @pytest.fixture
@@ -63,38 +62,32 @@ def test_report_on_a_messy_table(messy, tmp_path):
     out = tmp_path / "report.html"
     done = CliRunner().invoke(app, ["analyze", str(messy), "--quick", "--out", str(out)])
     assert done.exit_code == 0, done.output
-    assert "We expect R²" in done.output and "s left" in done.output
+    assert "we expect R²" in done.output and "s left" in done.output
     text = out.read_text(encoding="utf-8")
-    assert text.index("What will more rows buy me?") < text.index("Advice") < text.index("The data")
-    assert text.count("<img") == 3
+    assert text.index("we expect") < text.index("<h2>Models") < text.index("<h2>The data")
+    assert text.count("<img") == 1 and "use --time joined" in text
     assert not re.search(r"(src|href)=\"(?!data:)", text)
+    named = ["analyze", str(messy), "--quick", "--out", str(out), "--estimator"]
+    done = CliRunner().invoke(app, [*named, "linear", "--time", "joined"])
+    assert "linear: with all 150 rows" in done.output and "--time" not in out.read_text("utf-8")
+    done = CliRunner().invoke(app, [*named, "trees"])
+    assert "must be one-step" in done.output + str(done.exception or "")
     for gone in ("every class", "guessing the mean", "η", "β", "polynomial"):
         assert gone not in text
 
 
-def test_the_direction_is_said_in_the_names_of_the_columns():
-    """Also where the columns are correlated; coefficients within four standard errors."""
+def test_the_step_is_said_in_the_names_of_the_columns(tmp_path):
+    """Where one was taken; of a table without curvature nothing is said."""
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((800, 6))
-    x[:, 2] = 0.7 * x[:, 0] + 0.7 * x[:, 2]
-    found = find_direction(
-        x, Targets.of(x[:, 0] + 0.5 * x[:, 1] + 0.2 * rng.normal(size=800), None)
-    )
-    assert list(found.certain) == [0, 1]
-    left = np.abs(found.coefficients - [1, 0.5, 0, 0, 0, 0])
-    assert np.all(left < 4 * found.errors + 0.03)
-
-
-def test_noise_has_no_direction():
-    """Of 10 tables of 60 columns and pure noise, 0.5 should have one; at three standard errors,
-    whatever the number of columns, more have."""
-    rng = np.random.default_rng(0)
-    found = [
-        find_direction(rng.standard_normal((150, 60)), Targets.of(rng.standard_normal(150), None))
-        for _ in range(10)
-    ]
-    loose = [np.any(np.abs(one.coefficients) > 3 * one.errors) for one in found]
-    assert sum(len(one.certain) > 0 for one in found) <= 1 < sum(loose)
+    x = rng.standard_normal((1500, 8))
+    t = x[:, 0] + 0.5 * x[:, 1]
+    y, names = t**2 + t + 0.1 * rng.standard_normal(1500), tuple("abcdefgh")
+    planted = Table(x, y, names, "y", "regression", (), 1500)
+    model = named_model("one-step", "regression")
+    found = columns_found(planted, model)
+    assert [name for name, *_ in found[:2]] == ["a", "b"]
+    assert abs(found[1][1] / found[0][1]) == pytest.approx(0.5, abs=0.1)
+    assert columns_found(replace(planted, y=rng.standard_normal(1500)), model) == ()
 
 
 def test_heavy_tails_are_seen():
@@ -104,21 +97,6 @@ def test_heavy_tails_are_seen():
     assert label_tail(x[:, 0]) == (0, 0.0)
     count, share = label_tail(x[:, 1])
     assert count >= 3 and 0.5 < share <= 1
-
-
-def test_inputs_are_left_alone_where_cutting_them_does_harm():
-    """A label that follows the tail itself, against one that does not."""
-    rng = np.random.default_rng(0)
-    tail = rng.standard_t(1.5, 300)
-    table = Table(tail[:, None], tail, ("x",), "y", "regression", ())
-    scores, clip = compare(table, 30, Tails((0,)), 2, lambda text, share: None)
-    assert clip is None and CUT in scores and UNCUT not in scores
-    bounded = replace(table, y=np.tanh(tail))
-    scores, clip = compare(bounded, 30, Tails((0,), 3), 2, lambda text, share: None)
-    assert clip == 5 and UNCUT in scores and LOGARITHM not in scores  # labels below 0
-    positive = replace(table, x=np.tanh(tail)[:, None], y=np.exp(tail.clip(-9, 9)))
-    scores, clip = compare(positive, 30, Tails((), 3), 2, lambda text, share: None)
-    assert clip == 5 and LOGARITHM in scores and UNCUT not in scores
 
 
 @pytest.fixture(scope="session")

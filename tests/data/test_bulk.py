@@ -107,7 +107,7 @@ def test_the_spiked_model_and_types_of_neurons_refuse():
         "training": {"samples": 20}, "scaling": {"exponent": 0.2},
     }  # fmt: skip
     problem = og.Problem.from_spec(spec)
-    for method in ("hybrid", "isotropic"):
+    for method in ("isotropic", "isotropic-limit"):
         with pytest.raises(og.OnegradError, match=r"data\.spectrum|isotropic data"):
             og.predict(problem, method)
     with pytest.raises(og.OnegradError, match="without a spectrum"):

@@ -156,23 +156,18 @@ def estimator_of(x: np.ndarray, y: np.ndarray, options: dict[str, Any]) -> dict[
 
 
 def analysis_of(x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
-    """The numbers of a learning curve and of the direction that a step finds."""
+    """The numbers of a learning curve."""
     import onegrad as og
-    from onegrad.tabular.learning.subsets import Targets
-    from onegrad.tabular.report.findings import find_direction
 
     classes = len(np.unique(y)) < 5
+    kind = og.OneStepClassifier if classes else og.OneStepRegressor
     labels = np.array([f"class {v:g}" for v in y]) if classes else y
-    curve = og.learning_curve(x, labels, width=40, repeats=1)
-    found = find_direction(x, Targets.of(labels, None))
+    curve = og.learning_curve(x, labels, kind(40, random_state=0))
     return {
         "rows": [one.rows for one in curve.subsets],
-        "errors": [one.mean for one in curve.subsets],
-        "rates": [one.rates[0] for one in curve.subsets],
-        "theory": [point.theory for point in curve.ahead()],
+        "errors": curve.measured.errors,
         "ahead": [point.error for point in curve.ahead()],
-        "bars": [point.high for point in curve.ahead()],
-        "direction": found.coefficients,
+        "bars": [point.error_high for point in curve.ahead()],
     }
 
 

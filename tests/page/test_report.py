@@ -28,7 +28,7 @@ def test_report_is_whole(browser, report, width):
     page.on("console", lambda message: complaints.append(message.text))
     page.goto(report.as_uri())
     sizes = page.eval_on_selector_all("img", "all => all.map(i => [i.naturalWidth, i.alt.length])")
-    assert len(sizes) == 3 and all(natural > 0 and words > 10 for natural, words in sizes)
+    assert len(sizes) == 1 and all(natural > 0 and words > 10 for natural, words in sizes)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert page.title() == 'What would more rows buy? data <b>"1"</b>.npz'  # escaped, not obeyed
     assert [url for url in requests if not url.startswith(("file:", "data:"))] == []

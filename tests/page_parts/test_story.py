@@ -74,7 +74,8 @@ def test_spikes_and_degrees(scenes):
     strength = data["x"]["values"][12]
     tables = first_task() | {"training": {"samples": 1200, "ridge": 0.1}}
     (bulk,) = perform("spectrum", [at_exponent(tables, strength / 2)], {})
-    edge = bulk["features"]["edge"]
+    (before,) = perform("spectrum", [at_exponent(tables, 0.0)], {})
+    edge = before["features"]["edge"]
     ours = [line["y"][-1][12] for line in data["lines"] if line["colour"] == 1]
     theirs = [v / edge for v in bulk["features"]["spikes"]]
     assert [v for v in ours if v is not None] == pytest.approx(theirs, rel=DIGITS)

@@ -188,7 +188,7 @@ def test_auto_takes_types_where_they_hold(training, method):
     assert og.predict(problem(**training)).method.startswith(method)
 
 
-@pytest.mark.parametrize("method", ["conditional", "hybrid", "isotropic"])
+@pytest.mark.parametrize("method", ["conditional", "isotropic"])
 def test_theories_of_one_step_refuse_others(method):
     with pytest.raises(AssumptionError, match='method = "layer"'):
         og.predict(problem(optimiser="adam", rate=0.5), method=method)

@@ -44,7 +44,7 @@ def test_options_in_every_form_are_the_same():
     [
         ({"acuracy": 0.03}, ["acuracy = 0.03", '"accuracy"', "method"]),
         ({"method": "conditonal"}, ["method", '"conditional"']),
-        ({"theory": "hybird"}, ["method", '"hybrid"']),
+        ({"theory": "condtional"}, ["method", '"conditional"']),
         ({"overlaps": "tipical"}, ["overlaps", '"typical"']),
         ({"accuracy": 0.0}, ["accuracy = 0.0", "above 0"]),
         ({"accuracy": math.nan}, ["accuracy = nan", "above 0"]),
@@ -76,7 +76,6 @@ def test_a_failure_is_raised_or_returned():
     ("options", "advice"),
     [
         ({"method": "isotropic"}, "assumes isotropic data"),
-        ({"method": "hybrid", "overlaps": "typical"}, "overlaps"),
         ({"method": "surrogate"}, "images, arrays and files"),
         ({"accuracy": 1e-9}, "accuracies between"),
     ],

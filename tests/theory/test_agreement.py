@@ -7,9 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onegrad.errors import AssumptionError
-from onegrad.predict.predict import predict
-from onegrad.predict.sampled_neurons import drawn_neurons
 from onegrad.problem import Problem
 from onegrad.simulate.simulate import simulate
 from onegrad.theory.arrangement import typical_geometry
@@ -17,6 +14,7 @@ from onegrad.theory.conditional import predict_mixture
 from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.task import Solution, Task
 
+from .sampled_neurons import drawn_neurons
 from .settings import (
     COMPONENT,
     agrees,
@@ -138,8 +136,6 @@ def test_hybrid_with_the_initial_output() -> None:
     for name in ("test_error", "train_error"):
         gaps = np.array([getattr(d, name) / getattr(pure, name) - 1 for d in drawn])
         assert abs(gaps.mean()) <= 4 * gaps.std(ddof=1) / 8**0.5
-    with pytest.raises(AssumptionError, match="takes its overlaps"):
-        predict(problem, method="hybrid", overlaps="typical")
 
 
 # --- the simulation, every activation, size, step and kind of data of the paper -------------

@@ -11,7 +11,7 @@ import pytest
 from onegrad.errors import AssumptionError
 from onegrad.predict.predict import predict, predict_curve
 from onegrad.problem import Problem
-from onegrad.theory import average_curves, resolution
+from onegrad.theory import resolution
 from onegrad.theory.conditional import predict_mixture, predict_mixtures
 from onegrad.theory.nodes import component
 from onegrad.theory.options import Theory
@@ -161,31 +161,7 @@ def test_neighbours_share_their_features(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(made) == 2
 
 
-def test_means_over_draws_are_computed_at_few_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the others are interpolated, within what the error estimate says."""
-    widths = np.geomspace(0.3, 3.0, 13)
-    problems = [problem(network__width_ratio=float(w), scaling__strength=0.9) for w in widths]
-    alone = [predict(one, finite_size=False) for one in problems]
-    asked: list[int] = []
-    whole = average_curves.averaged
-
-    def counted(laws: Any, solutions: Any, theory: Theory) -> Any:
-        asked.append(len(laws))
-        return whole(laws, solutions, theory)
-
-    monkeypatch.setattr(average_curves, "averaged", counted)
-    together = predict_curve(problems, finite_size=False)
-    assert sum(asked) <= 9
-    interpolated = 0
-    for one, own in zip(together, alone, strict=True):
-        assert one.test_error == pytest.approx(own.test_error, rel=1e-3)
-        assert one.train_error == pytest.approx(own.train_error, rel=1e-3)
-        interpolated += one.error_estimate > own.error_estimate + 0.5 * average_curves.INTERPOLATION
-    assert interpolated >= 13 - sum(asked)
-
-
-def test_a_curve_of_another_loss_is_that_of_its_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Means over draws by two curves, of which each is interpolated to 1 %."""
+def test_a_curve_of_another_loss_is_that_of_its_points() -> None:
     tables: dict[str, Any] = {
         "data": {"model": "mixture", "dim": 150, "spread": 10.0},
         "labels": {"model": "single-index", "link": "sign"},
@@ -196,13 +172,7 @@ def test_a_curve_of_another_loss_is_that_of_its_points(monkeypatch: pytest.Monke
         Problem.from_spec(tables | {"training": tables["training"] | {"ridge": float(ridge)}})
         for ridge in np.geomspace(1e-2, 1.0, 8)
     ]
-    solved: list[int] = []
-    original = average_curves.first_rules
-    monkeypatch.setattr(
-        average_curves, "first_rules", lambda some, t: (solved.append(len(some)), original(some, t))
-    )
     curve = predict_curve(points)
-    assert 0 < sum(solved) < len(points)
     names = ("test_error", "train_error", "test_loss", "train_loss", "misclassification")
 
     def apart(found: Any, alone: Any) -> float:
@@ -211,10 +181,3 @@ def test_a_curve_of_another_loss_is_that_of_its_points(monkeypatch: pytest.Monke
     for i in (1, 2, 5):
         (alone,) = predict_curve([points[i]])
         assert apart(curve[i], alone) < min(0.01, curve[i].error_estimate)
-        assert curve[i].error_estimate > alone.error_estimate - 1e-3
-    # negative control: without the ratios of means to typical points
-    monkeypatch.setattr(
-        average_curves, "_interpolated", lambda solution, near, *_: (solution, near[1])
-    )
-    without = predict_curve(points)
-    assert max(apart(a, b) for a, b in zip(without, curve, strict=True)) > 0.01

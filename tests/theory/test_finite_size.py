@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onegrad.predict.predict import predict, predict_curve, theory_row
+from onegrad.predict.predict import predict, theory_row
 from onegrad.simulate.simulate import simulate
 from onegrad.spec.experiment import Experiment
-from onegrad.theory import correction_curves, finite_size
+from onegrad.theory import finite_size
 from onegrad.theory.errors import Correction
 from onegrad.theory.finite_size import correction_of
 from onegrad.theory.free_energy import FreeEnergy
@@ -243,23 +243,6 @@ def test_errors_add_up_with_the_correction() -> None:
     assert limit.error_estimate > found.error_estimate  # what is left in 1/n is part of it
     draft = predict(orthogonal(150), method="conditional", accuracy=0.03)
     assert draft.solution is not None and draft.solution.correction is None
-
-
-def test_a_curve_is_interpolated_within_a_thousandth(monkeypatch: pytest.MonkeyPatch) -> None:
-    problems = [orthogonal(300, "tanh", ratio=float(r)) for r in np.geomspace(0.1, 3, 12)]
-    computed = []
-
-    def counted(solution: Solution) -> Correction:
-        computed.append(solution)
-        return correction_of(solution)
-
-    monkeypatch.setattr(correction_curves, "correction_of", counted)
-    together = predict_curve(problems[::-1], method="conditional")[::-1]
-    assert 3 <= len(computed) < len(problems)
-    for problem, one in zip(problems, together, strict=True):
-        alone = predict(problem, method="conditional")
-        assert one.test_error == pytest.approx(alone.test_error, rel=1.5e-3)
-        assert one.train_error == pytest.approx(alone.train_error, rel=1.5e-3)
 
 
 def test_models_with_and_without() -> None:

@@ -16,7 +16,7 @@ from onegrad.predict.predict import predict
 from onegrad.problem import Problem
 from onegrad.simulate.network.trial import Trial
 from onegrad.simulate.simulate import simulate
-from onegrad.theory.chance import law_of
+from onegrad.theory.chance import chance_of
 from onegrad.theory.conditional import predict_mixture
 from onegrad.theory.layers.step import StepChance, step_sample
 from onegrad.theory.nodes.rules import QuadratureLevel
@@ -100,8 +100,8 @@ def test_networks_have_the_mean_over_the_steps_chance(
     assert found.error_estimate < 0.05
     assert found.spread_over_draws is not None
     assert found.spread_over_draws == pytest.approx(networks[n].std(ddof=1), rel=0.5)
-    law = law_of(problem, "auto", 0)
-    tasks = [replace(law.task(law.typical), chance=None), law.task(np.zeros(1))]
+    chance = chance_of(problem, "auto", 0)
+    tasks = [replace(chance.typical, chance=None), chance.task(np.zeros(1))]
     for one in solve_tasks(tasks, QuadratureLevel.at(1), 1e-6):
         assert isinstance(one, Solution)
         assert not agrees(one.test_error, networks[n])
@@ -111,8 +111,7 @@ def test_one_size_of_c_is_not_the_mean() -> None:
     """Negative control at n = 200: |c| fixed at one standard deviation."""
     problem = spiked()
     full = predict(problem, "conditional").test_error
-    law = law_of(problem, "auto", 0)
-    (typical,) = solve_tasks([law.task(np.ones(1))], QuadratureLevel.at(1), 1e-6)
+    (typical,) = solve_tasks([chance_of(problem, "auto", 0).typical], QuadratureLevel.at(1), 1e-6)
     assert isinstance(typical, Solution)
     assert 0.02 < typical.test_error / full - 1 < 0.10
 
@@ -137,8 +136,8 @@ def test_when_it_counts() -> None:
     geometry = geometry_of(spiked())
     small, large = (sum(step_shares(spiked(rate=rate), geometry).values()) for rate in (0.01, 0.02))
     assert large == pytest.approx(4 * small, rel=1e-6)
-    assert small < 0.02 and law_of(spiked(rate=0.01), "auto", 0).strong == ()
-    assert law_of(spiked(), "auto", 0).strong == ("spike 1.1",)
+    assert small < 0.02 and chance_of(spiked(rate=0.01), "auto", 0).strong == ()
+    assert chance_of(spiked(), "auto", 0).strong == ("spike 1.1",)
     assert sum(step_shares(spiked(gradient="labels-only"), geometry).values()) > 0.02
     assert step_shares(spiked(rate=0.0), geometry) == {}
 
@@ -147,7 +146,7 @@ def test_where_it_cannot_be_averaged_over_it_is_refused() -> None:
     problem = spiked(rank=12)
     with pytest.raises(AssumptionError, match="12 strong spikes by chance") as caught:
         predict(problem, "conditional")
-    for advice in ("rate", "spread", "labels-only", "hybrid"):
+    for advice in ("rate", "spread", "labels-only", "layer"):
         assert advice in str(caught.value)
     faint = predict(spiked(rank=12, rate=0.05), "conditional")  # too little to count
     assert faint.status in ("ok", "not settled") and math.isfinite(faint.error_estimate)

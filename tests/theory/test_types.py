@@ -8,16 +8,16 @@ import pytest
 from onegrad.compute.randomness import Streams
 from onegrad.errors import AssumptionError
 from onegrad.predict.predict import predict
-from onegrad.predict.sampled_neurons import drawn_neurons
 from onegrad.problem import Problem
 from onegrad.simulate.simulate import simulate
-from onegrad.theory.chance import law_of
+from onegrad.theory.chance import chance_of
 from onegrad.theory.layers import step, types
 from onegrad.theory.layers.types import pure_types
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.resolution import level_for
 
+from .sampled_neurons import drawn_neurons
 from .settings import agrees, conditional, mixture, orthogonal
 
 # simulate(orthogonal(…, strength=1, weighting=1, ratio=0.3), seeds=60, risk="exact")
@@ -172,8 +172,8 @@ def test_a_neurons_own_noise_remains_where_the_step_takes_back_the_start(monkeyp
     mean, error = np.mean(drawn), np.std(drawn) / np.sqrt(len(drawn) - 1)
 
     def apart() -> float:
-        law = law_of(problem, "auto", 0)
-        task = law.task(law.typical)
+        chance = chance_of(problem, "auto", 0)
+        task = chance.typical
         level = level_for(problem, task.geometry, QuadratureLevel.at(2))
         found = pure_types(problem, task.geometry, level, task.chance)
         return abs(float(shapes_along_spikes(found).mean()) - mean)

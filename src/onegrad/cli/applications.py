@@ -26,11 +26,22 @@ def analyze(
     task: Annotated[
         str | None, typer.Option(help="regression or classification; seen by itself otherwise")
     ] = None,
+    estimator: Annotated[
+        str | None,
+        typer.Option(
+            help="the model of the curve: one-step, hist-gradient-boosting, random-forest or "
+            "linear; the best of them unless named"
+        ),
+    ] = None,
     classes: Annotated[
         str | None, typer.Option(help="only rows of these classes, A,B,…; all otherwise")
     ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(help="a column in whose order later rows are judged by fits to earlier ones"),
+    ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="a first answer, from fewer rows and a small network")
+        bool, typer.Option("--quick", help="a first answer, from at most 1000 rows")
     ] = False,
     out: Annotated[Path | None, typer.Option(help="the HTML file to write")] = None,
 ) -> None:
@@ -38,14 +49,20 @@ def analyze(
     from onegrad.tabular.reading.reading import read_table
     from onegrad.tabular.report.analysis import analyse
     from onegrad.tabular.report.page import write_page
-    from onegrad.tabular.report.words import backtest_sentence, rows_sentence
+    from onegrad.tabular.report.words import best_sentence, failed_sentence, rows_sentence
 
     path = out or Path(f"{data.stem}-report.html")
     table = read_table(data, label, task)
     pair = [name.strip() for name in classes.split(",")] if classes else None
-    analysis = analyse(table, pair, lambda text: print(text, file=sys.stderr), quick)
+    analysis = analyse(
+        table, estimator, pair, time, lambda text: print(text, file=sys.stderr), quick
+    )
     write_page(analysis, data.name, path)
-    for sentence in (rows_sentence(analysis), backtest_sentence(analysis)):
+    curve = analysis.curve
+    for sentence in (
+        failed_sentence(curve), rows_sentence(curve), best_sentence(analysis),
+        *analysis.table.cautions,
+    ):  # fmt: skip
         print(sentence, end="\n" * bool(sentence))
     print(f"Report: {path}")
 

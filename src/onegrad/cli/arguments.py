@@ -48,7 +48,7 @@ Why = Annotated[bool, typer.Option("--why", help="also how the numbers were comp
 Method = Annotated[
     str,
     typer.Option(
-        help="auto, conditional, hybrid, layer, isotropic, isotropic-limit; for real data "
+        help="auto, conditional, layer, isotropic, isotropic-limit; for real data "
         "semi-parametric or surrogate"
     ),
 ]

@@ -162,10 +162,15 @@ def spikes() -> dict[str, Any]:
         if any(v is not None for row in rows for v in row[j])
     ]
     flat = [[1.0] * len(strengths)] * len(ratios)
-    lines.append({"label": "edge of the bulk", "colour": -1, "dash": True, "y": flat})
+    lines.append(
+        {"label": "edge of the bulk without a step", "colour": -1, "dash": True, "y": flat}
+    )
     return {
         "id": "spikes", "kind": "curves", "x": axis("β", "strength of the step", strengths),
-        "y": {"title": "singular value / edge of the bulk", "low": 0.8, "high": 12, "log": True},
+        "y": {
+            "title": "singular value / edge of the bulk without a step", "low": 0.8, "high": 12,
+            "log": True,
+        },
         "sliders": [axis("m/n", "samples over inputs", ratios, log=True, start=3)],
         "lines": lines, "dots": dots, "marks": [{"x": b, "text": name} for b, name in BORDERS],
     }  # fmt: skip

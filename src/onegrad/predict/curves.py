@@ -1,41 +1,28 @@
-"""Predictions along curves: smooth ones are computed at a few points and interpolated between."""
+"""Predictions along curves: of smooth ones a few points are computed, the others interpolated.
+
+Interpolated are logarithms of final numbers. Every third of the points that were computed is left
+out at a time, and compared with what the others say about it: where that is further off than
+wanted, more points are computed, and in the end all of them.
+"""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.errors import Failure, OnegradError
+from onegrad.errors import Failure
 from onegrad.predict.prediction import Prediction
+from onegrad.predict.wording import interpolated_to
 from onegrad.problem import Problem
-from onegrad.theory.chance import Law
-from onegrad.theory.conditional import first_look
-from onegrad.theory.curves import curves, interpolated
-from onegrad.theory.few_points import (
-    DRAFT,
-    DRAWN,
-    FEWEST,
-    FINE,
-    OF_SIGNS,
-    OTHER_LOSS,
-    RATIOS,
-    Sparsity,
-    fitted,
-    left_out,
-    misfits,
-    nodes_of,
-)
+from onegrad.theory.open import Decision
 from onegrad.theory.options import Theory
-from onegrad.theory.resolution import with_signs
-from onegrad.theory.task import Solution, Task
 
 # Logarithms of these are interpolated. A misfit counts in units of errors, that of signs less.
 _POSITIVE = {
@@ -44,217 +31,106 @@ _POSITIVE = {
 }  # fmt: skip
 _NAMES = (*_POSITIVE, "calibration", "spread_over_draws")
 _UNITS = np.array([*_POSITIVE.values(), 4.0, 1.0])  # calibration, and spread over test error
-_SQUARES = np.array([name.endswith("_error") for name in _NAMES[:-1]] + [True])
-_SMOOTH = ("logistic", "huber")  # losses whose coarsest resolution is not far from the finer ones
-_NOTE = (
-    "Interpolated between points of the same curve that were computed, to "
-    "{:.1g} %. The next sentences are about the nearest of these."
-)
-
-_SMOOTHED = (
-    "A draft: one first layer was drawn at each of a few points of the curve, and a polynomial "
-    "laid through them. The next sentences are about the nearest of these."
-)
+_DEGREE = 3  # of the polynomials that are blended
+_FOLDS = 3  # every third node is left out at a time
+_EVEN = 0.75  # places of nodes are so much even, and the rest those of Chebyshev
+_BETWEEN = 5e-4  # how far off points between others were, where the misfit was next to nothing
 
 Answer = Prediction | Failure
 
 
-class Look(NamedTuple):
-    """A problem's task with its law, and its solution at the coarsest resolution."""
-
-    law: Law
-    task: Task
-    solution: Solution | Failure
-
-    @property
-    def logarithms(self) -> Array | None:
-        """Of test and training error, where there are any."""
-        one = self.solution
-        errors = () if isinstance(one, Failure) else (one.test_error, one.train_error)
-        return np.log(errors) if errors and min(errors) > 0 else None
-
-    @property
-    def reference(self) -> Array:
-        """What numbers at this point are compared with, those of `_numbers`."""
-        assert isinstance(self.solution, Solution)
-        one = with_signs(self.solution)
-        known = {name: getattr(one, name, None) for name in _NAMES}
-        known |= {"label_variance": 1.0, "median_test_error": one.test_error}
-        return _in_units(known, 0.0)
-
-
-@dataclass
-class Looks:
-    """First looks at problems, taken where they are asked for.
-
-    tasks_of : the tasks of a problem; where there are several it has no first look
-    """
-
-    problems: Sequence[Problem]
-    theory: Theory
-    tasks_of: Callable[[Problem], list[tuple[Law, Task]]]
-    known: dict[int, Look] = field(default_factory=dict)
-
-    def sparsity(self, curve: Sequence[Problem]) -> Sparsity:
-        """Ratios to the coarsest resolution along ridges: elsewhere its rules change on the way."""
-        if self.theory.draft:
-            return DRAFT
-        first, *others = (_but_ridge(problem) for problem in curve)
-        same = all(one == first for one in others)
-        if same and self._ratios_are_smooth(curve[0]):
-            return RATIOS
-        loss = curve[0].loss
-        return FINE if loss.name == "squared" else OF_SIGNS if loss.signs else OTHER_LOSS
-
-    def _ratios_are_smooth(self, problem: Problem) -> bool:
-        """Means over signs of overlaps were off by 1.7 % between points, however many these are."""
-        if problem.loss.name not in _SMOOTH:
-            return False
-        try:
-            laws = [law for law, _ in self.tasks_of(problem)]
-        except OnegradError:
-            return False
-        return all(one.kind != "sign" for law in laws for one in law.variables)
-
-    def at(self, points: Sequence[int]) -> dict[int, Look]:
-        """Those that are known, by their place among the points."""
-        return {n: self.known[i] for n, i in enumerate(points) if i in self.known}
-
-    def reference(self, point: int, sparsity: Sparsity) -> Array:
-        """What a point's numbers are ratios to, where ratios are interpolated."""
-        if not sparsity.relative:
-            return np.zeros(len(_UNITS))
-        look = self.known.get(point)
-        known = look is not None and isinstance(look.solution, Solution)
-        return look.reference if look and known else np.full(len(_UNITS), np.nan)
-
-    def needed(self) -> list[int]:
-        """Points to compute: all but those that smooth curves can do without."""
-        spared = left_out(self.problems, self._look, self.sparsity)
-        return [i for i in range(len(self.problems)) if i not in spared]
-
-    def _look(self, points: Sequence[int]) -> dict[int, Array | None]:
-        tasks = {}
-        for i in points:
-            with suppress(OnegradError):
-                if len(own := self.tasks_of(self.problems[i])) == 1:
-                    tasks[i] = own[0]
-        found = first_look([task for _, task in tasks.values()], self.theory)
-        for (i, (law, task)), one in zip(tasks.items(), found, strict=True):
-            self.known[i] = Look(law, task, one)
-        return {i: self.known[i].logarithms if i in self.known else None for i in points}
-
-
-def _but_ridge(problem: Problem) -> dict[str, Any]:
-    tables = problem.model_dump()
-    return tables | {"training": tables["training"] | {"ridge": None}}
-
-
-def with_points_between(
-    looks: Looks,
-    found: Mapping[int, Answer],
-    compute: Callable[[Sequence[int]], Sequence[Answer]],
+def along_curves(
+    problems: Sequence[Problem],
+    theory: Theory,
+    compute: Callable[[Sequence[Problem]], Sequence[Answer]],
     alone: Callable[[Problem], Prediction],
 ) -> list[Answer]:
-    """All answers, where some points of curves were left out (`few_points.left_out`): interpolated,
-    or computed where the answers to others turn out not to be smooth.
+    """All answers, those of smooth curves computed at a few points and interpolated between.
 
+    compute : the answers of some problems together
     alone : the prediction of one problem, for what a point between others does not know
     """
-    problems, answers = looks.problems, dict(found)
-    for curve, places in curves(dict(enumerate(problems)), FEWEST):
-        known = [j for j, i in enumerate(curve) if i in found]
-        wanted = [j for j, i in enumerate(curve) if i not in found]
-        if not wanted:
-            continue
-        sparsity = looks.sparsity([problems[i] for i in curve])
-        base = {j: looks.reference(i, sparsity) for j, i in enumerate(curve)}
-        numbers = [_minus(_numbers(found[curve[j]]), base[j]) for j in known]
-        apart = misfits(places[known], numbers)
-        counted = apart * np.where(_SQUARES, sparsity.squares, 1.0)
-        stated = [_estimate(found[curve[j]]) for j in known]
-        enough = np.maximum(sparsity.misfit, sparsity.estimated * np.array(stated))
-        if not np.all(counted < enough[:, None]):
-            continue
-        rows = np.array([row for row in numbers if row is not None])
-        between = interpolated(places[known], rows, places[wanted])
-        between = _UNITS * (between + np.array([base[j] for j in wanted]))
-        for j, row in zip(wanted, between, strict=True):
-            after = bisect(known, j)
-            near = sorted(known[after - 1 : after + 1], key=lambda i: abs(places[i] - places[j]))
-            neighbours = [one for i in near if isinstance(one := found[curve[i]], Prediction)]
-            open_by = float(apart[max(0, after - 2) : after + 2].max())
-            point = _between(neighbours, row, open_by + sparsity.between)
-            answers[curve[j]] = replace(point, computed=partial(alone, problems[curve[j]]))
+    policy = theory.policy
+    answers: dict[int, Answer] = {}
+    nodes = policy.curve_draft_nodes if theory.draft else policy.curve_nodes
+    for curve, places in curves(problems, policy.curve_points):
+        for chosen in nodes_of(places, nodes, policy.curve_most * len(places)):
+            new = [curve[j] for j in chosen if curve[j] not in answers]
+            answers |= zip(new, compute([problems[i] for i in new]), strict=True)
+            known = [answers[curve[j]] for j in chosen]
+            apart = misfits(places[chosen], [_numbers(one) for one in known])
+            enough = [_enough(one, theory) for one in known]
+            if np.all(apart < np.array(enough)[:, None]):
+                between = _between(curve, places, chosen, known, apart, theory)
+                answers |= {
+                    i: replace(one, computed=partial(alone, problems[i]))
+                    for i, one in between.items()
+                }
+                break
     rest = [i for i in range(len(problems)) if i not in answers]
-    answers |= zip(rest, compute(rest), strict=True)
+    answers |= zip(rest, compute([problems[i] for i in rest]), strict=True)
     return [answers[i] for i in range(len(problems))]
 
 
-def drawn_drafts(
-    problems: Mapping[int, Problem], compute: Callable[[Problem], Answer | None]
+def _enough(answer: Answer, theory: Theory) -> float:
+    """So near a point should be to what others say about it."""
+    policy = theory.policy
+    stated = 0.0 if isinstance(answer, Failure) else answer.error_estimate
+    stated = 0.0 if math.isnan(stated) else stated
+    return max(policy.curve_misfit * theory.accuracy, policy.curve_beside * stated)
+
+
+def _between(
+    curve: Sequence[int],
+    places: Array,
+    chosen: Sequence[int],
+    known: Sequence[Answer],
+    apart: Array,
+    theory: Theory,
 ) -> dict[int, Prediction]:
-    """Drafts with first layers that are drawn, of smooth curves: one layer for each of a few
-    points, which differ by chance, and a polynomial through them for all points of the curve."""
-    answers: dict[int, Prediction] = {}
-    for curve, places in curves(problems, FEWEST):
-        nodes = next(nodes_of(places, DRAWN.nodes))
-        found = [compute(problems[curve[j]]) for j in nodes]
-        known = [one for one in found if isinstance(one, Prediction)]
-        if len(known) < len(nodes):
-            continue
-        rows = fitted(places[nodes], [_numbers(one) for one in known], places)
-        if rows is None:
-            answers |= zip((curve[j] for j in nodes), known, strict=True)
-            continue
-        for j, i in enumerate(curve):
-            near = known[int(np.abs(places[nodes] - places[j]).argmin())]
-            said = (_SMOOTHED, *near.assumptions)
-            answers[i] = replace(near, **_named(near, _UNITS * rows[j]), assumptions=said)
+    """The points of a curve that were not computed, by their place among all problems."""
+    wanted = [j for j in range(len(curve)) if j not in chosen]
+    rows = np.array([_numbers(one) for one in known])
+    found = _UNITS * interpolated(places[chosen], rows, places[wanted])
+    answers = {}
+    for j, row in zip(wanted, found, strict=True):
+        after = bisect(chosen, j)
+        near = sorted((after - 1, after), key=lambda i: abs(places[chosen[i]] - places[j]))
+        neighbours = [one for i in near if isinstance(one := known[i], Prediction)]
+        open_by = float(apart[max(0, after - 2) : after + 2].max()) + _BETWEEN
+        decision = Decision(
+            "curve", open_by, theory.policy.curve_misfit * theory.accuracy, "relative misfit",
+            f"interpolated between {len(chosen)} points",
+        )  # fmt: skip
+        worst = max(neighbours, key=lambda one: one.error_estimate)
+        known_to = replace(worst.open, rules=worst.open.rules + open_by)
+        statuses = [one.status for one in neighbours if one.status != "ok"]
+        first = neighbours[0]
+        answers[curve[j]] = replace(
+            first,
+            **_named(first, row),
+            status=statuses[0] if statuses else "ok",
+            error_estimate=worst.error_estimate + open_by,
+            open=known_to,
+            assumptions=(interpolated_to(open_by), *first.assumptions),
+            decisions=(*first.decisions, decision),
+            solution=None,
+        )
     return answers
 
 
 def _numbers(answer: Answer) -> Array | None:
-    """What is interpolated, in its units; None of a failure."""
+    """What is interpolated, in its units: logarithms, the calibration error, and the spread over
+    the test error; None of a failure."""
     if isinstance(answer, Failure):
         return None
     known = {name: getattr(answer, name) for name in _NAMES}
-    spread = known["spread_over_draws"]
-    return _in_units(known, np.nan if spread is None else spread / answer.test_error)
-
-
-def _in_units(known: Mapping[str, float | None], spread: float) -> Array:
-    """Logarithms, the calibration error and the spread over the test error, in their units."""
-    found = [np.nan if (v := known[name]) is None else v for name in _NAMES[:-1]]
-    values = np.array([*found, spread], float)
+    found = [np.nan if (v := known[name]) is None else v for name in _NAMES]
+    values = np.array(found, float)
     with np.errstate(divide="ignore", invalid="ignore"):
         values[:-2] = np.log(values[:-2])
+    values[-1] /= answer.test_error
     return np.asarray(values / _UNITS)
-
-
-def _estimate(answer: Answer) -> float:
-    """What an answer states; nothing of a failure, or of a draft."""
-    if isinstance(answer, Failure) or math.isnan(answer.error_estimate):
-        return 0.0
-    return answer.error_estimate
-
-
-def _minus(row: Array | None, reference: Array) -> Array | None:
-    return None if row is None else row - reference
-
-
-def _between(neighbours: Sequence[Prediction], row: Array, open_by: float) -> Prediction:
-    """A prediction with these numbers; the first of the neighbours is the nearest."""
-    near = neighbours[0]
-    statuses = [one.status for one in neighbours if one.status != "ok"]
-    return replace(
-        near,
-        **_named(near, row),
-        status=statuses[0] if statuses else "ok",
-        error_estimate=max(one.error_estimate for one in neighbours) + open_by,
-        assumptions=(_NOTE.format(100 * open_by), *near.assumptions),
-        solution=None,
-    )
 
 
 def _named(near: Prediction, row: Array) -> dict[str, Any]:
@@ -263,3 +139,102 @@ def _named(near: Prediction, row: Array) -> dict[str, Any]:
     numbers["calibration"] = max(0.0, float(row[-2]))
     numbers["spread_over_draws"] = max(0.0, float(row[-1])) * numbers["test_error"]
     return {name: x for name, x in numbers.items() if getattr(near, name) is not None}
+
+
+def nodes_of(places: Array, count: int, most: float) -> Iterator[list[int]]:
+    """Points to compute, each time more of them; the last ones among those before."""
+    nodes: set[int] = set()
+    while count <= most:
+        even = np.linspace(0.0, 1.0, count)
+        parts = _EVEN * even + (1 - _EVEN) * np.sin(0.5 * np.pi * even) ** 2
+        wanted = places[0] + parts * (places[-1] - places[0])
+        nodes |= {int(np.abs(places - x).argmin()) for x in wanted}
+        yield sorted(nodes)
+        count = 2 * count - 1
+
+
+def misfits(places: Array, numbers: Sequence[Array | None]) -> Array:
+    """How far each number of each node is from what other nodes say about it, 0 at the ends;
+    infinite where some are not known, or not finite."""
+    rows = [row for row in numbers if row is not None]
+    unknown = np.full((len(numbers), 1), np.inf)
+    if len(rows) < max(len(numbers), 2 * _FOLDS):
+        return unknown
+    values = np.array(rows)
+    gone = np.isnan(values)
+    if np.any(gone != gone[0]) or np.any(np.isinf(values)):
+        return unknown
+    values, inner = np.where(gone, 0.0, values), np.arange(1, len(values) - 1)
+    found = np.zeros_like(values)
+    for fold in range(_FOLDS):
+        out = inner[inner % _FOLDS == fold]
+        kept = np.setdiff1d(np.arange(len(values)), out)
+        found[out] = np.abs(interpolated(places[kept], values[kept], places[out]) - values[out])
+    return found
+
+
+def interpolated(nodes: Array, values: Array, places: Array) -> Array:
+    """Numbers at `places`, none of them a node: a row for each, of the columns of `values`.
+
+    By rational functions without poles (Floater and Hormann, Numer. Math. 107, 2007, d = 3),
+
+        r(x) = Σ_k v_k f_k/(x − x_k) / Σ_k v_k/(x − x_k),   v_k = (−1)^k Σ_i Π_{j≠k} 1/|x_k − x_j|
+
+    the sum over the runs of d + 1 neighbours i … i + d that have k among them, j in the same run.
+    Errors fall as the fourth power of the distances.
+    """
+    count = len(nodes)
+    apart = np.abs(nodes[:, None] - nodes)
+    weights = np.zeros(count)
+    degree = min(_DEGREE, count - 1)
+    for i in range(count - degree):
+        run = slice(i, i + degree + 1)
+        weights[run] += 1.0 / np.prod(apart[run, run] + np.eye(degree + 1), axis=1)
+    weights[1::2] *= -1.0
+    parts = weights / (places[:, None] - nodes)
+    return np.asarray((parts @ values) / parts.sum(axis=1, keepdims=True))
+
+
+def curves(problems: Sequence[Problem], fewest: int) -> Iterator[tuple[list[int], Array]]:
+    """Problems that differ in one number alone, in its order, and that number (its logarithm); then
+    those that differ in several numbers which all rise or fall together, by the first of them.
+
+    fewest : points of a curve
+    """
+    if len(problems) < fewest:
+        return
+    flat: dict[int, dict[str, Any]] = {i: {} for i in range(len(problems))}
+    for i, one in enumerate(problems):
+        _flatten(one.model_dump(), flat[i])
+    keys = list(next(iter(flat.values())))
+    if any(list(items) != keys for items in flat.values()):
+        return
+    varying = [key for key in keys if len({repr(items[key]) for items in flat.values()}) > 1]
+    numbers = [key for key in varying if all(_is_number(items[key]) for items in flat.values())]
+    left = set(flat)
+    for swept in [*([key] for key in varying), *([numbers] if len(numbers) > 1 else [])]:
+        groups: dict[str, list[int]] = {}
+        for i in sorted(left):
+            if all(_is_number(flat[i][key]) for key in swept):
+                rest = repr([flat[i][other] for other in varying if other not in swept])
+                groups.setdefault(rest, []).append(i)
+        for curve in groups.values():
+            values = np.array([[flat[i][key] for key in swept] for i in curve], float)
+            order = np.argsort(values[:, 0], kind="stable")
+            first, steps = values[order, 0], np.diff(values[order], axis=0)
+            one_way = np.all(steps > 0, axis=0) | np.all(steps < 0, axis=0)
+            if len(curve) >= fewest and np.all(one_way):
+                left -= set(curve)
+                yield [curve[j] for j in order], np.log(first) if first[0] > 0 else first
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _flatten(tables: dict[str, Any], into: dict[str, Any], prefix: str = "") -> None:
+    for key, value in tables.items():
+        if isinstance(value, dict):
+            _flatten(value, into, f"{prefix}{key}.")
+        else:
+            into[prefix + key] = value

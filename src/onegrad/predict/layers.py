@@ -15,7 +15,7 @@ from onegrad.compute.deadline import check_time
 from onegrad.compute.linalg import outlying_directions
 from onegrad.compute.randomness import Streams
 from onegrad.data.instance import Instance
-from onegrad.errors import AssumptionError, ConvergenceError, SpecError, verb
+from onegrad.errors import AssumptionError, ConvergenceError, Failure, SpecError, verb
 from onegrad.predict.layer_means import LabelPower, settled, tells
 from onegrad.predict.own_teacher import with_teacher
 from onegrad.predict.prediction import LAYERS, Prediction
@@ -41,6 +41,7 @@ from onegrad.theory.layers.types import NeuronTypes, drawn_types
 from onegrad.theory.options import Theory
 from onegrad.theory.semi_parametric import predict_from_layers
 
+LEFT_OPEN = "left open"  # the kind of a refusal
 DRAWS = 4  # first layers of method = "layer"
 _MOST_DRAWS = 64  # where the mean is wanted to an accuracy, and layers are small
 _OPERATIONS = 1.5e11  # of all layers that are known roughly: about 5 s
@@ -51,14 +52,6 @@ _EXTREME = 1e4  # length of a neuron's weights, and one over the shortest
 _LAYERS_DIFFER = 1.2  # factor between what one layer leaves open and another
 _FEW_COPIES = 0.01  # of all neurons: copies of others that are let pass
 _CLASS_KNOWN, _CLASS_DRAWS = 0.02, 16  # error of the class: so well known, of at most so many
-
-
-class LeftOpen(ConvergenceError):
-    """First layers leave at least that part of their errors open."""
-
-    def __init__(self, least: float) -> None:
-        super().__init__(f"first layers leave {100 * least:.2g} % of their errors open")
-        self.least = least
 
 
 @dataclass(frozen=True)
@@ -136,14 +129,23 @@ def predict_readout(
     return replace(found, label_variance=layer.instance.label_variance)
 
 
-def predict_layers(
-    problem: Problem, theory: Theory, seed: int, most: int = 0, enough: float = math.inf
-) -> Prediction:
-    """The mean over first layers drawn and trained with that seed, none of which is a simulation's.
+def predict_layers(problem: Problem, theory: Theory, seed: int, most: int = 0) -> Prediction:
+    """`layers_within` without a limit to what is left open."""
+    found = layers_within(problem, theory, seed, math.inf, most)
+    if isinstance(found, Failure):
+        raise found.error
+    return found
+
+
+def layers_within(
+    problem: Problem, theory: Theory, seed: int, enough: float, most: int = 0
+) -> Prediction | Failure:
+    """The mean over first layers drawn and trained with that seed, none of which is a
+    simulation's.
 
     most : goes on after DRAWS of them, up to so many, until the mean is known (`settled`);
         0: up to `worthwhile_draws`
-    enough : LeftOpen where the first layer leaves more than that open
+    enough : a Failure where the first layer tells that more than that will be left open
 
     Of the squared loss only as many are solved for every node as it takes to know the ratio of
     errors to `rough_errors`, which tell what differs between layers (`layer_means`).
@@ -174,7 +176,9 @@ def predict_layers(
             found.append(_errors(problem, layer, theory, found))
             least = math.hypot(found[0].by_nodes, found[0].by_size) / _LAYERS_DIFFER
             if least > enough:
-                raise LeftOpen(least)
+                return Failure(ConvergenceError(
+                    f"first layers leave {100 * least:.2g} % of their errors open"
+                ), LEFT_OPEN)  # fmt: skip
         study = found[0].study
         if study is not None and not all_in_full:
             rough.append(rough_errors(problem, *_directions(problem, layer), study))

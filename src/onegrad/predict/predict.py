@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from onegrad.compute.deadline import SECONDS, within
-from onegrad.compute.randomness import Seed, Streams, root_seed
+from onegrad.compute.randomness import Seed, root_seed
 from onegrad.errors import (
     AssumptionError,
     ConvergenceError,
@@ -23,42 +22,31 @@ from onegrad.errors import (
     quiet,
     verb,
 )
-from onegrad.predict.cross_check import cross_checked, version_at, why_not_isotropic
-from onegrad.predict.curves import Look, Looks, drawn_drafts, with_points_between
-from onegrad.predict.fallback import (
-    LONG_PATIENCE,
-    DrawnLayers,
-    drawn_if_better,
-    drawn_instead,
-    without_drawn,
-)
+from onegrad.predict.choose import choose
+from onegrad.predict.closed_form import closed_form, why_not_isotropic
+from onegrad.predict.curves import along_curves
 from onegrad.predict.layers import DRAWS, predict_layers
 from onegrad.predict.prediction import Prediction
 from onegrad.predict.real_data import is_real, predict_real
-from onegrad.predict.sampled_neurons import drawn_neurons
-from onegrad.predict.strength_means import over_strengths, strength_points
-from onegrad.predict.wording import of_closed_form, of_failure, of_outputs, of_real_data
+from onegrad.predict.types import conditional
+from onegrad.predict.wording import (
+    of_failure,
+    of_outputs,
+    of_real_data,
+)
 from onegrad.problem import Problem, as_problem
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.simulate.models import MODELS
 from onegrad.spec.experiment import Compare, Experiment, Point
 from onegrad.spec.presets import Spec
-from onegrad.theory.average_curves import averaged_along
-from onegrad.theory.chance import Law, law_of
 from onegrad.theory.classes import argmax_error, class_problems, rough_classes
-from onegrad.theory.conditional import first_look, predict_mixtures
-from onegrad.theory.geometry import variance_of_labels
-from onegrad.theory.isotropic.closed_form import predict_isotropic
 from onegrad.theory.layers.recursion import recursion_holds
 from onegrad.theory.options import Theory
-from onegrad.theory.overlaps import geometry_of, geometry_with
-from onegrad.theory.placements import over_placements
-from onegrad.theory.task import Solution, Task
+from onegrad.theory.overlaps import geometry_of
 
 _MOST_TOLD = 1000.0  # larger factors are not told as numbers
 _ROUNDING = 1e-12  # of the larger of test error and Var y: an error of less below zero is zero
-_WORTHLESS = 1.0  # error estimate beyond which an answer is refused
 
 
 @verb
@@ -207,25 +195,15 @@ def _answers(
 
     alone : points need not lie on a smooth curve, so that each may have the theory that knows most
     """
-    classes = {i: p for i, p in enumerate(problems) if p.outputs > 1 and p.trained and theory.draft}
-    drafts = drawn_drafts(classes, lambda one: _alone(one, theory, seed))
-    answers = [drafts.get(i) or _alone(one, theory, seed) for i, one in enumerate(problems)]
+    answers = [_alone(one, theory, seed) for one in problems]
     rest = [i for i, answer in enumerate(answers) if answer is None]
-    layers = [DrawnLayers(problems[i], theory, seed) for i in rest]
     left = [problems[i] for i in rest]
-    together = _conditional(left, theory, seed, layers) if alone else _curve(left, theory, seed)
-    for i, answer, drawn in zip(rest, together, layers, strict=True):
-        if alone and isinstance(answer, Failure) and drawn.impatient:
-            (answer,) = _conditional([problems[i]], theory, seed, most=LONG_PATIENCE)
-        if theory.method == "auto" and isinstance(answer, Failure):
-            answer = drawn_instead(drawn, answer)
-        elif theory.method == "auto" and problems[i].training.steps == 1:
-            answer = cross_checked(problems[i], answer)
-        if alone and isinstance(answer, Prediction):
-            answer = drawn_if_better(drawn, answer) or answer
-        answers[i] = answer
+    together = conditional(left, theory, seed) if alone else _curve(left, theory, seed)
+    for i, answer in zip(rest, together, strict=True):
+        answers[i] = choose(problems[i], theory, seed, answer, alone)
     pairs = zip(problems, answers, strict=True)
-    return [_worth_telling(one, answer) for one, answer in pairs if answer is not None]
+    refused = theory.policy.refused
+    return [_worth_telling(one, answer, refused) for one, answer in pairs if answer is not None]
 
 
 def _without_rounding(answer: Prediction) -> Prediction:
@@ -243,7 +221,9 @@ def _can_be(answer: Prediction) -> bool:
     return all(0 <= error < math.inf for error in errors) and not any(map(math.isinf, known))
 
 
-def _worth_telling(problem: Problem, answer: Prediction | Failure) -> Prediction | Failure:
+def _worth_telling(
+    problem: Problem, answer: Prediction | Failure, refused: float
+) -> Prediction | Failure:
     """An answer that may be wrong by a factor of two or more is none, nor is one that cannot be."""
     if isinstance(answer, Prediction):
         answer = _without_rounding(answer)
@@ -252,7 +232,7 @@ def _worth_telling(problem: Problem, answer: Prediction | Failure) -> Prediction
             "the theory gives no finite errors here: the scales of this problem are beyond double "
             "precision. Use a larger training.ridge or a smaller step"
         ))  # fmt: skip
-    if isinstance(answer, Failure) or not answer.error_estimate > _WORTHLESS:
+    if isinstance(answer, Failure) or not answer.error_estimate > refused:
         return answer
     factor = 1 + answer.error_estimate
     size = f"a factor of {factor:.2g}" if factor < _MOST_TOLD else "orders of magnitude"
@@ -299,15 +279,11 @@ def _by_its_own_theory(problem: Problem, theory: Theory, seed: int) -> Predictio
                 f'"{problem.training.optimiser}", {problem.training.steps} steps, '
                 f'batch = "{problem.training.batch}"); use method = "layer"'
             )
-        if theory.method == "hybrid" and theory.overlaps == "typical":
-            raise AssumptionError(
-                'the hybrid theory draws a first step and takes its overlaps: use overlaps = "auto"'
-            )
-        if theory.method in ("auto", "conditional", "hybrid"):
+        if theory.method in ("auto", "conditional"):
             return None
         if reason := why_not_isotropic(problem):
             raise AssumptionError(f'the isotropic closed form {reason}. Use method = "conditional"')
-        return _closed_form(problem, theory, seed)
+        return closed_form(problem, theory, seed)
     except OnegradError as error:
         return Failure(error)
     except np.linalg.LinAlgError as error:
@@ -344,7 +320,7 @@ def _classes(problem: Problem, theory: Theory, seed: int) -> Prediction:
             f'{" after a step" * problem.trained}; use method = "layer"'
         )
     outputs = []
-    for one in _conditional(alone, replace(theory, method="conditional"), seed):
+    for one in conditional(alone, replace(theory, method="conditional"), seed):
         if isinstance(one, Failure):
             raise one.error
         outputs.append(one)
@@ -369,104 +345,14 @@ def _of_real_data(problem: Problem, theory: Theory, seed: int) -> Prediction:
 
 
 def _curve(problems: Sequence[Problem], theory: Theory, seed: int) -> list[Prediction | Failure]:
-    """`_conditional`, of smooth curves at as many points as are needed (predict/curves.py)."""
-    looks = Looks(problems, theory, lambda problem: _tasks(problem, theory, seed))
+    """`conditional`, of smooth curves at as many points as are needed."""
 
-    def compute(points: Sequence[int]) -> list[Prediction | Failure]:
-        return _conditional([problems[i] for i in points], theory, seed, looks=looks.at(points))
+    def compute(some: Sequence[Problem]) -> list[Prediction | Failure]:
+        return conditional(some, theory, seed, together=True)
 
-    chosen = looks.needed() if theory.method != "hybrid" else list(range(len(problems)))
-    found = dict(zip(chosen, compute(chosen), strict=True))
-    return with_points_between(looks, found, compute, partial(_point, theory=theory, seed=seed))
+    return along_curves(problems, theory, compute, partial(_point, theory=theory, seed=seed))
 
 
 def _point(problem: Problem, theory: Theory, seed: int) -> Prediction:
     """As of a curve, alone."""
     return predict_curve([problem], theory, rng=seed, throw=True)[0]
-
-
-def _conditional(
-    problems: Sequence[Problem],
-    theory: Theory,
-    seed: int,
-    layers: Sequence[DrawnLayers] = (),
-    looks: Mapping[int, Look] = MappingProxyType({}),
-    most: float = math.inf,
-) -> list[Prediction | Failure]:
-    """The conditional theory of all problems together.
-
-    layers : of each problem; the answer where they know more than the theory at a typical point
-    looks : of some problems, their tasks at the coarsest resolution
-    most : types × nodes of a problem, without layers
-    """
-    answers: dict[int, Prediction | Failure] = {}
-    tasks: dict[int, list[tuple[Law, Task]]] = {}
-    for i, problem in enumerate(problems):
-        try:
-            tasks[i] = [looks[i][:2]] if i in looks else _tasks(problem, theory, seed)
-            room = (layers[i].patience if layers else most) / len(tasks[i])
-            tasks[i] = [(law, replace(task, most=room)) for law, task in tasks[i]]
-        except OnegradError as error:
-            answers[i] = Failure(error)
-    try:
-        solutions = _solved(tasks, theory, looks)
-    except OnegradError as error:
-        return [answers.get(i, Failure(error)) for i in range(len(problems))]
-    if layers:
-        solutions = without_drawn(layers, tasks, solutions, answers)
-    laws = [law for own in tasks.values() for law, _ in own]
-    means = iter(averaged_along(laws, solutions, theory))
-    for i, own in tasks.items():
-        found = [next(means) for _ in own]
-        if problems[i].data.bulk_eigenvalues is not None:
-            found = [(over_placements(one, theory), draws) for one, draws in found]
-        answers[i] = over_strengths(problems[i], found, theory, seed)
-    return [answers[i] for i in range(len(problems))]
-
-
-def _solved(
-    tasks: Mapping[int, Sequence[tuple[Law, Task]]], theory: Theory, looks: Mapping[int, Look]
-) -> list[Solution | Failure]:
-    """All tasks of all problems; of several points of one law in the limit of large sizes, because
-    their mean gets one correction: at each of them it is the same to 0.1 %, and takes seconds."""
-    alone = {i: own[0][1] for i, own in tasks.items() if len(own) == 1}
-    new = [i for i in alone if i not in looks]
-    looked = {i: one.solution for i, one in looks.items()}
-    looked |= zip(new, first_look([alone[i] for i in new], theory), strict=True)
-    single = iter(predict_mixtures(list(alone.values()), theory, [looked[i] for i in alone]))
-    flat = [task for own in tasks.values() if len(own) > 1 for _, task in own]
-    several = iter(predict_mixtures(flat, replace(theory, finite_size=False)))
-    return [next(single if i in alone else several) for i, own in tasks.items() for _ in own]
-
-
-def _tasks(problem: Problem, theory: Theory, seed: int) -> list[tuple[Law, Task]]:
-    """One task with the law that it is a point of, or where strengths are drawn one for each point
-    of their law, at typical overlaps."""
-    if theory.method == "hybrid":
-        geometry = geometry_of(problem, "drawn", Streams(seed, 0, theory=True))
-        neurons = drawn_neurons(problem, geometry, seed)
-        return [(Law.fixed_at(problem, geometry), Task(problem, geometry, neurons))]
-    if nodes := strength_points(problem, theory):
-        typical = [geometry_with(problem, strengths) for strengths in nodes.strengths]
-        return [(Law.fixed_at(problem, g), Task(problem, g)) for g in typical]
-    law = law_of(problem, theory.overlaps, seed, theory.finite_size)
-    return [(law, law.task(law.typical))]
-
-
-# --- the isotropic closed form -------------------------------------------------------------
-
-
-def _closed_form(problem: Problem, theory: Theory, seed: int) -> Prediction:
-    """The closed form, and how far the conditional theory is from it; a draft is not compared.
-
-    Raises where the conditional theory fails: nothing is known then about the closed form's error.
-    """
-    limit = theory.method == "isotropic-limit"
-    result = predict_isotropic(problem, version_at(problem, "limit" if limit else "finite-step"))
-    power = variance_of_labels(problem, geometry_of(problem))
-    if theory.draft:
-        return replace(of_closed_form(result, None), label_variance=power)
-    (checked,) = _conditional([problem], replace(theory, method="conditional"), seed)
-    if isinstance(checked, Failure):
-        raise checked.error
-    return replace(of_closed_form(result, checked), label_variance=power)

@@ -14,6 +14,7 @@ from onegrad.text.display import html_table, plots
 from onegrad.theory.errors import Correction
 from onegrad.theory.learned import LearnedFunction, learned_function
 from onegrad.theory.learned_map import LearnedMap, learned_map
+from onegrad.theory.open import Decision, Open
 from onegrad.theory.task import Solution
 
 LAYERS = "matrix theory of the first layer"  # the name of a method
@@ -50,6 +51,8 @@ class Prediction:
         they are those of the limit of large sizes, and so is its misclassification
     computed : of a point of a curve that was interpolated between others, and has no solution: the
         prediction of that point alone, for what is asked beyond the numbers above
+    open : what the error estimate is made of; it is the sum of these parts
+    decisions : the numbers that decided how it was computed, and their limits (`why`)
     """
 
     test_error: float
@@ -72,6 +75,8 @@ class Prediction:
     calibration: float | None = None
     computed: Callable[[], Prediction] | None = field(default=None, repr=False, compare=False)
     misclassification_se: float = 0.0
+    open: Open = field(default=Open(), repr=False)
+    decisions: tuple[Decision, ...] = field(default=(), repr=False)
     numerics: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -103,6 +108,15 @@ class Prediction:
             return [*lines, ("error estimate", "none: a draft at one resolution")]
         settled = "" if self.status == "ok" else f" ({self.status})"
         return [*lines, ("error estimate", f"{100 * self.error_estimate:.2g} %{settled}")]
+
+    @property
+    def why(self) -> str:
+        """How it was computed: the numbers that decided, and their limits."""
+        decided = [
+            f"{one.about}: {one.value:.3g} against {one.limit:.3g} ({one.unit}): {one.outcome}"
+            for one in self.decisions
+        ]
+        return "\n".join([*self.numerics, *decided])
 
     @property
     def relative_error(self) -> float:

@@ -12,13 +12,14 @@ from onegrad.errors import Failure
 from onegrad.predict.layer_means import STATED, LabelPower, over_layers, scatter_of
 from onegrad.predict.prediction import LAYERS, Prediction
 from onegrad.predict.real_data import RealPrediction
-from onegrad.theory.averages import OverDraws
+from onegrad.theory.draws import OverDraws
 from onegrad.theory.errors import Correction
 from onegrad.theory.isotropic.closed_form import IsotropicPrediction
 from onegrad.theory.layer_study import LayerErrors
 from onegrad.theory.layers.matrix_errors import MatrixErrors
+from onegrad.theory.open import Open
 from onegrad.theory.options import Theory
-from onegrad.theory.size_bound import finite_size_bound
+from onegrad.theory.resolution import TOO_LONG
 from onegrad.theory.task import Solution
 
 _LIMIT = (
@@ -34,6 +35,33 @@ def of_failure(failure: Failure, theory: Theory) -> Prediction:
     """No numbers, and the advice why."""
     nan = math.nan
     return Prediction(nan, nan, nan, theory.method, (), "failed", nan, str(failure))
+
+
+def interpolated_to(misfit: float) -> str:
+    """Of a point of a curve between others."""
+    return (
+        "Interpolated between points of the same curve that were computed, to "
+        f"{100 * misfit:.1g} %. The next sentences are about the nearest of these."
+    )
+
+
+def because_refused(layers: Prediction, refused: Failure) -> Prediction:
+    """Drawn layers in the place of types."""
+    reason = f"First layers were drawn, because the theory without a draw refuses: {refused.error}"
+    if refused.kind == TOO_LONG:
+        reason = (
+            "First layers were drawn, because the theory without a draw would take long here; "
+            'method = "conditional" waits for it.'
+        )
+    return replace(layers, assumptions=(*layers.assumptions, reason))
+
+
+def because_uncertain(layers: Prediction, types: Prediction) -> Prediction:
+    """The same where types have an answer."""
+    estimate = types.error_estimate
+    much = f"{100 * estimate:.2g} %" if estimate < 1 else "more than 100 %"
+    reason = f"First layers were drawn, because the theory without a draw is uncertain by {much}."
+    return replace(layers, assumptions=(*layers.assumptions, reason))
 
 
 def of_closed_form(result: IsotropicPrediction, checked: Prediction | None) -> Prediction:
@@ -52,8 +80,9 @@ def of_closed_form(result: IsotropicPrediction, checked: Prediction | None) -> P
         f"The conditional Gaussian equivalence (Demir & Dogan 2025) gives test error "
         f"{checked.test_error:.4g} and training error {checked.train_error:.4g}."
     )
+    known = replace(checked.open, physics=checked.open.physics + apart)
     return replace(
-        closed, status="ok", error_estimate=apart + checked.error_estimate,
+        closed, status="ok", error_estimate=known.total, open=known,
         assumptions=(*closed.assumptions, compared),
     )  # fmt: skip
 
@@ -71,6 +100,7 @@ def of_real_data(result: RealPrediction) -> Prediction:
     return Prediction(
         *found.errors, result.name, result.assumptions, status, found.error_estimate,
         label_variance=result.label_variance, numerics=result.numerics,
+        open=Open(rules=found.error_estimate),
     )  # fmt: skip
 
 
@@ -98,15 +128,16 @@ def of_layers(
     numerics += "one coarse rule." if theory.draft else "two rules compared."
     if not np.array_equal(mean, over_layers(found, rough)[0]):
         numerics += " The label power of the draws is a control variate of the mean."
+    known = Open(rules=by_nodes, sizes=size, draws=scatter)
     return Prediction(
         float(mean[0]), float(mean[1]), float(mean[2]), LAYERS,
         (_source_of(draws, seed), _at_size_of(found)),
         "draft" if theory.draft else "ok",
-        math.hypot(by_nodes, scatter, size),
+        known.total,
         test_error_se=float(se[0]), train_error_se=float(se[1]),
         misclassification=_mean_of(found, "misclassification"),
         calibration=_mean_of(found, "calibration"),
-        test_loss=float(mean[3]), train_loss=float(mean[4]), numerics=(numerics,),
+        test_loss=float(mean[3]), train_loss=float(mean[4]), numerics=(numerics,), open=known,
     )  # fmt: skip
 
 
@@ -138,6 +169,8 @@ def of_outputs(outputs: Sequence[Prediction], wrong: float) -> Prediction:
         float(total[0]), float(total[1]), float(total[2]), first.method,
         (*first.assumptions, note), status, max(one.error_estimate for one in outputs),
         misclassification=wrong, label_variance=sum(one.label_variance for one in outputs),
+        open=max((one.open for one in outputs), key=lambda known: known.total),
+        decisions=tuple(decision for one in outputs for decision in one.decisions),
     )  # fmt: skip
 
 
@@ -170,21 +203,18 @@ def of_solution(
     solution: Solution, theory: Theory, seed: int, draws: OverDraws | None = None
 ) -> Prediction:
     """The conditional theory's solution, with what was drawn for it or averaged over."""
-    estimate, numerics = math.nan, f"{solution.types} types of neurons on {solution.nodes} nodes"
+    numerics = f"{solution.types} types of neurons on {solution.nodes} nodes"
     numerics += ", one coarse resolution." if solution.status == "draft" else ", two compared."
     if solution.task.geometry.levels is not None:
         numerics += " The bulk of the covariance is treated in blocks of equal eigenvalues."
     if draws is not None:
         numerics += f" The mean over chance overlaps takes {draws.points} points of their law."
-    left = 0.0
-    if solution.status != "draft":
-        left = finite_size_bound(solution) if solution.correction is None else 0.0
-        estimate = solution.error_estimate + left
+    left = 0.0 if solution.status == "draft" or solution.correction else solution.open.sizes
     return Prediction(
         solution.test_error,
         solution.train_error,
         solution.train_objective,
-        "conditional Gaussian theory" + ", hybrid" * (theory.method == "hybrid"),
+        "conditional Gaussian theory",
         (
             _method_of(solution, theory, seed, draws),
             *_size_of(solution, theory, left),
@@ -192,7 +222,7 @@ def of_solution(
             *([_UNSETTLED] if solution.status == "not settled" else []),
         ),
         solution.status,
-        estimate,
+        solution.error_estimate,
         misclassification=solution.misclassification,
         test_loss=solution.test_loss if not solution.squared else math.nan,
         train_loss=solution.train_loss if not solution.squared else math.nan,
@@ -202,6 +232,8 @@ def of_solution(
         label_variance=solution.label_variance,
         solution=solution,
         numerics=(f"Numerics: {numerics}",),
+        open=solution.open,
+        decisions=solution.decisions,
     )
 
 

@@ -80,7 +80,7 @@ def _text(spec: Mapping[str, Any]) -> str:
 
 def version_of(model: str) -> int:
     """Of the model's numbers, as its record says; stored rows of another one do not count."""
-    return _SPECTRUM_VERSION if model == SPECTRUM else MODELS[model].version
+    return _SPECTRUM_VERSION if model == SPECTRUM else MODELS[model.partition(":")[0]].version
 
 
 class Key(NamedTuple):

@@ -7,16 +7,17 @@ fixed point and its errors; twice, at two resolutions, whose difference is the e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
-from onegrad.theory.correction_curves import with_corrections
+from onegrad.theory.finite_size import corrected, correction_of
 from onegrad.theory.layers.step import output_effect, output_is_faint
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
+from onegrad.theory.open import Decision
 from onegrad.theory.options import ACCURATE, Theory
+from onegrad.theory.policy import Policy
 from onegrad.theory.resolution import (
     MANY_DIRECTIONS,
     level_for,
@@ -28,23 +29,6 @@ from onegrad.theory.size_bound import finite_size_bound
 from onegrad.theory.symmetry import grouped
 from onegrad.theory.task import Solution, Task
 
-_HIGHEST_LEVEL = 3  # one more where a better accuracy than the default is asked for
-_SEVERAL_STEPS = 2  # the same after several steps, which have many types
-_FEWEST_DEGREES = 10.0
-_FEWEST_DIRECTIONS = 4  # with fewer special directions groups never pay
-_STRONG_DIRECTIONS = 4  # directions of groups that need more than two nodes: groups pay
-_MOST_DIRECTIONS = 60  # with an axis each; types alone take seconds beyond
-_MOST_WORK = 1.5e8  # of a resolution, at the default accuracy; beyond it the next one takes seconds
-_ITERATED = 5.0  # times less of it where a loss is iterated over
-_RATHER = 2.0  # times more of that where first layers would be drawn instead, which takes longer
-_HOPELESS, _SOON = 0.4, 5e7  # two resolutions so far apart, and more work: the next is not tried
-_LATER = 0.5  # of the room for tables, where two resolutions are far apart
-_OF_SIZES = 0.1  # of what finite sizes leave open: less than that rules need not be known to
-_TOLERABLE = 5.0  # accuracies up to which an answer is given with its estimate, "not settled"
-_OF_OTHER_LOSS = 0.4  # the same of other losses, at least
-_OF_SQUARES = 1 / 3  # what differences of squared errors count beside a loss of signs
-_WORST = 0.05  # what many directions leave uncertain: beyond that refused
-_SMALL_LOSS = 0.1  # of the test loss: below, a training loss is compared with that
 _FIXED_POINT = 1e-4  # tolerance of the fixed point, in units of the accuracy
 _FEWER = (
     'Use fewer spikes, equal strengths, gradient = "labels-only" or a small step, which allow to '
@@ -67,123 +51,132 @@ def predict_mixture(task: Task, theory: Theory = Theory()) -> Solution:
     return found
 
 
-def predict_mixtures(
-    tasks: Sequence[Task],
-    theory: Theory = Theory(),
-    looked: Sequence[Solution | Failure] | None = None,
-) -> list[Solution | Failure]:
+def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[Solution | Failure]:
     """`predict_mixture` of every task, together: the same numbers up to rounding.
 
     A Failure stands in the place of what `predict_mixture` would raise.
-    looked : `first_look` at these tasks, where that was taken already
     """
-    tolerance = _FIXED_POINT * theory.accuracy
-    found = first_look(tasks, theory) if looked is None else list(looked)
+    policy = theory.policy
+    found = _first(tasks, theory)
     if theory.draft:
         return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
-    tasks = [simplified(task) for task in tasks]
-    rough = {i: one for i, one in enumerate(found) if isinstance(one, Solution)}
-    most = _MOST_WORK * max(1.0, ACCURATE / theory.accuracy) ** 2
-    for number in range(1, _HIGHEST_LEVEL + int(theory.accuracy < ACCURATE) + 1):
-        going = [i for i, one in rough.items() if _goes_on(one, number, most, theory.accuracy)]
-        level = QuadratureLevel.at(number)
-        left = [
-            replace(
-                tasks[i], flat=rough[i].flat, coarse=None if rough[i].squared else rough[i],
-                most=_room(tasks[i], rough[i], number, theory.accuracy),
-            )
-            for i in going
-        ]  # fmt: skip
-        finer = solve_tasks(left, level, tolerance, signs=False)
-        for i, one in zip(going, finer, strict=True):
-            compared = _compared(one, rough.pop(i))
-            found[i] = compared
-            if isinstance(compared, Solution) and not _is_settled(compared, theory):
-                rough[i] = compared
-    for i, solution in rough.items():
-        found[i] = _unsettled(solution, theory.accuracy)
+    going = {i: one for i, one in enumerate(found) if isinstance(one, Solution)}
+    for number in range(1, _levels(theory) + 1):
+        going = {i: one for i, one in going.items() if _is_worth_it(one, number, theory)}
+        finer = _finer([tasks[i] for i in going], list(going.values()), number, theory)
+        for (i, coarse), one in zip(list(going.items()), finer, strict=True):
+            if isinstance(one, Failure):
+                found[i] = one
+                del going[i]
+                continue
+            found[i] = compared = _compared(one, coarse, policy)
+            going[i] = compared
+            if _is_settled(compared, theory):
+                del going[i]
+    found = [_with_status(one, theory) for one in found]
     found = [_with_directions(one, theory) for one in found]
+    return _at_finite_size(found, theory)
+
+
+def _levels(theory: Theory) -> int:
+    policy = theory.policy
+    return policy.levels_fine if theory.accuracy < ACCURATE else policy.levels
+
+
+def _finer(
+    tasks: Sequence[Task], coarse: Sequence[Solution], number: int, theory: Theory
+) -> list[Solution | Failure]:
+    """The next resolution of each; however long it takes where there is an answer already."""
+    left = []
+    for task, one in zip(tasks, coarse, strict=True):
+        most = math.inf if number > 1 and _is_answer(one, theory) else task.most
+        start = None if one.squared else one
+        task = simplified(task, theory.policy)
+        left.append(replace(task, flat=one.flat, coarse=start, most=most))
+    tolerance = _FIXED_POINT * theory.accuracy
+    return solve_tasks(left, QuadratureLevel.at(number), tolerance, signs=False)
+
+
+def _at_finite_size(
+    found: Sequence[Solution | Failure], theory: Theory
+) -> list[Solution | Failure]:
+    """With misclassification and calibration, what is known of terms of order 1/n, and what these
+    leave open."""
     found = [
         one if isinstance(one, Failure) else with_signs(one, theory.finite_size) for one in found
     ]
-    if not theory.finite_size:
-        return found
-    found = [
-        with_fluctuation(one) if isinstance(one, Solution) and not one.squared else one
+    if theory.finite_size:
+        found = [
+            with_fluctuation(one) if isinstance(one, Solution) and not one.squared else one
+            for one in found
+        ]
+        found = [
+            corrected(one, correction_of(one)) if isinstance(one, Solution) and one.squared else one
+            for one in found
+        ]
+    return [
+        replace(one, open=replace(one.open, sizes=finite_size_bound(one)))
+        if isinstance(one, Solution) and one.correction is None
+        else one
         for one in found
     ]
-    answers = iter(with_corrections([one for one in found if _correctable(one)]))
-    return [next(answers) if _correctable(one) else one for one in found]
 
 
-def first_look(tasks: Sequence[Task], theory: Theory) -> list[Solution | Failure]:
+def _first(tasks: Sequence[Task], theory: Theory) -> list[Solution | Failure]:
     """All tasks at the coarsest resolution."""
     if not 1e-6 <= theory.accuracy <= 0.5:
         raise ConvergenceError(
             f"accuracy = {theory.accuracy}: the theory offers relative accuracies between 1e-6 "
             "and 0.5."
         )
-    tasks = [simplified(task) for task in tasks]
+    policy = theory.policy
+    tasks = [simplified(task, policy) for task in tasks]
     level = QuadratureLevel.draft() if theory.draft else QuadratureLevel.at(0)
-    few = [task for task in tasks if task.geometry.single <= _MOST_DIRECTIONS]
+    few = [task for task in tasks if task.geometry.single <= policy.most_directions]
     solved = iter(solve_tasks(few, level, _FIXED_POINT * theory.accuracy, theory.draft))
     found = [
-        next(solved) if task.geometry.single <= _MOST_DIRECTIONS else _too_many(task)
+        next(solved)
+        if task.geometry.single <= policy.most_directions
+        else _too_many(task, policy.most_directions)
         for task in tasks
     ]
-    return [_far_from_interpolation(_few_enough(one)) for one in found]
+    return [_far_from_interpolation(_few_enough(one, policy), policy) for one in found]
 
 
-def _correctable(one: Solution | Failure) -> bool:
-    """The 1/n correction is that of the squared loss."""
-    return isinstance(one, Failure) or one.squared
-
-
-def _goes_on(solution: Solution, number: int, most: float, accuracy: float) -> bool:
+def _is_worth_it(solution: Solution, number: int, theory: Theory) -> bool:
     """Whether the resolution of that number is worth its time."""
+    policy = theory.policy
     if number == 1:
         return True
-    if not solution.squared and not _is_answer(solution, accuracy):
-        most *= _RATHER
-    hopeless = solution.apart > _HOPELESS and solution.work > _SOON
-    several = solution.task.problem.training.steps > 1 and number > _SEVERAL_STEPS
-    iterated = 1.0 if solution.squared else _ITERATED
-    return iterated * solution.work <= most and not (hopeless or several)
+    most = policy.work * max(1.0, ACCURATE / theory.accuracy) ** 2
+    several = solution.task.problem.training.steps > 1 and number >= policy.levels_of_steps
+    iterated = 1.0 if solution.squared else policy.iterated
+    return iterated * solution.work <= most and not several
 
 
 def _is_settled(solution: Solution, theory: Theory) -> bool:
     """Whether two resolutions are as close as they need be: to the accuracy asked for, or where
-    other losses have no 1/n correction to a tenth of what finite sizes leave open."""
-    if solution.squared or not theory.finite_size or not _is_close(solution, theory.accuracy):
-        return solution.apart <= theory.accuracy
-    enough = max(theory.accuracy, _OF_SIZES * finite_size_bound(solution))
-    return solution.apart <= enough
+    other losses have no 1/n correction to a part of what finite sizes leave open."""
+    if solution.apart <= theory.accuracy:
+        return True
+    if solution.squared or not theory.finite_size or not _is_answer(solution, theory):
+        return False
+    return solution.apart <= theory.policy.of_sizes * finite_size_bound(solution)
 
 
-def _room(task: Task, solution: Solution, number: int, accuracy: float) -> float:
-    """`Task.most` of the resolution of that number, after this solution."""
-    if _is_close(solution, accuracy):
-        return np.inf
-    return task.most if number == 1 else _LATER * task.most
-
-
-def _is_close(solution: Solution, accuracy: float) -> bool:
-    """Whether two resolutions are close: the next one will settle it."""
-    return solution.apart <= _TOLERABLE * accuracy
-
-
-def _is_answer(solution: Solution, accuracy: float) -> bool:
+def _is_answer(solution: Solution, theory: Theory) -> bool:
     """Whether two resolutions are near enough for an answer. With other losses than the squared one
     squared errors differ most; drawn layers, in seconds, state no less and are no nearer."""
-    least = 0.0 if solution.squared else _OF_OTHER_LOSS
-    return solution.apart <= max(_TOLERABLE * accuracy, least)
+    policy = theory.policy
+    least = 0.0 if solution.squared else policy.tolerable_loss
+    return solution.apart <= max(policy.tolerable * theory.accuracy, least)
 
 
-def simplified(task: Task) -> Task:
+def simplified(task: Task, policy: Policy = Policy()) -> Task:
     """The task with groups of directions that are alike, where rules over all would be too long."""
     problem, geometry = task.problem, task.geometry
     given = task.neurons is not None or problem.training.steps > 1 or task.chance is not None
-    if given or geometry.levels is not None or geometry.special < _FEWEST_DIRECTIONS:
+    if given or geometry.levels is not None or geometry.special < policy.grouped_directions:
         return task
     simple = grouped(geometry)
     if not simple.groups or not output_is_faint(problem, simple):
@@ -195,14 +188,14 @@ def simplified(task: Task) -> Task:
         for size, variance in zip(simple.groups, variances, strict=True)
         if axis_order(float(variance) / geometry.dim, level) > 2
     ]
-    if sum(strong) >= _STRONG_DIRECTIONS or geometry.special >= MANY_DIRECTIONS:
+    if sum(strong) >= policy.grouped_strong or geometry.special >= MANY_DIRECTIONS:
         return replace(task, geometry=simple)
     return task
 
 
-def _few_enough(solution: Solution | Failure) -> Solution | Failure:
+def _few_enough(solution: Solution | Failure, policy: Policy) -> Solution | Failure:
     """The solution, unless directions with an axis each use up more than the theory can ignore."""
-    if isinstance(solution, Failure) or _uncounted(solution) <= _WORST:
+    if isinstance(solution, Failure) or _uncounted(solution) <= policy.uncounted:
         return solution
     return Failure(AssumptionError(
         f"{solution.geometry.single} special directions are taken one by one, and the readout "
@@ -211,10 +204,10 @@ def _few_enough(solution: Solution | Failure) -> Solution | Failure:
     ))  # fmt: skip
 
 
-def _too_many(task: Task) -> Failure:
+def _too_many(task: Task, most: int) -> Failure:
     return Failure(AssumptionError(
         f"{task.geometry.single} special directions are taken one by one, and the theory resolves "
-        f"{_MOST_DIRECTIONS}. {_FEWER}"
+        f"{most}. {_FEWER}"
     ))  # fmt: skip
 
 
@@ -224,22 +217,23 @@ def _uncounted(solution: Solution) -> float:
 
 
 def _with_directions(solution: Solution | Failure, theory: Theory) -> Solution | Failure:
-    """The error estimate with what many directions add to it: uncounted degrees of freedom, and
-    the initial output that groups leave out."""
+    """What is open with what many directions add to it: uncounted degrees of freedom, and the
+    initial output that groups leave out."""
     if isinstance(solution, Failure) or theory.draft:
         return solution
     error = _uncounted(solution)
     if solution.geometry.groups:
         error += output_effect(solution.task.problem, solution.geometry)
-    return replace(solution, error_estimate=solution.error_estimate + error) if error else solution
+    return replace(solution, open=replace(solution.open, physics=error))
 
 
-def _far_from_interpolation(solution: Solution | Failure) -> Solution | Failure:
+def _far_from_interpolation(solution: Solution | Failure, policy: Policy) -> Solution | Failure:
     """The solution, unless too few degrees of freedom are left for a limit to exist."""
-    if isinstance(solution, Failure) or not solution.degrees_left < _FEWEST_DEGREES:
+    if isinstance(solution, Failure) or not solution.degrees_left < policy.fewest_degrees:
         return solution
     problem = solution.task.problem
-    enough = problem.effective_ridge * (_FEWEST_DEGREES / max(solution.degrees_left, 1e-9)) ** 2
+    share = policy.fewest_degrees / max(solution.degrees_left, 1e-9)
+    enough = problem.effective_ridge * share**2
     return Failure(AssumptionError(
         f"width {problem.width} and {problem.samples} samples with an effective ridge of "
         f"{problem.effective_ridge:.2g} leave {solution.degrees_left:.1f} degrees of freedom: so "
@@ -249,32 +243,39 @@ def _far_from_interpolation(solution: Solution | Failure) -> Solution | Failure:
     ))  # fmt: skip
 
 
-def _compared(fine: Solution | Failure, coarse: Solution) -> Solution | Failure:
-    """The finer solution with the difference to the coarser one as its error estimate."""
-    if isinstance(fine, Failure):
-        return fine
+def _compared(fine: Solution, coarse: Solution, policy: Policy) -> Solution:
+    """The finer solution with the difference to the coarser one as what rules leave open."""
     # a training loss may be next to nothing: then it is known in units of the test loss
-    least = 0.0 if fine.squared else _SMALL_LOSS * fine.test_loss
+    least = 0.0 if fine.squared else policy.least_loss * fine.test_loss
 
     def apart(*names: str) -> float:
         pairs = [(getattr(fine, name), getattr(coarse, name)) for name in names]
         return max(abs(f - c) / max(abs(f), least, 1e-300) for f, c in pairs)
 
-    squares = apart("test_error", "train_error")
-    if fine.squared:
-        return replace(fine, error_estimate=squares, apart=squares)
-    losses = apart("test_loss", "train_loss")
-    counted = _OF_SQUARES if fine.task.problem.loss.signs else 1.0
-    return replace(fine, error_estimate=max(squares, losses), apart=max(counted * squares, losses))
+    squares, losses, counted = apart("test_error", "train_error"), 0.0, 1.0
+    if not fine.squared:
+        losses = apart("test_loss", "train_loss")
+        counted = policy.squares if fine.task.problem.loss.signs else 1.0
+    known = replace(fine.open, rules=max(squares, losses))
+    return replace(fine, open=known, apart=max(counted * squares, losses))
 
 
-def _unsettled(solution: Solution, accuracy: float) -> Solution | Failure:
-    """The solution with an estimate somewhat above the accuracy; a Failure far above it."""
-    if _is_answer(solution, accuracy):
+def _with_status(solution: Solution | Failure, theory: Theory) -> Solution | Failure:
+    """ "not settled" where two resolutions differ by somewhat more than the accuracy; a Failure far
+    above it."""
+    if isinstance(solution, Failure):
+        return solution
+    size = f"{solution.types} types of neurons and {solution.nodes} nodes"
+    settled = _is_settled(solution, theory)
+    outcome = f"two resolutions agree at {size}" if settled else f"no finer resolution than {size}"
+    decision = Decision("rules", solution.apart, theory.accuracy, "relative difference", outcome)
+    solution = replace(solution, decisions=(decision,))
+    if settled:
+        return solution
+    if _is_answer(solution, theory):
         return replace(solution, status="not settled")
     return Failure(ConvergenceError(
         f"two resolutions of the theory still differ by {solution.apart:.1e} (wanted "
-        f"{accuracy:.0e}) with {solution.types} types of neurons and {solution.nodes} "
-        "nodes. Ask for a lower accuracy, or use a smaller rate or spread: neurons move too far "
-        "for the rules used here."
+        f"{theory.accuracy:.0e}) with {size}. Ask for a lower accuracy, or use a smaller rate or "
+        "spread: neurons move too far for the rules used here."
     ))  # fmt: skip

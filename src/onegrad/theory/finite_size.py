@@ -72,7 +72,7 @@ def corrected(solution: Solution, correction: Correction) -> Solution:
         train_objective=correction.objective * solution.train_objective,
         component_test=correction.test * solution.component_test,
         component_train=correction.train * solution.component_train,
-        error_estimate=solution.error_estimate + correction.remainder,
+        open=replace(solution.open, sizes=correction.remainder),
         correction=correction,
     )
 

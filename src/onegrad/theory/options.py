@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from onegrad.errors import SpecError, did_you_mean
+from onegrad.theory.policy import Policy
 
 METHODS = (
-    "auto", "conditional", "hybrid", "layer", "isotropic", "isotropic-limit", "semi-parametric",
-    "surrogate",
+    "auto", "conditional", "layer", "isotropic", "isotropic-limit", "semi-parametric", "surrogate",
 )  # fmt: skip
 OVERLAPS = ("auto", "typical", "drawn")
 ACCURATE = 0.01
@@ -22,33 +22,38 @@ class Theory:
     """Which theory, how accurate, at which chance overlaps.
 
     method : "isotropic" (closed form at this step, Moniri et al.), "isotropic-limit" (its limit of
-        large n), "conditional" (mixtures with structure, any step), "hybrid" (the same, with the
-        neurons of one first step that is drawn and made), "layer" (any training of the first layer:
-        4 to 32 of them are drawn and trained, and taken as they are, until their mean is known to
-        the accuracy asked for), "semi-parametric" (images, arrays and files: first layers that are
-        drawn, features given the data's own projections),
+        large n), "conditional" (mixtures with structure, any step), "layer" (any
+        training of the first layer: 4 to 32 of them are drawn and trained, and taken as they are,
+        until their mean is known to the accuracy asked for), "semi-parametric" (images, arrays and
+        files: first layers that are drawn, features given the data's own projections),
         "surrogate" (the theory of a Gaussian mixture fitted to such data), or "auto":
         semi-parametric for such data; for more than one step, or another optimiser, drawn layers;
-        else the conditional theory, for every known population, and drawn layers where it refuses;
-        where the closed form applies too, its difference is stated
+        else the conditional theory, for every known population, and drawn layers where it refuses
+        or is uncertain
     accuracy : relative accuracy asked of the theory's numerics; from 0.03 on a draft for a
         first look: some milliseconds without an error estimate in the conditional theory, fewer
         nodes and draws in the semi-parametric one
     overlaps : "drawn": spikes, means and teacher of the draw with the seed given; "typical": their
-        typical chance overlaps at this n; "auto": drawn where directions are fixed or orthogonal.
-        The hybrid theory always takes those of its draw
-    finite_size : of the conditional, the hybrid and the layer theory: correct the errors for terms
+        typical chance overlaps at this n; "auto": drawn where directions are fixed or orthogonal
+    finite_size : of the conditional and the layer theory: correct the errors for terms
         of order 1/n, 1 to 3 % at n = 200 (docs/finite-size.md), and for losses of labels ±1 take
         means over training sets with more labels of one sign (docs/losses.md); False gives the
         limit of large sizes. Drafts and the other methods have no such correction
+    policy : the numbers that decide which theory answers, how fine it is and what it states
     """
 
     method: str = "auto"
     accuracy: float = ACCURATE
     overlaps: str = "auto"
     finite_size: bool = True
+    policy: Policy = field(default=Policy(), repr=False)
 
     def __post_init__(self) -> None:
+        if self.method == "hybrid":
+            raise SpecError.of(
+                "method", self.method, "is no method any more",
+                'Use "layer", which takes first layers as they are drawn and trained',
+            )  # fmt: skip
         _known("method", self.method, METHODS)
         _known("overlaps", self.overlaps, OVERLAPS)
         if not 0 < self.accuracy < 1:

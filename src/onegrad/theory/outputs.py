@@ -13,8 +13,8 @@ NUMBERS = (
     "test_error", "train_error", "train_objective", "misclassification", "label_variance",
     "test_loss", "train_loss", "calibration",
 )  # fmt: skip
-LOSSES = [NUMBERS.index(name) for name in ("train_objective", "test_loss", "train_loss")]
-OF_SIGNS = [NUMBERS.index("misclassification"), NUMBERS.index("calibration")]
+ERRORS = [NUMBERS.index(name) for name in ("test_error", "train_error", "test_loss", "train_loss")]
+CALIBRATION = NUMBERS.index("calibration")
 
 
 def outputs_of(solution: Solution) -> Array:

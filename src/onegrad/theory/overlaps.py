@@ -6,12 +6,10 @@ Random directions in n dimensions overlap by g/√n with g ~ N(0, 1), and at fin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from onegrad.compute.backend import Array
 from onegrad.compute.randomness import Streams
 from onegrad.data.base import DataModel
 from onegrad.errors import AssumptionError
@@ -84,20 +82,11 @@ def _check_flat(problem: Problem) -> None:
         )
 
 
-def geometry_with(problem: Problem, relative: Sequence[Array] | None) -> Geometry:
-    """Typical directions of a known population, with these strengths over θ of its spikes."""
-    return _arrangement_with(problem, relative).geometry()
-
-
 def arrangement_of(problem: Problem) -> Arrangement:
     """The law of the directions of a known population."""
     _check_flat(problem)
     data: Any = problem.data
-    return _arrangement_with(problem, None if data.isotropic else data.relative_strengths)
-
-
-def _arrangement_with(problem: Problem, relative: Sequence[Array] | None) -> Arrangement:
-    data: Any = problem.data
+    relative = None if data.isotropic else data.relative_strengths
     along: Any = getattr(problem.labels, "direction", None)
     along = "random" if problem.gaussian_teacher else along
     cosine = getattr(problem.labels, "cosine", None)

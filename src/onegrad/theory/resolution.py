@@ -36,6 +36,7 @@ from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.same_layers import alike, same_layers
 from onegrad.theory.task import Solution, Task
 
+TOO_LONG = "too long"  # the kind of a refusal
 _SIGN_NODES = 256  # nodes of a draft's classification error
 MANY_DIRECTIONS = 10  # special directions with an axis each that cost more than rules can say
 _BENDS = 3  # more nodes along labels, and as many more at each level, where a loss bends
@@ -109,7 +110,8 @@ def _for_kinks(problem: Problem, level: QuadratureLevel) -> QuadratureLevel:
     return replace(level, label_nodes=level.label_nodes + more, most=2 * level.most)
 
 
-def _resolve(task: Task, level: QuadratureLevel) -> _Resolved:
+def _resolve(task: Task, level: QuadratureLevel) -> _Resolved | Failure:
+    """Neurons, nodes and features; a Failure where there would be more entries than wanted."""
     problem, geometry = task.problem, task.geometry
     level = level_for(problem, geometry, level)
     neurons = task.neurons or trained_types(problem, geometry, level, task.chance)
@@ -118,11 +120,11 @@ def _resolve(task: Task, level: QuadratureLevel) -> _Resolved:
     where = data_nodes(problem, geometry, neurons.spread, level)
     tables = table_count(geometry, level)
     if (entries := tables * len(neurons.bulk) * len(where.weights)) > task.most:
-        raise AssumptionError(
+        return Failure(AssumptionError(
             f"{len(neurons.bulk)} types of neurons at {len(where.weights)} nodes are what its "
             f"rules need here: tables of {entries:.1g} numbers would take long. "
             'method = "conditional" waits for them.'
-        )
+        ), TOO_LONG)  # fmt: skip
     features = features_at(problem, geometry, neurons, where)
     if task.neurons is None and not features.harmonics and _large(problem, features):
         neurons, features = _without_rare(neurons, features)
@@ -189,7 +191,11 @@ def solve_tasks(
             if (known := next(same, None)) is not None:
                 last = replace(known, task=task)
             else:
-                last = _resolve(task, level)
+                resolved = _resolve(task, level)
+                if isinstance(resolved, Failure):
+                    found[index] = resolved
+                    continue
+                last = resolved
                 recent = [last, *recent[: _RECENT - 1]]
         except (AssumptionError, ConvergenceError) as error:
             found[index] = Failure(error)

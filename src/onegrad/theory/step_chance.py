@@ -16,7 +16,6 @@ from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, Failure
 from onegrad.gaussian.smoothing import centred_moments
 from onegrad.problem import Problem
-from onegrad.theory.conditional import simplified
 from onegrad.theory.eigen import settled
 from onegrad.theory.geometry import RANK_TOLERANCE, Geometry
 from onegrad.theory.layers.step import (
@@ -34,25 +33,25 @@ from onegrad.theory.task import Solution, Task
 _COUNTS = 0.02  # k·(variance of preactivations that chance adds along strong directions)/b₀²
 _MARGIN = 4.0  # times more than a coarse look says
 _LEFT_OUT = 0.005  # effect of what cannot be averaged over, above which the theory is refused
-_MOST_STRONG = 3  # strong directions that are averaged over
+_MEASURED = 3  # strong directions of many along which the effect is measured
 
 
 def strong_directions(
-    problem: Problem, geometry: Geometry, shares: dict[str, float]
+    problem: Problem, geometry: Geometry, many: bool
 ) -> tuple[tuple[str, ...], float]:
     """Spikes along which the chance parts of the step count, and the effect of what is left out.
 
-    None where Q ≤ 0.02. Where there are more than can be averaged over, or in groups, what the
-    strongest ones do is measured and scaled to all of them; AssumptionError if that counts.
+    None where Q ≤ 0.02. Of many directions, which are taken in groups, what the strongest ones do
+    is measured and scaled to all of them; AssumptionError if that counts.
     """
+    shares = shares_that_count(problem, geometry)
     total = sum(shares.values())
     if total <= _COUNTS:
         return (), 0.0
-    kept = tuple(sorted(shares, key=lambda name: -shares[name])[:_MOST_STRONG])
+    if not many:
+        return tuple(sorted(shares, key=lambda name: -shares[name])), 0.0
+    kept = tuple(sorted(shares, key=lambda name: -shares[name])[:_MEASURED])
     mine = sum(shares[name] for name in kept)
-    plain = Task(problem, geometry)
-    if total - mine <= _COUNTS and simplified(plain).geometry is geometry:
-        return kept, 0.0
     few = _restricted(geometry, kept)
     tasks = [
         Task(problem, few, chance=step_chance(problem, few, kept, np.full(len(kept), value)))
@@ -71,8 +70,9 @@ def strong_directions(
         raise AssumptionError(
             f"the step moves neurons along {len(shares)} strong spikes by chance (of the initial "
             f"output, and of the step's samples), which changes errors by about {100 * effect:.1g} "
-            f"%; that can be averaged over along {_MOST_STRONG} spikes, and not in groups. Use a "
-            'smaller rate or spread, fewer spikes, gradient = "labels-only", or method = "hybrid".'
+            "%; of so many directions, which are taken in groups, that cannot be averaged over. "
+            'Use a smaller rate or spread, fewer spikes, gradient = "labels-only", or '
+            'method = "layer".'
         )
     return (), effect
 

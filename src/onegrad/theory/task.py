@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.step import StepChance
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.nodes.population import Nodes
+from onegrad.theory.open import Decision, Open
 from onegrad.theory.overlaps import geometry_of
 
 
@@ -23,7 +24,7 @@ class Task:
     chance : of the step along strong directions, where it is known or averaged over (chance.py)
     flat : whether outputs are known to differ less between nodes than at each of them, so that a
         loss with a clipped slope needs no more nodes than others
-    most : types × nodes beyond which it is left to another theory (predict/fallback.py)
+    most : types × nodes beyond which no resolution is solved (`Policy.patience`)
     surplus : of positive labels among the samples of the readout, in standard deviations; losses
         other than the squared one alone know it (`losses.reweighted.LossProblem`)
     coarse : a coarser resolution of the same task, for such a loss to start from
@@ -65,8 +66,10 @@ class Solution:
         the features uses up and (11) does not count; 0 unless there are many directions
     status : "ok", "draft" (one coarse resolution, no error estimate) or "not settled" (the estimate
         is above the accuracy asked for)
-    error_estimate : relative, the larger of test and train, from two resolutions that differ in
-        every axis, plus what the correction leaves; NaN for a draft
+    open : relative, of the larger of test and train: rules, from two resolutions that differ in
+        every axis; sizes, what the correction leaves; chance of draws; physics left out. Not known
+        of a draft
+    decisions : of rules and of means over draws
     apart : what decides whether two resolutions are close; the same, with squared errors counted a
         third beside a loss of signs, of which they are no measure
     correction : for finite size, in the errors above; nodes and neurons are those of the limit
@@ -88,13 +91,19 @@ class Solution:
     task: Task
     mean_degrees: float = 0.0
     status: str = "ok"
-    error_estimate: float = np.nan
+    open: Open = field(default=Open())
     correction: Correction | None = None
     label_variance: float = np.nan
     test_loss: float = np.nan
     train_loss: float = np.nan
     calibration: float | None = None
     apart: float = np.nan
+    decisions: tuple[Decision, ...] = ()
+
+    @property
+    def error_estimate(self) -> float:
+        """Relative; NaN for a draft."""
+        return np.nan if self.status == "draft" else self.open.total
 
     @property
     def squared(self) -> bool:

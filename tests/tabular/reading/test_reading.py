@@ -213,18 +213,77 @@ def test_numbers_whose_squares_overflow(tmp_path, rng):
         read_table(csv_file(tmp_path, ["a,y"] + [f"{v},{v * 1e200}" for v in a]))
 
 
-def test_a_column_that_is_the_label(tmp_path, rng):
-    y = rng.standard_normal(80)
-    lines = ["a,cents,y"] + [f"{rng.normal()},{100 * v + 3},{v}" for v in y]
-    assert "label itself in other words: cents" in read_table(csv_file(tmp_path, lines)).notes[-1]
-    lines = ["a,flag,y"] + [
-        f"{v},{'ab'[i % 2]},{'no' if i % 2 else 'yes'}" for i, v in enumerate(y)
+def test_an_unclosed_quote_is_refused(tmp_path, rng):
+    """A quote in the middle that another one closes far below, and one that nothing closes."""
+    lines = ["a,text,y"] + [f"{i % 7},word,{i}.5" for i in range(120)]
+    lines[20] = '3,"word,1.5'
+    with pytest.raises(SpecError, match="quote is not closed"):
+        read_table(csv_file(tmp_path, lines))
+    lines[81] = '3,word",1.5'
+    with pytest.raises(SpecError, match=r"row 21 spans 62 lines"):
+        read_table(csv_file(tmp_path, lines))
+
+
+def test_rows_of_several_lines_are_told(tmp_path):
+    lines = ["a,text,y"] + [
+        f'{i % 7},"{"two" if i % 2 else "lines"}\nhere",{i}.5' for i in range(70)
     ]
-    assert (
-        "label itself in other words: flag = b" in read_table(csv_file(tmp_path, lines)).notes[-1]
+    table = read_table(csv_file(tmp_path, lines))
+    assert len(table.y) == 70 and "140 lines below the header became 70 rows" in table.notes[0]
+
+
+def test_rows_keep_their_order(tmp_path, monkeypatch):
+    monkeypatch.setattr("onegrad.tabular.reading.reading._MOST_ROWS", 200)
+    table = read_table(csv_file(tmp_path, ["a,y"] + [f"{i % 7},{i}.5" for i in range(3000)]))
+    assert np.all(np.diff(table.y) > 0) and table.total == 3000 and len(table.y) == 200
+
+
+def test_billions(tmp_path, rng):
+    cells = [f"${v:.2f}{u}" for v, u in zip(10 * rng.random(80), ["bn", "M"] * 40, strict=True)]
+    lines = ["sales,y"] + [f"{cell},{i % 3}" for i, cell in enumerate(cells)]
+    table = read_table(csv_file(tmp_path, lines))
+    assert table.names == ("sales",) and table.x.max() > 1e9
+
+
+CAUTIONS = {
+    "dates": "--time", "leak": "is a sum of", "copy": "is a copy of",
+    "counts": "If they are counts",
+    "one class": "of the rows are of class", "copies": "are copies of others",
+    "text": "left out as text, but its cells have numbers",
+}  # fmt: skip
+
+
+def careful(kind, rng):
+    """A table with one thing to warn of, or none."""
+    x = rng.standard_normal((200, 3)).round(6)
+    y, more, name = (x[:, 0] + rng.standard_normal(200)).round(4), [""] * 200, "more"
+    if kind == "dates":
+        more, name = [f"2020-{1 + i // 28:02}-{1 + i % 28:02}" for i in range(200)], "date"
+    if kind in ("leak", "copy"):
+        y = x[:, 0] + x[:, 1] if kind == "leak" else 3 * x[:, 0] + 1
+    if kind == "counts":
+        y = rng.poisson(2.0, 200)
+    if kind == "one class":
+        y = np.where(np.arange(200) % 20, "no", "yes")
+    if kind == "copies":
+        x[100:], y[100:] = x[:100], y[:100]
+    if kind == "text":
+        more = [f"{v:.3f} kg net" for v in x[:, 2]]
+    return [f"a,b,c,{name},y"] + [
+        ",".join([*map(str, row), cell, str(label)])
+        for row, cell, label in zip(x, more, y, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("kind", ["none", *CAUTIONS])
+def test_cautions(tmp_path, rng, kind):
+    """Each where it belongs, and nowhere else."""
+    told = read_table(csv_file(tmp_path, careful(kind, rng))).cautions
+    assert [key for key, said in CAUTIONS.items() if any(said in text for text in told)] == (
+        [] if kind == "none" else [kind]
     )
-    lines = ["a,b,y"] + [f"{v},{v + 1e-3 * rng.normal()},{v + 0.01 * rng.normal()}" for v in y]
-    assert not any("itself" in note for note in read_table(csv_file(tmp_path, lines)).notes)
+    if kind == "leak":
+        assert any("a sum of a, b, up to factors" in text for text in told)
 
 
 def test_names_are_suggested(tmp_path, rng):

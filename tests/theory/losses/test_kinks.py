@@ -9,7 +9,7 @@ import pytest
 import onegrad as og
 from onegrad.errors import Failure
 from onegrad.gaussian.convex_losses import loss_of
-from onegrad.theory import averages, resolution
+from onegrad.theory import resolution
 from onegrad.theory.losses import reweighted
 from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
 from onegrad.theory.losses.start import dropped
@@ -169,16 +169,14 @@ def test_what_a_table_of_lower_rank_drops_is_noise():
     assert off(features.of_lower_rank(1e-3)) > 1e-5
 
 
-def test_signs_by_a_surplus_beside_random_directions(monkeypatch):
+def test_signs_by_a_surplus_beside_random_directions():
     """At a strong ridge the surplus of flipped labels decides signs; two nodes are not enough."""
     network = og.simulate(FAINT, seeds=80).misclassification
     allowed = 4 * network.standard_error
 
     assert abs(og.predict(FAINT).misclassification - network.mean) < allowed
-    # negative control: variables chosen by errors alone, which the surplus does not change
-    monkeypatch.setattr(averages, "_resolve_signs", lambda _: None)
-    monkeypatch.setattr(averages, "_all_count", lambda *_: False)
-    assert abs(og.predict(FAINT).misclassification - network.mean) > allowed
+    # negative control: the limit, which knows no surplus
+    assert abs(og.predict(FAINT, finite_size=False).misclassification - network.mean) > allowed
 
 
 def test_a_wide_huber_loss_is_the_squared_one():

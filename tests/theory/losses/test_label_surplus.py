@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad.theory.chance import law_of
+from onegrad.theory.chance import chance_of
 from onegrad.theory.losses.label_surplus import surplus_deviation, with_surplus
 from onegrad.theory.overlaps import geometry_of
 
@@ -46,9 +46,8 @@ def test_who_has_a_surplus():
     kept = deviation(data={"counts": "proportional"}, labels={"flip": 0.1})
     assert kept == pytest.approx(np.sqrt(4 * 0.1 * 0.9))
     assert deviation(labels={"values": [1.0, 2.0]}, training={"loss": "absolute"}) == 0
-    names = [v.between[0] for v in law_of(problem(), "auto", 0, finite_size=True).variables]
-    assert names.count("labels") == 1
-    assert "labels" not in [v.between[0] for v in law_of(problem(), "auto", 0).variables]
+    assert chance_of(problem(), "auto", 0, finite_size=True).of_labels
+    assert not chance_of(problem(), "auto", 0).of_labels
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from onegrad.errors import ConvergenceError
-from onegrad.predict.predict import predict, predict_curve
 from onegrad.problem import Problem
-from onegrad.theory import averages, conditional, resolution
-from onegrad.theory.chance import law_of
+from onegrad.theory import conditional, resolution
+from onegrad.theory.chance import chance_of
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.size_bound import finite_size_bound
 from onegrad.theory.task import Solution
@@ -33,12 +30,10 @@ def spiked(width: int = 250, spread: float = 10.0, **changes: Any) -> Problem:
 def test_rare_types_of_long_rules_count_nothing(
     gradient: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    law = law_of(spiked(gradient=gradient), "auto", 0)
+    task = chance_of(spiked(gradient=gradient), "auto", 0).typical
 
     def solved() -> Solution:
-        (found,) = resolution.solve_tasks(
-            [law.task(law.typical)], QuadratureLevel.at(2), 1e-6, signs=False
-        )
+        (found,) = resolution.solve_tasks([task], QuadratureLevel.at(2), 1e-6, signs=False)
         assert isinstance(found, Solution)
         return found
 
@@ -51,32 +46,18 @@ def test_rare_types_of_long_rules_count_nothing(
         assert getattr(few, name) == pytest.approx(getattr(every, name), rel=1e-4)
 
 
-def test_rules_are_as_fine_as_finite_sizes_leave_sense(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rules_are_as_fine_as_finite_sizes_leave_sense() -> None:
     """A tenth of what sizes leave open, or the accuracy where these are not asked about."""
     problem = spiked(width=60)
-    law = law_of(problem, "auto", 0)
-    task = law.task(law.typical)
+    task = chance_of(problem, "auto", 0).typical
     fine = conditional.Theory(accuracy=0.002)
     short = conditional.predict_mixture(task, fine)
     limit = conditional.predict_mixture(task, replace(fine, finite_size=False))
     assert 0.002 < short.apart < 0.01 and short.status == "ok"
     assert limit.types > short.types or limit.status == "not settled"
-    monkeypatch.setattr(conditional, "_OF_SIZES", 0.0)
-    long = conditional.predict_mixture(task, fine)
+    exact = replace(fine, policy=replace(fine.policy, of_sizes=0.0))
+    long = conditional.predict_mixture(task, exact)
     assert long.types > short.types
     for name in LOSSES:  # what the next resolution changes is far below what is stated
         change = abs(getattr(long, name) / getattr(short, name) - 1)
         assert change < 0.2 * finite_size_bound(short)
-
-
-def test_a_curve_keeps_the_theory_without_a_draw(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one point means over draws are refused where they are known badly; on a curve what is open
-    of them is stated."""
-    monkeypatch.setattr(averages, "_DRAFT_ERROR", 10.0)  # of a ratio to the typical point
-    monkeypatch.setattr(averages, "_LOSS_WORST", 0.05)
-    curve = [spiked(ridge=ridge, gradient="labels-only") for ridge in np.geomspace(0.01, 0.1, 7)]
-    found = predict_curve(curve)
-    assert {one.method for one in found} == {"conditional Gaussian theory"}
-    assert all(one.error_estimate > 0.01 for one in found)
-    with pytest.raises(ConvergenceError, match="differ from draw to draw"):
-        predict(curve[-1], method="conditional")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad.theory import averages, errors, resolution
-from onegrad.theory.chance import law_of
+from onegrad.theory import chance, errors, resolution
+from onegrad.theory.chance import chance_of
 from onegrad.theory.layers import features as layer_features
 from onegrad.theory.losses import reweighted
 from onegrad.theory.nodes.rules import QuadratureLevel
@@ -84,10 +84,14 @@ def test_other_overlaps_start_from_the_typical_ones(monkeypatch):
     training = SPIKES["training"] | {"samples": 300, "rate": 150.0, "gradient": "labels-only"}
     network = {"width": 60, "activation": "relu"}
     spec = {**SPIKES, "data": data, "training": training, "network": network}
-    law = law_of(og.Problem.from_spec(spec), "auto", 0)
+    law = chance_of(og.Problem.from_spec(spec), "auto", 0)
     level = QuadratureLevel.at(0)
-    (typical,) = solve_tasks([law.task(law.typical)], level, 1e-5)
-    task, steps, step = replace(law.task(law.screen[1]), coarse=typical), [0], reweighted._step
+    (typical,) = solve_tasks([law.typical], level, 1e-5)
+    task, steps, step = (
+        replace(law.task(-np.ones(len(law.variables))), coarse=typical),
+        [0],
+        reweighted._step,
+    )
 
     def counted(*arguments):
         steps[0] += 1
@@ -105,7 +109,7 @@ def test_other_overlaps_start_from_the_typical_ones(monkeypatch):
 def test_signs_that_change_within_a_small_part_of_a_rule(monkeypatch):
     """0.4958 ± 0.0021 in 60 networks; without a Gaussian around each node 0.467."""
     assert og.predict(CONSTANT).misclassification == pytest.approx(0.4958, abs=4 * 0.0021)
-    for module in (averages, errors):
+    for module in (chance, errors):
         monkeypatch.setattr(module, "SURPLUS_SHARE", 0.0)
     assert og.predict(CONSTANT).misclassification < 0.48
 

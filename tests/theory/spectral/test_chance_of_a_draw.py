@@ -178,8 +178,7 @@ def test_a_narrow_last_part_has_a_threshold(monkeypatch):
 def test_acceleration_is_the_same_law():
     """The density by acceleration against means of old and new, from the same start."""
     p = problem("close")
-    law = structured.law_of(p, "drawn", 0)
-    task = replace(law.task(law.typical), chance=None)
+    task = replace(structured.chance_of(p, "drawn", 0).typical, chance=None)
     _, features = structured._resolved(task, 1)
     bulk = structured._features(features, float(p.samples))
     x = np.array([0.05, 0.3, 1.0, 2.0])

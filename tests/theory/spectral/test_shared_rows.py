@@ -7,7 +7,7 @@ import numpy as np
 import onegrad as og
 from onegrad.compute.randomness import Streams
 from onegrad.simulate.network.trial import Trial
-from onegrad.theory.chance import law_of
+from onegrad.theory.chance import chance_of
 from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.layers.types import NeuronTypes, RowMixing
 from onegrad.theory.nodes.rules import QuadratureLevel
@@ -60,8 +60,8 @@ def test_parts_are_those_of_a_draw():
     h_iσ''(M + m̄)w_i, and P_i is σ''h_i times the size of M."""
     phase, rates, ratio = 0.9, (0.1, 12.0), 2
     problem, first = (two_steps(phase, [rates[0], rate], ratio) for rate in (rates[1], 1e-9))
-    law = law_of(problem, "typical", 0)
-    geometry = law.task(law.typical).geometry
+    chance = chance_of(problem, "typical", 0)
+    geometry = chance.typical.geometry
     level = level_for(problem, geometry, QuadratureLevel.at(2))
     neurons = trained_types(problem, geometry, level, rows="isotropic", noise=structured._NOISE)
     assert neurons.mixing.parts.shape[1] == 1 + structured._NOISE.matrices

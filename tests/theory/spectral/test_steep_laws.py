@@ -8,7 +8,7 @@ import onegrad as og
 from onegrad.compute.randomness import Streams
 from onegrad.simulate.network.trial import Trial
 from onegrad.spectrum.report import _edges_of_rows
-from onegrad.theory.chance import law_of
+from onegrad.theory.chance import chance_of
 from onegrad.theory.layers.recursion import NoiseDirections, trained_types
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import level_for
@@ -69,8 +69,8 @@ def two_steps():
 
 
 def outliers_after_two_steps(problem, noise):
-    law = law_of(problem, "typical", 0)
-    geometry = law.task(law.typical).geometry
+    chance = chance_of(problem, "typical", 0)
+    geometry = chance.typical.geometry
     level = level_for(problem, geometry, QuadratureLevel.at(4))
     neurons = trained_types(problem, geometry, level, rows="isotropic", noise=noise)
     part = FiniteRank(neurons.vectors, np.eye(neurons.vectors.shape[1]), fixed=True)

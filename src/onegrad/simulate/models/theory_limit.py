@@ -8,5 +8,5 @@ MODEL = Model(
     Mark(line="--"),
     theory="auto",
     finite_size=False,
-    version=27,
+    version=28,
 )

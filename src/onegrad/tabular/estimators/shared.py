@@ -34,12 +34,14 @@ from onegrad.tabular.estimators.parameters import (
 from onegrad.tabular.estimators.rows import Rows, dense, rows_in_block
 from onegrad.tabular.estimators.trained import Recipe, Trained, train
 
-AUTOMATIC_RATES = (0.0, 1.0, 8.0, 64.0)
 _CLIP_ROWS = 10_000  # rows from which the bounds of a clip are taken
 
 
 class OneStep(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What the two estimators share."""
+
+    # Whether a fit keeps leave-one-out errors and eigenvalues of every rate, for learning curves.
+    _keeps_paths = False
 
     def __init__(
         self,
@@ -89,19 +91,23 @@ class OneStep(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         check_memory(width, x.shape[1], x.shape[0])
         self._bounds = self._clip_bounds(x, weight, seed)
-        self.rates_ = np.asarray(AUTOMATIC_RATES) if rates is None else rates
         recipe = Recipe(width, activation, damping, ridges)
         found: list[Trained] = []
         for i in range(members):  # the first chooses the rate for all
             streams = Streams(seed, i)
             rows = Rows(x, target, weight, streams.rng("split"), width, block_rows, self._bounds)
-            tried = self.rates_ if not found else np.array([found[0].rate])
+            tried = rates if not found else np.array([found[0].rate])
             start = time.process_time()
             one = train(rows, scale, recipe, tried, streams, left_out)
             found.append(one)
             if self.verbose:
-                self._tell(i, members, tried, one, time.process_time() - start)
+                self._tell(i, members, one, time.process_time() - start)
         self.rate_, self.rate_errors_ = found[0].rate, found[0].rate_errors
+        self.rates_ = found[0].rates
+        if self._keeps_paths:
+            labels = target(rows.present) / scale
+            constant = float(labels.var(axis=0).mean()) or 1.0
+            self._paths = [(r.ridges, r.errors / constant, r.values) for r in found[0].tried]
         self.ridge_ = float(np.exp(np.mean([np.log(one.readout.ridge) for one in found])))
         if members == 1:
             self.ridge_ = found[0].readout.ridge
@@ -120,7 +126,7 @@ class OneStep(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _clip_bounds(self, x: Any, weight: Array | None, seed: int) -> tuple[Array, Array] | None:
         if self.clip is None:
             return None
-        clip = positive("clip", self.clip, "The default is None; 5 is a mild choice")
+        clip = positive("clip", self.clip, "The default is None")
         if issparse(x):
             raise SpecError.of(
                 "clip", clip, "needs the quartiles of dense inputs, and X is sparse",
@@ -132,11 +138,11 @@ class OneStep(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             chosen = np.sort(np.random.default_rng(seed).choice(chosen, _CLIP_ROWS, replace=False))
         return bounds_of(dense(x[chosen]), known[chosen], clip)
 
-    def _tell(self, i: int, members: int, tried: Array, one: Trained, seconds: float) -> None:
+    def _tell(self, i: int, members: int, one: Trained, seconds: float) -> None:
         which = f"network {i + 1} of {members}: " if members > 1 else ""
         errors = ", ".join(
             f"{error:.4g} at rate {rate:g}"
-            for rate, error in zip(tried, one.rate_errors, strict=True)
+            for rate, error in zip(one.rates, one.rate_errors, strict=True)
         )
         print(
             f"[{type(self).__name__}] {which}leave-one-out error {errors}; ridge "
@@ -174,13 +180,15 @@ SHARED_DOC = """
     width : neurons k
     activation : a name (relu, tanh, erf, gelu, …) or an `onegrad.Activation`
     rate : how much the step moves the preactivations, in units of what they were; 0 is random
-        features. A number, several to choose from, or "auto": 0, 1, 8 and 64
+        features. A number, several to choose from, or "auto": 0 and 8, and where 8 is better by
+        1 % also 64 and 1
     ridge : λ of (1/m)Σ|y − f(x)|² + λ|a|²; a number, several to choose from, or "auto": half
         decades from 1e-7 to 10 times the mean variance of a feature
     damping : floor of the whitening, in units of the mean variance of an input; inf is the plain
         gradient
     clip : inputs are cut at the median ± clip · (distance of the quartiles)/1.349 of their column,
-        as a remedy for heavy tails; None leaves them, 5 is mild
+        as a remedy for heavy tails; None leaves them. 5 helps where tails are errors and harms
+        where labels follow them
     n_estimators : networks, of other random weights and splits, whose outputs are averaged; the
         first one chooses the rate for all
     block_rows : rows whose features are in memory at a time; by default 64 MB of them

@@ -2,50 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from onegrad.figures.style import COLOURS, RC
-from onegrad.tabular.learning.curve_point import CurvePoint
-from onegrad.tabular.learning.subsets import Subset
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from onegrad.tabular.learning.curve import LearningCurve
 
-def draw_curve(
-    count: int, subsets: Sequence[Subset], points: Sequence[CurvePoint], ax: Axes | None = None
-) -> Axes:
-    """Measured dots with standard errors; forecasts with two standard deviations as a band.
 
-    count : rows of the table; points : forecasts from the smallest subset on
+def draw_curve(curve: LearningCurve, ax: Axes | None = None) -> Axes:
+    """Measured scores with standard errors; the forecast with what holds 68 and 95 % of scores.
+
+    The three largest subsets and the forecast rule the axis: a fit to very few rows must not
+    flatten everything else.
     """
     import matplotlib.pyplot as plt
 
     if ax is None:
         with plt.rc_context(RC):
             ax = plt.subplots(figsize=(6.2, 3.8), layout="constrained")[1]
-    sizes = [one.rows for one in subsets]
+    measured, score = curve.measured, curve.score
+    scores = [score.of(error) for error in measured.errors]
     ax.errorbar(
-        sizes, [one.mean for one in subsets], [one.standard_error for one in subsets],
-        fmt="o", color=COLOURS[0], capsize=2, label="measured on held-out rows", zorder=3,
+        measured.rows, scores, measured.noise * measured.errors, fmt="o", color=COLOURS[0],
+        capsize=2, label="measured on held-out rows", zorder=3,
     )  # fmt: skip
-    grid = [point.rows for point in points]
-    ahead = [point for point in points if point.rows >= sizes[-1]]
+    farthest = max(8 * curve.rows, 2 * curve.fitted)
+    sizes = np.geomspace(curve.fitted, min(farthest, 16 * curve.fitted), 30).round()
+    ahead = [curve.at(float(size)) for size in sizes]
     rows = [point.rows for point in ahead]
-    ax.fill_between(
-        rows, [p.low for p in ahead], [p.high for p in ahead], color=COLOURS[0], alpha=0.18, lw=0,
-        label="two standard deviations",
-    )  # fmt: skip
-    ax.plot(rows, [p.error for p in ahead], color=COLOURS[0], lw=2, label="theory, anchored")
-    ax.plot(grid, [p.theory for p in points], color="0.45", lw=1, ls=":", label="theory as it is")
-    ax.plot(grid, [p.power_law for p in points], color=COLOURS[1], lw=1, ls="--", label="power law")
-    ax.axvline(count, color="0.6", lw=0.8, label=f"your {count:,} rows")
-    top = max(1.0, max(one.mean + one.standard_error for one in subsets)) * 1.05
-    if max(p.high for p in ahead) < 0.6 * top and max(one.mean for one in subsets) < 0.6:
-        top = 1.25 * max(one.mean for one in subsets)
-    ax.set(xscale="log", xlabel="rows", ylabel="error / error of the best constant", ylim=(0, top))
-    if top >= 1:
-        ax.axhline(1.0, color="0.3", lw=0.8, ls="-.", label="best constant")
-    ax.legend(fontsize=8)
+    for low, high, shown, share in (
+        ([p.low for p in ahead], [p.high for p in ahead], 0.15, "95 %"),
+        ([p.inner[0] for p in ahead], [p.inner[1] for p in ahead], 0.25, "68 %"),
+    ):
+        ax.fill_between(
+            rows, low, high, color=COLOURS[0], alpha=shown, lw=0, label=f"holds {share}"
+        )
+    ax.plot(rows, [p.score for p in ahead], color=COLOURS[0], lw=2, label="forecast")
+    ax.axvline(curve.rows, color="0.6", lw=0.8, label=f"your {curve.rows:,} rows")
+    # the last three sizes and the forecast rule the axis
+    seen = [*scores[-3:], *(value for point in ahead for value in point.inner)]
+    least, most = min(seen), max(seen)
+    room = 0.08 * (most - least) or 0.01
+    ax.set_ylim(least - room, min(most + room, score.best + room / 2))
+    outside = sum(not least - room <= value <= most + room for value in scores)
+    if outside:
+        ax.annotate(
+            f"{outside} dot{'s' * (outside > 1)} of small subsets outside", (0.02, 0.03),
+            xycoords="axes fraction", fontsize=8, color="0.4",
+        )  # fmt: skip
+    ax.set(xscale="log", xlabel="rows", ylabel=score.name)
+    ax.legend(fontsize=8, loc="best")
     return ax

@@ -1,142 +1,221 @@
-"""From subsets to more rows: the theory anchored at what was measured, a power law, error bars.
+"""From errors on subsets to errors at more rows: a power law whose slope is drawn towards others'.
 
-Equation numbers are those of docs/learning-curves.md.
+Equation numbers are those of docs/learning-curves.md. The numbers of the law come from a corpus of
+curves (corpus.json, written by benchmarks/learning_curves.py).
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares
 
-from onegrad.tabular.learning.more_rows import LevelPath, mean_path, tuned_error
-from onegrad.tabular.learning.subsets import Subset
+from onegrad.compute.backend import Array
 
-# benchmarks/learning_curves.py chose these on some tables and checked them on others.
-AT_ANCHOR, PER_DOUBLING = 0.07, 0.04  # standard deviation of the logarithm of the error
-_STEP_PRIOR, _STEP_NOISE = 0.1, 0.05  # of the coefficient of the step's own noise, of a residual
-_THEORY = 0.1  # standard deviation of log(measured/theory) at the anchor beyond noise
-_CONTRADICTED = 3.0  # standard deviations from where on this is not believed
-_SIZES = 3  # the largest of which the anchor is made
-_OWN = 20.0  # how many residuals of its own a table needs to count as much as the others
+FAMILIES = ("accuracy", "log_loss", "r2")
+_UNKNOWN_LEVEL = (
+    30.0  # prior standard deviation of the logarithm of the error at the largest subset
+)
+_ZERO = 1e-6  # of the largest error: below, an error is zero
+_MOST_NOISE = 4.0  # variance between splits, relative to the squared error: more says nothing more
+_REFERENCE = 256.0  # rows at which `slope` is meant
+
+Shape = Callable[[float], float]  # log of the error that a theory expects, by rows
+
+
+@dataclass(frozen=True)
+class Law:
+    """Prior of the logarithm of an error as a function of u = log₂ rows (eqs. (6)–(8)).
+
+    slope, fading : mean fall per doubling at 256 rows, and its exponent: slope·(rows/256)^−fading
+    follows : of the fall that a theory expects, the share that is expected here (0: no theory)
+    scatter, damping : standard deviation of the slope at the largest subset, and what is left of
+        its difference from the mean after each doubling
+    drift : standard deviation of a random walk, per doubling
+    rough : by what the variance of that walk grows with each halving below the largest subset
+    noise, common : factors on the standard errors that the splits show: of each size on its own,
+        and of a shift that is common to all sizes, because the same rows judge them
+    freedom : degrees of freedom of the Student t that all of this has
+    blend : weight of a plain power law with offset in the logarithm of the forecast
+    bars : for each number of rows known (upper limit) and each ratio, what 68 and 95 % of the
+        misses on the corpus stay within, in units of the law's own standard deviation
+    """
+
+    slope: float
+    fading: float
+    follows: float
+    scatter: float
+    damping: float
+    drift: float
+    rough: float
+    noise: float
+    common: float
+    freedom: float
+    blend: float = 0.0
+    bars: tuple[tuple[float, tuple[tuple[float, float, float], ...]], ...] = ()
+
+    def expected(self, rows: Array, start: float, shape: Shape | None) -> Array:
+        """Prior mean of log(error(rows)/error(start))."""
+        power = (rows / _REFERENCE) ** -self.fading - (start / _REFERENCE) ** -self.fading
+        found = self.slope * power / (self.fading * math.log(2))
+        if shape is not None:
+            found = found + self.follows * (np.array([shape(n) for n in rows]) - shape(start))
+        return np.asarray(found)
+
+    def covariance(self, u: Array, v: Array) -> Array:
+        """Of the logarithms of the errors at u and v doublings from the largest subset."""
+        rate = -math.log(self.damping)
+        g, h = ((1 - np.exp(-rate * w)) / rate for w in (u, v))
+        walk_u, walk_v = (self._walked(w) for w in (u, v))
+        same = np.sign(u)[:, None] == np.sign(v)[None, :]
+        walk = np.where(same, np.minimum(walk_u[:, None], walk_v[None, :]), 0.0)
+        return np.asarray(
+            _UNKNOWN_LEVEL**2 + self.scatter**2 * np.outer(g, h) + self.drift**2 * walk
+        )
+
+    def _walked(self, u: Array) -> Array:
+        """Variance of the random walk: one per doubling at the largest subset and beyond, more
+        where rows are fewer, by a factor of `rough` for each halving."""
+        back = (self.rough ** np.maximum(-u, 0.0) - 1) / math.log(self.rough)
+        return np.asarray(np.where(u < 0, back, u))
+
+    def noise_covariance(self, errors: Array) -> Array:
+        """Of measured logarithms with these standard errors. The rows are the same at all sizes:
+        what they have in common shifts the whole curve, by the noise of the largest subset."""
+        own = np.diag((self.noise * errors) ** 2)
+        return np.asarray(own + (self.common * errors[-1]) ** 2)
+
+    def bar(self, known: float, ratio: float) -> tuple[float, float]:
+        """Factors on the standard deviation for bars that hold 68 and 95 %."""
+        if not self.bars:
+            return 1.0, 2.0
+        of_rows = next((rows for limit, rows in self.bars if known <= limit), self.bars[-1][1])
+        logs = np.log2([one[0] for one in of_rows])
+        at = math.log2(max(ratio, 1.0))
+        return tuple(float(np.interp(at, logs, [one[i] for one in of_rows])) for i in (1, 2))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What was measured: rows, errors, and their relative standard errors."""
+
+    rows: Array
+    errors: Array
+    noise: Array
+
+    @property
+    def known(self) -> float:
+        return float(self.rows[-1])
+
+    def until(self, rows: float) -> Curve:
+        kept = self.rows <= rows
+        return Curve(self.rows[kept], self.errors[kept], self.noise[kept])
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What the subsets say about more rows; the last one is the anchor."""
+    """The law given a curve, and the shape of a theory if there is one."""
 
-    subsets: tuple[Subset, ...]
+    law: Law
+    curve: Curve
+    shape: Shape | None = None
 
-    @property
-    def anchor(self) -> Subset:
-        return self.subsets[-1]
-
-    @cached_property
-    def _paths(self) -> list[LevelPath]:
-        return mean_path(self.anchor.paths)
-
-    def theory(self, rows: int) -> float:
-        """As it comes, without a measured error: ridge and rate tuned at this number of rows."""
-        return tuned_error(self._paths, rows)
-
-    @cached_property
-    def _step(self) -> float:
-        """c of log(measured/theory) = a + c·N/m, the noise of the step's own rows (eq. (6))."""
-        last = self.subsets[-_SIZES:]
-        u = np.array([self.anchor.rows / one.rows for one in last])
-        left = np.array([np.log(one.mean / self.theory(one.rows)) for one in last])
-        noise = np.array([max(one.standard_error / one.mean, _STEP_NOISE) for one in last])
-        weight = (_STEP_NOISE / noise) ** 2 / u
-        share = weight / weight.sum()
-        u, left = u - share @ u, left - share @ left
-        shrink = (_STEP_NOISE / _STEP_PRIOR) ** 2
-        return float((weight * u) @ left / ((weight * u) @ u + shrink))
+    def at(self, rows: Array) -> tuple[Array, Array]:
+        """Mean and covariance of the logarithms of the errors, of a Student process (eq. (8)): a
+        curve that the law did not expect widens its own bars."""
+        law, curve, start = self.law, self.curve, self.curve.known
+        u, v = np.log2(curve.rows / start), np.log2(rows / start)
+        inner = law.covariance(u, u) + law.noise_covariance(curve.noise)
+        cross = law.covariance(v, u)
+        left = np.log(curve.errors) - law.expected(curve.rows, start, self.shape)
+        level = left[-1]  # of a flat prior any origin does: this one keeps digits
+        weights = np.linalg.solve(inner, np.column_stack([left - level, cross.T]))
+        mean = law.expected(rows, start, self.shape) + level + cross @ weights[:, 0]
+        square = float((left - level) @ weights[:, 0])
+        count = len(left) - 1  # one for the level, which is unknown beforehand
+        stretch = (law.freedom + square) / (law.freedom + count)
+        if law.blend:
+            plain = np.log([self._plain(n) for n in rows])
+            mean = (1 - law.blend) * mean + law.blend * plain
+        return mean, stretch * (law.covariance(v, v) - cross @ weights[:, 1:])
 
     @cached_property
-    def _level(self) -> tuple[float, float]:
-        """w·log(measured/theory) at the anchor, and its standard deviation √w·noise (eq. (8))."""
-        noise = self.anchor.standard_error / self.anchor.mean
-        left = float(np.log(self.anchor.mean / self.theory(self.anchor.rows)))
-        variance = _THEORY**2
-        if abs(left) > _CONTRADICTED * math.hypot(_THEORY, noise):
-            variance = left**2 - noise**2
-        trust = variance / (variance + noise**2)
-        return trust * left, math.sqrt(trust) * noise
+    def _plain(self) -> Callable[[float], float]:
+        return power_law(self.curve)
 
-    def error(self, rows: int) -> float:
-        """The theory's shape through the error at the largest subset (eqs. (7), (8))."""
-        step = self._step * (self.anchor.rows / rows - 1)
-        return float(self.theory(rows) * np.exp(self._level[0] + step))
+    def interval(self, rows: float, inner: bool = False) -> tuple[float, float, float]:
+        """The error at so many rows, and what holds 95 % of errors (inner: 68 %)."""
+        mean, covariance = self.at(np.array([float(rows)]))
+        factor = self.law.bar(self.curve.known, rows / self.curve.known)[0 if inner else 1]
+        return _around(float(mean[0]), factor * math.sqrt(max(float(covariance[0, 0]), 0.0)))
 
-    @cached_property
-    def _power(self) -> tuple[float, float, float]:
-        """a, b, c of a + b·(m/N)^−c, least squares of logarithms."""
-        sizes = np.array([one.rows for one in self.subsets]) / self.anchor.rows
-        errors = np.array([one.mean for one in self.subsets])
-
-        def left(p: np.ndarray) -> np.ndarray:
-            return np.log((np.exp(p[0]) + np.exp(p[1]) * sizes ** -np.exp(p[2])) / errors)
-
-        last = np.log(errors[-1])
-        fits = [
-            least_squares(left, [last - 1.2, last - 0.4, start],
-                          bounds=([last - 12, last - 12, -4], [last + 2, last + 2, 1]))
-            for start in (-1.5, -0.7, 0.0)
-        ]  # fmt: skip
-        best = np.exp(min(fits, key=lambda fit: fit.cost).x)
-        return float(best[0]), float(best[1]), float(best[2])
-
-    def power_law(self, rows: int) -> float:
-        """Three parameters, fitted to all subsets."""
-        low, size, exponent = self._power
-        return float(low + size * (rows / self.anchor.rows) ** -exponent)
-
-    def spread(self, rows: int, own: Sequence[float] = ()) -> float:
-        """Standard deviation σ of the logarithm of the error at so many rows.
-
-        own : drifts per doubling of forecasts that were tested on the same table
-        """
-        return math.hypot(AT_ANCHOR, self._level[1], drift(self.anchor.rows, rows, own))
+    def change(self, start: float, rows: float) -> tuple[float, float, float]:
+        """error(rows)/error(start), and what holds 95 % of such ratios: what is not known of the
+        level is common to both."""
+        mean, covariance = self.at(np.array([float(start), float(rows)]))
+        factor = self.law.bar(self.curve.known, rows / self.curve.known)[1]
+        variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
+        return _around(float(mean[1] - mean[0]), factor * math.sqrt(max(float(variance), 0.0)))
 
 
-def drift(start: int, rows: int, own: Sequence[float] = ()) -> float:
-    """Standard deviation of the logarithm of error(rows)/error(start), both beyond the anchor: what
-    is not known of its level is common to both."""
-    square = (_OWN * PER_DOUBLING**2 + float(np.square(own).sum())) / (_OWN + len(own))
-    return float(np.sqrt(square) * abs(np.log2(rows / start)))
+def _around(log: float, spread: float) -> tuple[float, float, float]:
+    return math.exp(log), math.exp(log - spread), math.exp(log + spread)
 
 
-@dataclass(frozen=True)
-class BackTest:
-    """A forecast from a part of the rows, and what was measured with all."""
-
-    from_rows: int
-    rows: int
-    predicted: float
-    spread: float
-    measured: float
-    power_law: float
-    noise: float  # standard deviation of log(predicted/measured) because of what was measured
-
-    @property
-    def drift(self) -> float:
-        """What log(predicted/measured) is beyond its noise, per doubling."""
-        square = np.log(self.predicted / self.measured) ** 2 - self.noise**2
-        return float(np.sqrt(max(square, 0.0)) / np.log2(self.rows / self.from_rows))
+@cache
+def laws() -> Mapping[str, Law]:
+    """By family (accuracy, log_loss, r2, other); with "+theory" where a theory gives the shape."""
+    text = files("onegrad.tabular.learning").joinpath("corpus.json").read_text(encoding="utf-8")
+    return {name: law_of(one) for name, one in json.loads(text)["laws"].items()}
 
 
-def back_test(subsets: Sequence[Subset], apart: int = 2) -> BackTest | None:
-    """The largest subset predicted from those at least 2^apart times smaller; None if too few."""
-    small = tuple(one for one in subsets if one.rows * 2**apart <= subsets[-1].rows * 1.01)
-    if len(small) < 2:
-        return None
-    forecast, last = Forecast(small), subsets[-1]
-    return BackTest(
-        forecast.anchor.rows, last.rows, forecast.error(last.rows), forecast.spread(last.rows),
-        last.mean, forecast.power_law(last.rows),
-        math.hypot(last.standard_error / last.mean, forecast.spread(forecast.anchor.rows)),
-    )  # fmt: skip
+def law_of(record: Mapping[str, Any]) -> Law:
+    bars = tuple((limit, tuple(map(tuple, rows))) for limit, rows in record.get("bars", ()))
+    return Law(**{key: value for key, value in record.items() if key != "bars"}, bars=bars)
+
+
+def curve_of_splits(
+    rows: Sequence[int], errors: Sequence[Array], family: str, judged: int
+) -> Curve:
+    """Means over splits and their relative standard errors.
+
+    errors : of each split, for every number of rows; judged : held-out rows, all splits together
+    The variance between splits is known badly from five of them: half of it is the mean over all
+    sizes, relative to the squared error. Shares of wrong answers have at least their binomial
+    noise, and half an error more than was seen where none was.
+    """
+    means = np.array([one.mean() for one in errors])
+    floor = 0.5 / (judged + 1) if family == "accuracy" else _ZERO * max(means.max(), _ZERO)
+    means = np.maximum(means, floor)
+    spread = np.array([one.var(ddof=1) if len(one) > 1 else 0.0 for one in errors]) / means**2
+    spread = np.minimum(spread, _MOST_NOISE)
+    splits = len(errors[0])
+    square = (spread + spread.mean()) / 2 / splits
+    if family == "accuracy":
+        square = np.maximum(square, np.maximum(1 - means, 0.0) / (means * judged))
+    return Curve(np.asarray(rows, float), means, np.sqrt(np.maximum(square, 1e-6)))
+
+
+def power_law(curve: Curve) -> Callable[[float], float]:
+    """a + b·(rows/known)^−c through the errors, by least squares of their logarithms."""
+    from scipy.optimize import least_squares
+
+    sizes, logs = curve.rows / curve.known, np.log(curve.errors)
+
+    def left(p: np.ndarray) -> np.ndarray:
+        return np.log(np.exp(p[0]) + np.exp(p[1]) * sizes ** -np.exp(p[2])) - logs
+
+    last = logs[-1]
+    fits = [
+        least_squares(left, [last - 1.2, last - 0.4, start],
+                      bounds=([last - 12, last - 12, -4], [last + 2, last + 2, 1]))
+        for start in (-1.5, -0.7, 0.0)
+    ]  # fmt: skip
+    low, size, exponent = np.exp(min(fits, key=lambda fit: fit.cost).x)
+    return lambda rows: float(low + size * (rows / curve.known) ** -exponent)

@@ -15,7 +15,7 @@ from onegrad.compute.backend import Array
 
 # The least share of the rows that the fit must leave free for its leave-one-out error to be turned
 # into that of another number of rows; below, a few directions decide and nothing averages out.
-LEAST_FREE = 0.2
+LEAST_FREE = 0.35
 _MOST_USED = 0.97  # of the rows: the largest df₁/m at which a ridge exists, with a margin
 
 
@@ -34,7 +34,9 @@ class LevelPath:
     error: Array
 
 
-def level_path(ridges: Array, errors: Array, values: Array, rows: int) -> LevelPath:
+def level_path(
+    ridges: Array, errors: Array, values: Array, rows: int, least_free: float = LEAST_FREE
+) -> LevelPath:
     """κ, df₁, df₂ and the error without variance from quantities at hand (eqs. (2)–(4)).
 
     ridges, errors : of the fit to `rows` rows, and its leave-one-out mean squared errors
@@ -49,7 +51,7 @@ def level_path(ridges: Array, errors: Array, values: Array, rows: int) -> LevelP
     rest = count - len(values)
     first, second = rest + share.sum(axis=1), rest + (share**2).sum(axis=1)
     free = first**2 / (count * second)
-    kept = free >= min(LEAST_FREE, float(free.max()))
+    kept = free >= min(least_free, float(free.max()))
     level = ridges * count / first
     return LevelPath(
         level[kept], count - first[kept], count * (1 - free[kept]), errors[kept] * free[kept]
@@ -77,7 +79,7 @@ def mean_path(paths: Sequence[Sequence[LevelPath]]) -> list[LevelPath]:
     Draws have slightly different levels at the same ridge; the largest ridges are common to all.
     """
     joined = []
-    for of_rate in zip(*paths, strict=True):
+    for of_rate in zip(*paths, strict=False):  # rates that every draw has tried
         shortest = min(len(path.level) for path in of_rate)
         parts = [
             np.mean([getattr(path, name)[-shortest:] for path in of_rate], axis=0)

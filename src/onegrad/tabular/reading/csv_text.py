@@ -1,63 +1,162 @@
-"""Delimited text as people save it: encodings, separators, comments, names that are missing."""
+"""Delimited text as people save it, read by pandas: encodings, separators, remarks, missing names.
+
+Cells stay texts here; table.py makes numbers of them and lists what it did.
+"""
 
 from __future__ import annotations
 
-import csv
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
 from onegrad.errors import SpecError
 from onegrad.tabular.reading.table import number_in
 
-_MOST_LINE = 50_000_000  # characters
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MOST_LINE = 50_000_000  # characters; a file without line ends is no table
+_MOST_BREAKS = 5  # in a cell; more are rows that an unclosed quote has swallowed
+_CHUNK = 50_000  # rows that are in memory beside those kept
 _SEPARATORS = ",;\t|"
 _OLD = "cp1252"  # what a file is that is not UTF-8: Western Windows
 
 
-def read_csv(
-    path: Path, most: Callable[[int], int]
-) -> tuple[list[str], list[list[str]], int, tuple[str, ...]]:
-    """Names of the columns; cells of at most most(columns) rows, each equally likely; how many rows
-    there were; and what was done. One pass (two if the file is not UTF-8)."""
-    notes: tuple[str, ...] = ()
+@dataclass(frozen=True)
+class Cells:
+    """Columns of texts with their names, rows in the order of the file; how many rows there were
+    before any were left out at random; what was done."""
+
+    columns: dict[str, list[str]]
+    kept: int
+    total: int
+    notes: tuple[str, ...]
+
+
+def read_csv(path: Path, most: Callable[[int], int]) -> Cells:
+    """At most most(columns) rows, each equally likely. One pass (two if the file is not UTF-8)."""
     with path.open("rb") as raw:
         start = raw.read(2)
     encoding = "utf-16" if start in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    notes: tuple[str, ...] = ()
     try:
-        names, kept, total, notes = _read(path, encoding, most)
+        header, frame, total, told = _read(path, encoding, most)
     except UnicodeError:
-        names, kept, total, notes = _read(path, _OLD, most)
-        notes = ("The file is not UTF-8; it was read as Windows text (cp1252).", *notes)
-    used = [i for i, name in enumerate(names) if name or any(row[i].strip() for row in kept)]
+        notes = ("The file is not UTF-8; it was read as Windows text (cp1252).",)
+        header, frame, total, told = _read(path, _OLD, most)
+    notes += told
+    if header and all(number_in(name) is not None for name in header):
+        import pandas as pd
+
+        frame, total = pd.concat([pd.DataFrame([header]), frame], ignore_index=True), total + 1
+        header = [f"column {i + 1}" for i in range(len(header))]
+        notes += ("The file has no header line; columns were numbered.",)
+    cells = [frame[i].str.strip().tolist() for i in frame.columns] or [[] for _ in header]
+    used = [i for i, name in enumerate(header) if name or any(cells[i])]
     if len(used) < 2:
         raise SpecError.of(
             "data", str(path), "must have at least one input column and the labels",
             "Separate the columns by commas, semicolons or tabs",
         )  # fmt: skip
-    named = [name or f"column {i + 1}" for i, name in enumerate(names)]
-    own, told = _own_names([named[i] for i in used])
-    return own, [[row[i] for i in used] for row in kept], total, (*notes, *told)
+    names, told = _own_names([header[i] or f"column {i + 1}" for i in used])
+    columns = {name: cells[i] for name, i in zip(names, used, strict=True)}
+    return Cells(columns, len(frame), total, (*notes, *told))
 
 
 def _read(
     path: Path, encoding: str, most: Callable[[int], int]
-) -> tuple[list[str], list[list[str]], int, tuple[str, ...]]:
+) -> tuple[list[str], pd.DataFrame, int, tuple[str, ...]]:
+    import pandas as pd
+
     errors = "replace" if encoding == _OLD else "strict"
     with path.open(newline="", encoding=encoding, errors=errors) as handle:
-        lines = _rows(_lines(handle))
-        header = [name.strip() for name in next(lines, [])]
-        notes: tuple[str, ...] = ()
-        if header and all(number_in(name) is not None for name in header):
-            lines = chain([header], lines)
-            header = [f"column {i + 1}" for i in range(len(header))]
-            notes = ("The file has no header line; columns were numbered.",)
-        kept, total = _reservoir(lines, len(header), most(len(header)), path)
+        watched = _Watched(handle)
+        first = watched.first_line()
+        separator = max(_SEPARATORS, key=first.count)
+        try:
+            chunks: Any = pd.read_csv(
+                watched, sep=separator, header=None, dtype=str, keep_default_na=False,
+                na_filter=True, na_values=[], chunksize=_CHUNK, encoding=encoding, engine="c",
+            )  # fmt: skip
+            return _sampled(iter(chunks), watched, most, path)
+        except pd.errors.EmptyDataError:
+            return [], pd.DataFrame(), 0, ()
+        except pd.errors.ParserError as error:
+            raise _advice(str(error), watched.skipped, path) from None
+
+
+def _sampled(
+    chunks: Iterator[pd.DataFrame], watched: _Watched, most: Callable[[int], int], path: Path
+) -> tuple[list[str], pd.DataFrame, int, tuple[str, ...]]:
+    """The header, and the rows with the smallest of random numbers, in their order."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    header: list[str] = []
+    kept, keys, total, breaks = pd.DataFrame(), np.zeros(0), 0, 0
+    for chunk in chunks:
+        if not header:
+            header = [str(name).strip() for name in chunk.iloc[0].fillna("")]
+            chunk, limit = chunk.iloc[1:], most(len(header))
+        _check_cells(chunk, len(header), watched.skipped, path)
+        breaks += int(sum(chunk[i].str.count("\n").sum() for i in chunk.columns))
+        chunk = chunk[(chunk != "").any(axis=1)]
+        total += len(chunk)
+        keys = np.concatenate([keys, rng.random(len(chunk))])
+        kept = pd.concat([kept, chunk]) if len(kept) else chunk
+        if len(kept) > limit:
+            least = np.sort(np.argpartition(keys, limit)[:limit])
+            kept, keys = kept.iloc[least], keys[least]
+    notes: tuple[str, ...] = ()
+    if breaks:
+        lines = watched.lines - watched.skipped - 1
+        notes = (f"{lines:,} lines below the header became {total:,} rows: cells in quotes have "
+                 "line breaks in them.",)  # fmt: skip
     return header, kept, total, notes
+
+
+def _check_cells(chunk: pd.DataFrame, width: int, skipped: int, path: Path) -> None:
+    """A row with too few cells, or a cell of many lines."""
+    short = chunk.isna().to_numpy()
+    if short.any():
+        row = int(short.any(axis=1).argmax())
+        number = int(chunk.index[row]) + 1 + skipped
+        raise _wrong_width(number, int((~short[row]).sum()), width, path)
+    for i in chunk.columns:
+        many = chunk[i].str.count("\n").to_numpy()
+        if len(many) and many.max() > _MOST_BREAKS:
+            number = int(chunk.index[int(many.argmax())]) + 1 + skipped
+            raise _unclosed(path, f"a cell of row {number} spans {int(many.max()) + 1} lines")
+
+
+def _advice(message: str, skipped: int, path: Path) -> SpecError:
+    if found := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message):
+        width, line, count = map(int, found.groups())
+        return _wrong_width(line + skipped, count, width, path)
+    if "EOF inside string" in message:
+        return _unclosed(path, "a quote is not closed before the end of the file")
+    return SpecError.of(
+        "data", str(path), f"cannot be read as CSV ({message[:120]})", "Check the file's contents"
+    )
+
+
+def _wrong_width(line: int, count: int, width: int, path: Path) -> SpecError:
+    return SpecError.of(
+        "data", str(path), f"line {line} has {count} cells instead of {width}",
+        "Check that line, and quote texts that contain the separator",
+    )  # fmt: skip
+
+
+def _unclosed(path: Path, what: str) -> SpecError:
+    return SpecError.of(
+        "data", str(path), f"{what}: rows would be lost in it",
+        "Close the quote, or double quotes that belong to a text",
+    )  # fmt: skip
 
 
 def _own_names(names: list[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -81,44 +180,33 @@ def _own_names(names: list[str]) -> tuple[list[str], tuple[str, ...]]:
     return own, notes
 
 
-def _lines(handle: TextIO) -> Iterator[str]:
-    """Lines of a file; one without an end is no table. Remarks above the header are left out."""
-    begun = False
-    while line := handle.readline(_MOST_LINE):
-        if len(line) == _MOST_LINE:
-            raise csv.Error(f"a line has {_MOST_LINE:,} characters and more")
-        remark = line.startswith("#") and not any(mark in line for mark in _SEPARATORS)
-        if not begun and (remark or not line.strip()):
-            continue
-        begun = True
-        yield line
+class _Watched:
+    """A file of text that counts its lines, begins at its header, and refuses endless lines."""
 
+    def __init__(self, handle: TextIO) -> None:
+        self.handle = handle
+        self.skipped = self.lines = self.since = 0
+        self.begin = ""
 
-def _rows(handle: Iterable[str]) -> Iterator[list[str]]:
-    """Cells of each line that is not empty; the separator is the one that the first line shows."""
-    lines = iter(handle)
-    first = next(lines, "")
-    separator = max(_SEPARATORS, key=first.count)
-    reader = csv.reader(chain([first], lines), delimiter=separator)
-    return (row for row in reader if any(cell.strip() for cell in row))
+    def first_line(self) -> str:
+        """The header; remarks and empty lines above it are left out."""
+        while line := self.handle.readline(_MOST_LINE):
+            remark = line.startswith("#") and not any(mark in line for mark in _SEPARATORS)
+            if line.strip() and not remark:
+                self.begin = line
+                return line
+            self.skipped += 1
+            self.lines += 1
+        return ""
 
+    def read(self, size: int = -1) -> str:
+        text, self.begin = self.begin or self.handle.read(size), ""
+        self.lines += text.count("\n")
+        cut = text.rfind("\n")
+        self.since = self.since + len(text) if cut < 0 else len(text) - cut
+        if self.since >= _MOST_LINE:
+            raise OSError(f"a line has {_MOST_LINE:,} characters and more")
+        return text
 
-def _reservoir(
-    lines: Iterator[list[str]], width: int, most: int, path: Path
-) -> tuple[list[list[str]], int]:
-    """At most so many lines, each equally likely, in one pass; and how many there were."""
-    rng = np.random.default_rng(0)
-    kept: list[list[str]] = []
-    total = 0
-    for row in lines:
-        total += 1
-        if len(row) != width:
-            raise SpecError.of(
-                "data", str(path), f"line {total + 1} has {len(row)} cells instead of {width}",
-                "Check that line, and quote texts that contain the separator",
-            )  # fmt: skip
-        if len(kept) < most:
-            kept.append(row)
-        elif (place := int(rng.integers(total))) < most:
-            kept[place] = row
-    return kept, total
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.handle)

@@ -6,7 +6,6 @@ look at data (`onegrad analyze`): it does what a careful person would do, and sa
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from pathlib import Path
 
@@ -68,7 +67,7 @@ def _from_npz(path: Path) -> Raw:
     keep, notes = _part(len(x), x.shape[1])
     kept = x[keep].astype(float)
     kept[~np.isfinite(kept)] = np.nan  # gaps
-    return Raw(_split(kept) | {"y": column_of(y[keep].tolist())}, "y", notes)
+    return Raw(_split(kept) | {"y": column_of(y[keep].tolist())}, "y", notes, len(x))
 
 
 def _from_idx(path: Path) -> Raw:
@@ -100,7 +99,7 @@ def _from_idx(path: Path) -> Raw:
     kept = flat[keep].astype(float)
     kept[~np.isfinite(kept)] = np.nan
     columns = _split(kept)
-    return Raw(columns | {"class": labels[keep].astype(str)}, "class", notes)
+    return Raw(columns | {"class": labels[keep].astype(str)}, "class", notes, len(flat))
 
 
 def _from_parquet(path: Path, label: str | None) -> Raw:
@@ -138,21 +137,23 @@ def _from_parquet(path: Path, label: str | None) -> Raw:
             "data", str(path), f"cannot be read as Parquet ({str(error)[:80]})",
             "Check the file, or save the table as CSV",
         ) from None  # fmt: skip
-    return Raw({name: column_of(values) for name, values in parts.items()}, chosen, notes)
+    columns = {name: column_of(values) for name, values in parts.items()}
+    return Raw(columns, chosen, notes, rows)
 
 
 def _from_csv(path: Path, label: str | None) -> Raw:
     try:
-        header, kept, total, notes = read_csv(path, _rows_kept)
-    except (OSError, csv.Error) as error:
+        cells = read_csv(path, _rows_kept)
+    except OSError as error:
         raise SpecError.of(
             "data", str(path), f"cannot be read as CSV ({error})", "Check the file's contents"
         ) from None
-    chosen = _label_column(header, label, path)
-    if total > len(kept):
-        notes += (_sampled(len(kept), total),)
-    columns = {name: column_of([row[i] for row in kept]) for i, name in enumerate(header)}
-    return Raw(columns, chosen, notes)
+    chosen = _label_column(list(cells.columns), label, path)
+    notes = cells.notes
+    if cells.total > cells.kept:
+        notes += (_sampled(cells.kept, cells.total),)
+    columns = {name: column_of(texts) for name, texts in cells.columns.items()}
+    return Raw(columns, chosen, notes, cells.total)
 
 
 def _rows_kept(columns: int) -> int:

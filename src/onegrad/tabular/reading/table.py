@@ -11,6 +11,7 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import SpecError
+from onegrad.tabular.reading.cautions import cautions, text_caution, time_caution
 from onegrad.tabular.reading.texts import numbers_in_texts
 
 Task = Literal["regression", "classification"]
@@ -26,14 +27,19 @@ _CATEGORIES = "categories, made into columns of 0 and 1"
 _NONE = "texts with “None” as a value of its own"
 _MOST_CLASSES = 50
 _FEWEST_OTHERS = 5  # rows outside the largest class
-_SAME = 1 - 1e-9  # correlation from which on a column is the label
+_FREE = "free text, most values of which occur once or twice"
 _INDEX_NAMES = frozenset({"", "id", "index", "row", "unnamed: 0"})
 _GAPS = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 
 
 @dataclass(frozen=True)
 class Table:
-    """Finite inputs (N × n), labels (numbers, or the classes' names as text), and what was done."""
+    """Finite inputs (N × n), labels (numbers, or the classes' names as text), and what was done.
+
+    total : rows of the file, of which these may be a random part
+    cautions : what to check before believing a score
+    dates : names of the columns that were dates
+    """
 
     x: Array
     y: np.ndarray
@@ -41,6 +47,9 @@ class Table:
     label: str
     task: Task
     notes: tuple[str, ...]
+    total: int = 0
+    cautions: tuple[str, ...] = ()
+    dates: tuple[str, ...] = ()
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -53,11 +62,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Raw:
-    """Columns as they were found, each an array of numbers (NaN: a gap) or of texts ('': a gap)."""
+    """Columns as they were found, each an array of numbers (NaN: a gap) or of texts ('': a gap);
+    total: rows of the file, of which these may be a part (0: these are all)."""
 
     columns: dict[str, np.ndarray]
     label: str
     notes: tuple[str, ...] = ()
+    total: int = 0
 
 
 def number_in(cell: object) -> float | None:
@@ -121,6 +132,7 @@ def cleaned(raw: Raw, task: str | None) -> Table:
     columns: list[np.ndarray] = []
     dropped: dict[str, list[str]] = {}
     done: dict[str, list[str]] = {}
+    told: list[str] = []
     filled = unknown = 0
     for name, column in raw.columns.items():
         if name == raw.label:
@@ -137,6 +149,8 @@ def cleaned(raw: Raw, task: str | None) -> Table:
         reason = _useless(name, column)
         if reason:
             dropped.setdefault(reason, []).append(name)
+            if reason == _FREE:
+                told.append(text_caution(name, column[~_is_gap(column)]))
             continue
         gaps = _is_gap(column)
         if column.dtype.kind == "f":
@@ -171,22 +185,12 @@ def cleaned(raw: Raw, task: str | None) -> Table:
             "data", raw.label, f"no input column is left beside the labels ({why})",
             "Name the label column with --label",
         )  # fmt: skip
-    same = [name for name, x in zip(names, columns, strict=True) if _repeats(x, y)]
-    if same:
-        notes.append(
-            f"{_plural(len(same), 'column')} with the label itself in other words: {_some(same)}. "
-            "Leave out what is not known beforehand."
-        )
-    return Table(np.column_stack(columns), y, tuple(names), raw.label, kind, tuple(notes))
-
-
-def _repeats(x: np.ndarray, y: np.ndarray) -> bool:
-    """Whether a column is the label up to unit and origin (one of two classes: up to names)."""
-    values = np.unique(y, return_inverse=True)[1].astype(float) if y.dtype.kind != "f" else y
-    if y.dtype.kind != "f" and values.max() > 1:
-        return False
-    with np.errstate(all="ignore"):
-        return bool(abs(np.corrcoef(x, values)[0, 1]) > _SAME)
+    x = np.column_stack(columns)
+    dates = tuple(n for what, which in done.items() if what.startswith("dates") for n in which)
+    told += [time_caution(dates), *cautions(x, y, names, raw.label, task is None)]
+    total = max(raw.total, len(y))
+    said = tuple(text for text in told if text)
+    return Table(x, y, tuple(names), raw.label, kind, tuple(notes), total, said, dates)
 
 
 def _useless(name: str, column: np.ndarray) -> str:
@@ -199,7 +203,7 @@ def _useless(name: str, column: np.ndarray) -> str:
         return "constant"
     if column.dtype.kind != "f":
         free = distinct > _MOST_CATEGORIES and distinct > _MOST_SHARE * len(values)
-        return "free text, most values of which occur once or twice" * free
+        return _FREE * free
     return "it only counts the rows" * _counts_rows(name, column)
 
 

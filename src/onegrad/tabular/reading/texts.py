@@ -10,15 +10,21 @@ import numpy as np
 
 Reader = Callable[[str], float | None]
 
+_SIZES = (
+    {"k": 1e3, "K": 1e3}
+    | dict.fromkeys(("M", "mn", "million"), 1e6)
+    | dict.fromkeys(("bn", "B", "billion"), 1e9)
+)
 _MOSTLY = 0.95  # of the texts that must be readable for the column to count as numbers
 _UNIT = r"(?:[$€£¥₹]|USD|EUR|GBP|CHF|JPY|CNY|INR)"
 
 
 def _amounts(thousands: str, decimal: str) -> re.Pattern[str]:
-    """A sign or a bracket, a currency, digits in groups, a fraction; a unit, % or k and M."""
+    """A sign or a bracket, a currency, digits in groups, a fraction; a unit, % or k, M, bn."""
     digits = rf"(?:\d{{1,3}}(?:[{thousands}]\d{{3}})+|\d+|(?={decimal}\d))(?:{decimal}\d+)?"
+    size = "|".join(_SIZES)
     return re.compile(
-        rf"[-+(]?\s*{_UNIT}?\s*[-+]?({digits}(?:[eE][-+]?\d+)?)\s*([kM])?\s*(?:{_UNIT}|%)?\)?"
+        rf"[-+(]?\s*{_UNIT}?\s*[-+]?({digits}(?:[eE][-+]?\d+)?)\s*({size})?\s*(?:{_UNIT}|%)?\)?"
     )
 
 
@@ -71,7 +77,7 @@ def _amount(text: str, form: re.Pattern[str], decimal: str) -> float | None:
     if found is None:
         return None
     digits = re.sub(rf"[^\d{decimal}eE+-]", "", found[1]).replace(decimal, ".")
-    size = float(digits) * {"k": 1e3, "M": 1e6}.get(found[2], 1.0)
+    size = float(digits) * _SIZES.get(found[2], 1.0)
     before = text[: found.start(1)]
     return -size if "-" in before or "(" in before else size
 

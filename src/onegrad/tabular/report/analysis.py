@@ -2,139 +2,190 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
+from sklearn.dummy import DummyClassifier, DummyRegressor
 
+from onegrad.compute.backend import Array
 from onegrad.errors import SpecError, did_you_mean
-from onegrad.results.estimates import Estimate
-from onegrad.tabular.estimators import OneStepClassifier, OneStepRegressor
-from onegrad.tabular.learning.curve_of_rows import WIDTH, LearningCurve, curve_of
-from onegrad.tabular.learning.subsets import Plan, Targets, inputs_of
-from onegrad.tabular.reading.table import FEWEST_ROWS, Table
-from onegrad.tabular.report.findings import Found, find_direction, heavy_tails, label_tail
-from onegrad.tabular.report.scores import (
-    CUT,
-    LOGARITHM,
-    NO_STEP,
-    STEP,
-    UNCUT,
+from onegrad.tabular.estimators.clipping import bounds_of
+from onegrad.tabular.learning.curve import LearningCurve, curve_from
+from onegrad.tabular.learning.measure import (
     Score,
-    Tails,
-    compare,
+    Splits,
+    Subset,
+    fit_and_judge,
+    measure,
+    score_of,
+    splits_of,
 )
+from onegrad.tabular.models import NAMES, ONE_STEP, named_model
+from onegrad.tabular.reading.table import FEWEST_ROWS, Table
 
-_WIDTHS = (60, 125, 250, 500, 1000)
-_WIDTH_ROWS = 1500
-_CLOSE = 1.02  # a width is enough if its error is at most this times the least
+CONSTANT, CUT = "best constant", "one-step, inputs cut (clip=5)"
+_MOST_ROWS, _QUICK_ROWS = 5000, 1000  # that are looked at
+_UNEQUAL = 1.5  # times its fair share that the largest class has from where classes are unequal
+_FAR, _LEAST_FAR = 10.0, 3  # robust standard deviations that make a tail, rows out there
+_HALVES = 6  # random halves of the rows whose steps are compared
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A model's score on every split; CPU seconds of a fit."""
+
+    values: Array
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Of two models' scores over the same splits: its mean, and the half-width that holds 95 %.
+
+    The splits share most of their rows, so the variance is that of Nadeau and Bengio,
+    s²(1/splits + held-out/fitted), and the quantile Student's.
+    """
+
+    mean: float
+    half: float
+
+    @classmethod
+    def of(cls, one: Array, other: Array, splits: Splits) -> Difference:
+        left = one - other
+        ratio = len(splits.tests[0]) / len(splits.ordered[0])
+        error = math.sqrt(left.var(ddof=1) * (1 / len(left) + ratio))
+        return cls(float(left.mean()), float(stdtrit(len(left) - 1, 0.975)) * error)
 
 
 @dataclass(frozen=True)
 class Analysis:
     """What the page shows.
 
-    widths : leave-one-out error of the estimator (relative to the first) by number of neurons
-    clip : robust standard deviations at which inputs are cut, None for as they are
-    quick : whether it is a first look, with fewer repetitions
+    models : the best constant, and the others, best first
+    chosen : the model of the curve
+    found : columns of what our step found, with coefficients and errors; empty where none was taken
+    tails : columns with heavy tails; rows in the tail of the label and their share of its variance
     """
 
     table: Table
+    score: Score
+    models: Mapping[str, Compared]
+    splits: Splits
+    chosen: str
     curve: LearningCurve
-    scores: dict[str, Score]
-    widths: dict[int, float]
-    found: Found
-    tails: Tails
-    clip: float | None
+    found: tuple[tuple[str, float, float], ...]
+    tails: tuple[str, ...]
+    label_tail: tuple[int, float]
     quick: bool
 
-    def lead(self, name: str, over: str) -> Estimate | None:
-        """Score of one model less that of another, split by split; None without them."""
-        if name not in self.scores or over not in self.scores:
-            return None
-        pairs = zip(self.scores[name].values, self.scores[over].values, strict=True)
-        return Estimate.of(a - b for a, b in pairs)
-
     @property
-    def gain(self) -> Estimate | None:
-        """What the step brings."""
-        return self.lead(STEP, NO_STEP)
+    def best(self) -> str:
+        return next(name for name in self.models if name != CONSTANT)
 
-    @property
-    def cut_helps(self) -> Estimate | None:
-        """What cutting the inputs brings; None if it was not tried without."""
-        return self.lead(STEP, UNCUT) or self.lead(CUT, STEP)
-
-    @property
-    def logarithm_helps(self) -> Estimate | None:
-        """What the logarithm of the label brings; None if it was not tried."""
-        return self.lead(LOGARITHM, STEP)
-
-    @property
-    def width(self) -> int:
-        """The least width whose error is within 2 % of the best one's."""
-        best = min(self.widths.values())
-        return min(k for k, error in self.widths.items() if error <= _CLOSE * best)
-
-    @property
-    def rate(self) -> float:
-        """The rate chosen most often with most rows."""
-        values, counts = np.unique(self.curve.subsets[-1].rates, return_counts=True)
-        return float(values[counts.argmax()])
+    def lead(self, name: str, over: str) -> Difference:
+        return Difference.of(self.models[name].values, self.models[over].values, self.splits)
 
 
-class Progress:
-    """Says what is being done, and how long the rest may take, from the share that is done."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self.say, self.begun = say, time.monotonic()
-        self.start = self.share = 0.0
-
-    def part(self, start: float, share: float) -> Callable[[str, float], None]:
-        """Of the whole, the part from `start` on that is `share` of it."""
-
-        def told(text: str, done: float) -> None:
-            whole = start + share * done
-            spent = time.monotonic() - self.begun
-            left = f"; about {spent * (1 - whole) / whole:.0f} s left" if whole > 0.05 else ""
-            self.say(f"{whole:4.0%}  {text}{left}")
-
-        return told
+def unequal(table: Table) -> bool:
+    """Whether one class is so large that plain accuracy says little."""
+    if table.task == "regression":
+        return False
+    counts = np.unique(table.y, return_counts=True)[1]
+    return bool(counts.max() / counts.sum() > min(_UNEQUAL / len(counts), 0.9))
 
 
 def analyse(
     table: Table,
+    estimator: str | None = None,
     classes: Sequence[str] | None = None,
+    time_column: str | None = None,
     say: Callable[[str], None] = print,
     quick: bool = False,
 ) -> Analysis:
-    """Tails and baselines first, which say how inputs are treated; then the learning curve, widths
-    and the direction.
+    """Models beside each other on the same splits, then the learning curve of the best, or of
+    `estimator`, on the first half of these splits.
 
     classes : only rows of these, if given
-    Under two minutes of CPU for 5000 rows of 30 columns; quick: a smaller network, fewer
-    repetitions.
+    time_column : rows are put in its order, and later ones are judged by fits to earlier ones
+    Under a minute of CPU for 5000 rows of 30 columns.
     """
-    table = _only(table, classes)
-    progress = Progress(say)
-    width = 150 if quick else WIDTH
-    tails = Tails(tuple(int(i) for i in heavy_tails(table.x)))
-    if table.task == "regression":
-        tails = Tails(tails.inputs, *label_tail(table.y))
-    rows = _part_of(table, 1000) if quick else table
-    scores, clip = compare(rows, width, tails, 3, progress.part(0.0, 0.3))
-    fitted = _part_of(table, 2000) if quick else table
-    targets = Targets.of(fitted.y, table.task)
-    plan = Plan(width, 2 if quick else 3, clip=clip)
-    curve = curve_of(inputs_of(fitted.x, len(fitted.y)), targets, plan, progress.part(0.3, 0.55))
-    curve = replace(curve, rows=len(table.y))  # a quick curve may know a part of them
-    progress.part(0.85, 0.1)("trying widths", 0.0)
-    widths = _widths(_part_of(table, _WIDTH_ROWS), clip, quick)
-    progress.part(0.95, 0.05)("looking for what the step found", 0.0)
-    found = find_direction(table.x, Targets.of(table.y, table.task))
-    return Analysis(table, curve, scores, widths, found, tails, clip, quick)
+    part = _part_of(_in_time(_only(table, classes), time_column), quick)
+    progress = _Progress(say)
+    balanced = unequal(part)
+    scoring = "balanced_accuracy" if balanced else None
+    names = [*NAMES]
+    if estimator is not None and estimator not in names:
+        named_model(estimator, part.task)  # says which there are
+    built = {
+        name: named_model(name, part.task, balanced=balanced, columns=part.x.shape[1])
+        for name in names
+    }
+    tails = tuple(part.names[i] for i in heavy_tails(part.x))
+    if tails:
+        cut = named_model(ONE_STEP, part.task, balanced=balanced)
+        built[CUT] = cut.set_params(**{f"{cut.steps[-1][0]}__clip": 5.0})
+    score = score_of(built[ONE_STEP], scoring)
+    constant: Any = DummyRegressor() if part.task == "regression" else DummyClassifier()
+    splits = _all_splits(part, time_column is not None)
+    models: dict[str, Compared] = {}
+    for place, (name, model) in enumerate([*built.items(), (CONSTANT, constant)]):
+        progress(f"fitting {name}, {len(splits.tests)} splits", 0.7 * place / (len(built) + 1))
+        parts = [
+            fit_and_judge(model, (part.x, part.y), rows[: splits.largest], test, [score])
+            for rows, test in zip(splits.ordered, splits.tests, strict=True)
+        ]
+        values = np.array([score.of(errors[0]) for errors, _, _ in parts])
+        models[name] = Compared(values, float(np.mean([seconds for *_, seconds in parts])))
+    order = sorted(models, key=lambda name: (name == CONSTANT, -models[name].values.mean()))
+    models = {name: models[name] for name in order}
+    chosen = estimator or order[0]
+    curve = _curve(part, (chosen, built[chosen]), score, splits, progress)
+    progress("looking at columns", 0.95)
+    found = columns_found(part, built[ONE_STEP]) if part.x.shape[1] > 1 else ()
+    own_tail = label_tail(part.y) if part.task == "regression" else (0, 0.0)
+    return Analysis(part, score, models, splits, chosen, curve, found, tails, own_tail, quick)
+
+
+def _all_splits(table: Table, in_time: bool) -> Splits:
+    """Two times five folds, or ten blocks of later rows."""
+    classes = table.task == "classification"
+    if in_time:
+        from sklearn.model_selection import TimeSeriesSplit
+
+        blocks = TimeSeriesSplit(10, test_size=max(1, len(table.y) // 40))
+        return splits_of(table.x, table.y, classes, blocks, None, 0)
+    one, two = (splits_of(table.x, table.y, classes, None, None, seed) for seed in (0, 1))
+    return Splits(one.ordered + two.ordered, one.tests + two.tests, one.kind)
+
+
+def _curve(
+    table: Table, model: tuple[str, Any], score: Score, splits: Splits, progress: _Progress
+) -> LearningCurve:
+    """On the first half of the splits (all blocks of time)."""
+    count = len(splits.tests) if splits.kind == "time" else len(splits.tests) // 2
+    half = replace(splits, ordered=splits.ordered[:count], tests=splits.tests[:count])
+    subsets: list[Subset] = measure(
+        model[1], table.x, table.y, [score], half,
+        lambda text, share: progress(f"{model[0]}: {text}", 0.7 + 0.25 * share),
+    )  # fmt: skip
+    return curve_from(table.total, model[0], score, subsets, half.kind)
+
+
+class _Progress:
+    """Says what is being done, and how long the rest may take, from the share that is done."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.say, self.begun = say, time.monotonic()
+
+    def __call__(self, text: str, share: float) -> None:
+        spent = time.monotonic() - self.begun
+        left = f"; about {spent * (1 - share) / share:.0f} s left" if share > 0.05 else ""
+        self.say(f"{share:4.0%}  {text}{left}")
 
 
 def _only(table: Table, classes: Sequence[str] | None) -> Table:
@@ -149,36 +200,83 @@ def _only(table: Table, classes: Sequence[str] | None) -> Table:
                 "classes", name, f"must be from {', '.join(table.classes[:20])}",
                 did_you_mean(name, table.classes),
             )  # fmt: skip
-    if len(set(classes)) < 2:
-        raise SpecError.of("classes", list(classes), "must be two different classes or more",
-                           f"For example {table.classes[0]},{table.classes[1]}")  # fmt: skip
     rows = np.isin(table.y, list(classes))
-    if rows.sum() < FEWEST_ROWS:
+    if len(set(classes)) < 2 or rows.sum() < FEWEST_ROWS:
         raise SpecError.of(
-            "classes", list(classes), f"have only {rows.sum()} rows together; {FEWEST_ROWS} are "
-            "needed", "Choose larger classes with --classes",
+            "classes", list(classes), f"must be two different classes or more, with {FEWEST_ROWS} "
+            "rows together", f"For example {table.classes[0]},{table.classes[1]}",
         )  # fmt: skip
     left = len(table.classes) - len(set(classes))
     notes = (*table.notes, f"{left} other classes left out.") if left else table.notes
-    return replace(table, x=table.x[rows], y=table.y[rows], notes=notes)
+    share = rows.sum() / len(rows)
+    return replace(table, x=table.x[rows], y=table.y[rows], notes=notes,
+                   total=max(int(rows.sum()), round(share * table.total)))  # fmt: skip
 
 
-def _part_of(table: Table, rows: int) -> Table:
+def _in_time(table: Table, column: str | None) -> Table:
+    if column is None:
+        return table
+    if column not in table.names:
+        raise SpecError.of(
+            "time", column, f"must be a column of numbers or dates: {', '.join(table.names[:12])}",
+            did_you_mean(column, table.names),
+        )  # fmt: skip
+    order = np.argsort(table.x[:, table.names.index(column)], kind="stable")
+    cautions = tuple(text for text in table.cautions if "--time" not in text)
+    return replace(table, x=table.x[order], y=table.y[order], cautions=cautions)
+
+
+def _part_of(table: Table, quick: bool) -> Table:
+    """A random part in the same order."""
+    rows = _QUICK_ROWS if quick else _MOST_ROWS
     if len(table.y) <= rows:
         return table
-    kept = np.random.default_rng(0).choice(len(table.y), rows, replace=False)
+    kept = np.sort(np.random.default_rng(0).choice(len(table.y), rows, replace=False))
     if table.task == "classification" and len(np.unique(table.y[kept])) < 2:
         return table
-    return replace(table, x=table.x[kept], y=table.y[kept])
+    note = f"Models were fitted to parts of {rows:,} rows drawn at random."
+    return replace(table, x=table.x[kept], y=table.y[kept], notes=(*table.notes, note))
 
 
-def _widths(table: Table, clip: float | None, quick: bool) -> dict[int, float]:
-    """Leave-one-out errors of the estimator with some widths, in one draw each."""
-    kind: Any = OneStepRegressor if table.task == "regression" else OneStepClassifier
-    spread = table.x.std(axis=0)
-    x = (table.x - table.x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    errors = {
-        width: kind(width, clip=clip, rate=[0.0, 8.0, 64.0], random_state=0).fit(x, table.y).error_
-        for width in (_WIDTHS[:3] if quick else _WIDTHS)
-    }
-    return {width: error / errors[_WIDTHS[0]] for width, error in errors.items()}
+def columns_found(table: Table, model: Any) -> tuple[tuple[str, float, float], ...]:
+    """What steps on random halves of the rows have in common: columns beyond their noise (5 % of
+    tables of pure noise have one) and a tenth of the largest; nothing where no step was taken."""
+    from sklearn.base import clone
+
+    rng = np.random.default_rng(0)
+    vectors = []
+    for _ in range(_HALVES):
+        rows = rng.permutation(len(table.y))[: len(table.y) // 2]
+        if len(np.unique(table.y[rows])) < 2:
+            return ()
+        fitted = clone(model).fit(table.x[rows], table.y[rows]).steps[-1][1]
+        if not fitted.rate_ or not len(fitted.directions_):
+            return ()
+        vectors.append(fitted.directions_[0])
+    found = np.array(vectors)
+    found *= np.sign(found @ found[0])[:, None]
+    mean, error = found.mean(axis=0), found.std(axis=0, ddof=1)
+    limit = stdtrit(_HALVES - 1, 1 - 0.025 / len(mean))
+    size = np.abs(mean)
+    kept = (size > limit * error) & (size > 0.1 * size.max())
+    order = [i for i in np.argsort(-size, kind="stable") if kept[i]]
+    return tuple((table.names[i], float(mean[i]), float(error[i])) for i in order)
+
+
+def heavy_tails(x: Array) -> np.ndarray:
+    """Columns in which several rows are ten robust standard deviations from the median."""
+    low, high = bounds_of(x, np.ones(len(x)), _FAR)
+    far = ((x < low) | (x > high)).sum(axis=0)
+    number = [len(np.unique(column)) > 2 for column in x.T]  # two values have no tail
+    return np.flatnonzero((far >= _LEAST_FAR) & number)
+
+
+def label_tail(y: Array) -> tuple[int, float]:
+    """Numbers ten robust standard deviations from their median: how many, and their share of the
+    variance; (0, 0) if they are too few to make a tail."""
+    low, high = bounds_of(y[:, None], np.ones(len(y)), _FAR)
+    far = (y < low) | (y > high)
+    if far.sum() < _LEAST_FAR:
+        return 0, 0.0
+    squares = (y - y.mean()) ** 2
+    return int(far.sum()), float(squares[far].sum() / squares.sum())

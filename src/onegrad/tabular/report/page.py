@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import html
+import io
+from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from onegrad import __version__
-from onegrad.tabular.report import pictures, words
-from onegrad.tabular.report.analysis import Analysis
-from onegrad.tabular.report.number_texts import measured_text, score_text, short
-from onegrad.tabular.report.scores import measure_name
+from onegrad.figures.style import RC
+from onegrad.tabular.learning.curve_picture import draw_curve
+from onegrad.tabular.report import words
+from onegrad.tabular.report.analysis import CONSTANT, Analysis
 from onegrad.text.document import document
 
 
@@ -21,113 +22,85 @@ def write_page(analysis: Analysis, source: str, path: Path) -> None:
 
 
 def page(analysis: Analysis, source: str) -> str:
-    """The question first; then advice, findings, baselines, and what was done to the table."""
+    """Curve, models, what a step found, what was done to the table, tails."""
     title = f"What would more rows buy? {source}"
-    test = words.backtest_sentence(analysis) or words.unchecked_sentence(analysis)
-    found = words.found_sentence(analysis)
+    curve = analysis.curve
+    first = " A first look (--quick) at fewer rows." if analysis.quick else ""
     sections = [
-        _section(
-            "What will more rows buy me?",
-            [words.rows_sentence(analysis), words.verdict_sentence(analysis), test],
-            pictures.learning(analysis), _curve_caption(analysis),
-        ),
-        _curve_table(analysis),
-        _section(
-            "Advice",
-            [words.step_sentence(analysis), words.width_sentence(analysis),
-             words.rate_sentence(analysis)],
-        ),
-        f"<pre><code>{html.escape(words.snippet(analysis))}</code></pre>",
-        _section("What the step found", [found]) if found else "",
-        _section(
-            "Beside other models",
-            [words.unequal_sentence(analysis), words.beaten_sentence(analysis),
-             words.constant_sentence(analysis)],
-            pictures.comparison(analysis) if analysis.scores else "",
-            "A fifth of the rows held out, the same splits for all; bars: standard errors.",
-        ) if analysis.scores else "",
-        _scores(analysis),
-        _section(
-            "The data",
-            [words.data_sentence(analysis), words.tails_sentence(analysis),
-             words.label_tail_sentence(analysis)],
-            pictures.cloud(analysis),
-            "Rows along the two directions in which the standardised columns vary most.",
-        ),
-        _notes(analysis),
-        _closing(analysis),
+        _texts([words.failed_sentence(curve), words.rows_sentence(curve),
+                words.verdict_sentence(curve), words.method_sentence(curve)]),
+        _picture(analysis),
+        _section("Before you believe it", _list(analysis.table.cautions)),
+        _section("Models", _texts([words.best_sentence(analysis),
+                                   words.constant_sentence(analysis),
+                                   words.unequal_sentence(analysis)]) + _models(analysis)),
+        _section("What the step found", _texts([words.found_sentence(analysis)])),
+        _section("The data", _texts([words.data_sentence(analysis), words.tails_sentence(analysis),
+                                     words.label_tail_sentence(analysis)])
+                 + _list(analysis.table.notes)),
+        f'<p class="quiet">Made by onegrad {__version__}.{first}</p>',
     ]  # fmt: skip
-    body = "\n".join(part for part in sections if part)
-    return document(title, body)
+    return document(title, "\n".join(part for part in sections if part))
 
 
-def _section(heading: str, sentences: list[str], picture: str = "", caption: str = "") -> str:
-    shown = ""
-    if picture:
-        shown = (
-            f'<figure><img src="{picture}" alt="{html.escape(caption, quote=True)}">'
-            f"<figcaption>{html.escape(caption)}</figcaption></figure>"
-        )
-    text = "\n".join(f"<p>{html.escape(sentence)}</p>" for sentence in sentences if sentence)
-    return f"<h2>{html.escape(heading)}</h2>\n{text}\n{shown}"
+def _section(heading: str, body: str) -> str:
+    return f"<h2>{html.escape(heading)}</h2>\n{body}" if body else ""
 
 
-def _curve_caption(analysis: Analysis) -> str:
-    curve = analysis.curve
+def _texts(sentences: Sequence[str]) -> str:
+    return "\n".join(f"<p>{html.escape(sentence)}</p>" for sentence in sentences if sentence)
+
+
+def _list(items: Sequence[str]) -> str:
+    shown = "".join(f"<li>{html.escape(item)}</li>" for item in items)
+    return f"<ul>{shown}</ul>" if shown else ""
+
+
+def _picture(analysis: Analysis) -> str:
+    """The curve as an SVG inside the page; letters are drawn as shapes."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context(RC):
+        figure, axes = plt.subplots(figsize=(6.4, 3.9), layout="constrained")
+        draw_curve(analysis.curve, axes)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+        plt.close(figure)
+    data = base64.b64encode(buffer.getvalue()).decode()
+    how = {"random": "rows held out at random", "groups": "whole groups held out",
+           "time": "later rows, judged by fits to earlier ones"}[analysis.curve.kind]  # fmt: skip
+    caption = (
+        f"{analysis.curve.model}, {analysis.score.name} by the number of rows. Dots: measured "
+        f"({how}), with standard errors. Line: forecast; bands: what should hold 68 and 95 % of "
+        "scores, as calibrated on the curves of other tables."
+    )
     return (
-        f"Squared error over that of the best constant (1 is no better than a constant, 0 is "
-        f"perfect) of a network of {curve.width} neurons. Dots: measured on held-out rows, "
-        f"{len(curve.subsets[-1].error)} splits, with standard errors. Line: theory anchored at "
-        "the last dot, the less the more uncertain that is; band: two standard deviations."
+        f'<figure><img src="data:image/svg+xml;base64,{data}" '
+        f'alt="{html.escape(caption, quote=True)}">'
+        f"<figcaption>{html.escape(caption)}</figcaption></figure>"
     )
 
 
-def _curve_table(analysis: Analysis) -> str:
-    curve = analysis.curve
-    classes = analysis.table.task == "classification"
-    most = f"{np.mean(analysis.table.y == analysis.table.classes[0]):.1%}" if classes else ""
-    rows = [("best constant", "1", "", most)]
-    for one in curve.subsets:
-        error = measured_text(one.mean, one.standard_error)
-        rows.append((f"{one.rows:,}", error, "", f"{1 - one.wrong.mean():.1%}"))
-    for point in curve.ahead():
-        low, high = short(point.low), short(point.high)
-        error = f"{short(point.error)} ({low} to {high})"
-        rows.append((f"{point.rows:,}", "", error, f"{point.accuracy:.1%}"))
-    names = ["rows", "measured", "predicted"] + ["accuracy"] * classes
-    shown = [row if classes else row[:3] for row in rows]
+def _models(analysis: Analysis) -> str:
+    best = analysis.best
+    rows = []
+    for name, one in analysis.models.items():
+        behind = "" if name == best else f"{-analysis.lead(best, name).mean:+.3f}"
+        half = "" if name == best else f" ± {analysis.lead(best, name).half:.3f}"
+        cells = (name, f"{one.values.mean():.3f}", behind + half,
+                 "" if name == CONSTANT else f"{one.seconds:.1f} s")  # fmt: skip
+        rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
+    splits = analysis.splits
+    caption = (
+        f"{len(splits.tests)} splits, {splits.largest:,} rows fitted, the same for all. ± holds "
+        "95 %, for splits that share rows. The curve goes on from the same fits."
+    )
+    names = ("model", html.escape(analysis.score.name), "less the best", "CPU")
     head = "".join(f"<th>{name}</th>" for name in names)
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in shown)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _notes(analysis: Analysis) -> str:
-    notes = list(analysis.table.notes)
-    if not notes:
-        return ""
-    items = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-    return f'<p class="quiet">What was done to the table first:</p><ul class="quiet">{items}</ul>'
-
-
-def _scores(analysis: Analysis) -> str:
-    if not analysis.scores:
-        return ""
-    rows = "".join(
-        f"<tr><td>{html.escape(name)}</td><td>{score_text(score.estimate)}</td>"
-        f"<td>{score.seconds:.1f} s</td></tr>"
-        for name, score in analysis.scores.items()
-    )
     return (
-        f"<table><thead><tr><th>model</th><th>{measure_name(analysis.table)}</th><th>CPU</th></tr>"
-        f"</thead><tbody>{rows}</tbody></table>"
-    )
-
-
-def _closing(analysis: Analysis) -> str:
-    first = " A first look (--quick): fewer rows, a smaller network." if analysis.quick else ""
-    cut = f" and cut at {analysis.clip:g} robust standard deviations" if analysis.clip else ""
-    return (
-        f'<p class="quiet">Made by onegrad {__version__}.{first} Inputs were standardised{cut}; '
-        "rate and ridge were chosen anew at every number of rows. The band's width comes from "
-        "tests on other tables and from this one's own.</p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        f'<p class="quiet">{html.escape(caption)}</p>'
     )

@@ -100,7 +100,7 @@ def quasi_gaussian(dimension: int, points: int) -> tuple[Array, Array]:
         return np.zeros((1, 0)), np.ones(1)
     half = max(points // 2, 2 * dimension)
     count = 1 << max(1, math.ceil(math.log2(half)))
-    u = _halton(dimension, count)
+    u = halton(dimension, count)
     u[:, 0] = (np.floor(count * u[:, 0]) + 0.25) / count  # even together with their mirror images
     z = ndtri(np.clip(u, 1e-12, 1 - 1e-12))
     z = np.concatenate([z, -z])
@@ -129,13 +129,14 @@ def scattered(first: tuple[Array, Array], count: int, most: int) -> tuple[Array,
     return np.concatenate([nodes[owner], further], axis=1), (weights / (2 * pairs))[owner]
 
 
-def _halton(dimension: int, count: int) -> Array:
+def halton(dimension: int, count: int, randomisation: int | None = None) -> Array:
     """Points of [0, 1)^dimension: Halton's, the digits of each prime base permuted at random.
 
-    The permutations are always the same ones. As even as scrambled Sobol points in 3 to 40
-    dimensions, without the half second it takes to import those.
+    The permutations are always the same ones, others for each `randomisation`. As even as scrambled
+    Sobol points in 3 to 40 dimensions, without the half second it takes to import those.
     """
-    generator = np.random.default_rng(20250117)
+    seed = [20250117] if randomisation is None else [20250117, randomisation]
+    generator = np.random.default_rng(seed)
     points = np.zeros((count, dimension))
     primes = (c for c in itertools.count(2) if all(c % p for p in range(2, math.isqrt(c) + 1)))
     for j, base in enumerate(itertools.islice(primes, dimension)):

@@ -16,7 +16,7 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
-from onegrad.theory.chance import Law, law_of
+from onegrad.theory.chance import Chance, chance_of
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.features import NodeFeatures, features_at
 from onegrad.theory.layers.recursion import NoiseDirections, recursion_holds, trained_types
@@ -46,7 +46,6 @@ _MOST_NODES = 500
 _NOISE = NoiseDirections(most=6, visible=0.01, matrices=3)  # weights have outliers along them
 _RULES = (9, 5)  # orders of the semicircle law along the leading matrices that turn rows
 _SEEN = 512  # nodes of each component for alignments
-_ALONE, _TOGETHER = 3, 2  # orders along the step's chance: one strong direction, or several
 
 
 @dataclass(frozen=True)
@@ -109,15 +108,15 @@ def structured_limit(problem: Problem, overlaps: str = "auto", seed: int = 0) ->
     """
     if reason := why_no_limit(problem):
         raise AssumptionError(f"no limiting spectrum: {reason}")
-    law = law_of(problem, overlaps, seed)
-    plain = replace(law.task(law.typical), chance=None)
+    chance = chance_of(problem, overlaps, seed)
+    plain = replace(chance.typical, chance=None)
     if plain.geometry.levels is not None:
         plain = replace(plain, geometry=geometry_of(problem, overlaps, seed, spectra=True))
     if plain.geometry.special >= MANY_DIRECTIONS:
         raise AssumptionError(
             f"no limiting spectrum: {plain.geometry.special} special directions are too many"
         )
-    tasks, chances = _chances(law, plain)
+    tasks, chances = _chances(chance, plain)
     neurons, features = _resolved(plain, _LAW_LEVEL)
     atoms = max(0.0, 1 - neurons.bulk_dim / problem.width), 1 - problem.samples / problem.width
     laws = (
@@ -130,17 +129,10 @@ def structured_limit(problem: Problem, overlaps: str = "auto", seed: int = 0) ->
     )
 
 
-def _chances(law: Law, plain: Task) -> tuple[list[Task], Array]:
+def _chances(chance: Chance, plain: Task) -> tuple[list[Task], Array]:
     """Tasks and weights over what the step has by chance along strong directions, of either sign:
     its mean is zero, but outliers grow with its square (docs/theory.md, section 9)."""
-    if not law.strong:
-        return [plain], np.ones(1)
-    order = _ALONE if len(law.strong) == 1 else _TOGETHER
-    points, weights = law.nodes([order if v.of_step else 1 for v in law.variables])
-    names = law.canonical(points)
-    first = [names.index(name) for name in dict.fromkeys(names)]
-    kept = np.array([weights[[n == names[i] for n in names]].sum() for i in first])
-    return [law.task(points[i]) for i in first], kept
+    return chance.steps() if chance.strong else ([plain], np.ones(1))
 
 
 def _outliers(task: Task, laws: tuple[SpectralLaw, SpectralLaw]) -> tuple[Found, Found]:

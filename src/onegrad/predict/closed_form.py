@@ -1,4 +1,4 @@
-"""The isotropic closed form beside the conditional theory: where it applies, how far apart."""
+"""The isotropic closed form: where it applies, and how far the theory of types is from it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from onegrad.errors import Failure, OnegradError
+from onegrad.errors import Failure
 from onegrad.predict.prediction import Prediction
+from onegrad.predict.types import conditional
+from onegrad.predict.wording import of_closed_form
 from onegrad.problem import Problem
+from onegrad.theory.geometry import variance_of_labels
 from onegrad.theory.isotropic.closed_form import predict_isotropic
+from onegrad.theory.options import Theory
+from onegrad.theory.overlaps import geometry_of
 
 
 def version_at(problem: Problem, method: str) -> str:
@@ -39,28 +44,17 @@ def why_not_isotropic(problem: Problem) -> str:
     return ""
 
 
-def cross_checked(problem: Problem, answer: Prediction | Failure) -> Prediction | Failure:
-    """The conditional theory's answer, with the closed form's difference to it where that applies.
+def closed_form(problem: Problem, theory: Theory, seed: int) -> Prediction:
+    """The closed form, and how far the conditional theory is from it; a draft is not compared.
 
-    The closed form keeps the slopes of the features fixed along the learned direction and knows
-    nothing of the nonlinear spread of norms: where the two differ, simulations side with the
-    conditional theory (docs/theory.md, section 6).
+    Raises where the conditional theory fails: nothing is known then about the closed form's error.
     """
-    if isinstance(answer, Failure) or answer.status == "draft" or why_not_isotropic(problem):
-        return answer
-    try:
-        result = predict_isotropic(problem, version_at(problem, "finite-step"))
-    except OnegradError:
-        return answer
-    test, train = (
-        f"{closed:.4g} ({100 * (closed / ours - 1):+.2g} %)"
-        for closed, ours in (
-            (result.test_error, answer.test_error), (result.train_error, answer.train_error)
-        )
-    )  # fmt: skip
-    sentence = (
-        "For comparison, the closed form of Moniri et al. (2024), a limit of large n that keeps "
-        "the covariance of the features from before the step, has "
-        f"test error {test} and training error {train}."
-    )
-    return replace(answer, assumptions=(*answer.assumptions, sentence))
+    limit = theory.method == "isotropic-limit"
+    result = predict_isotropic(problem, version_at(problem, "limit" if limit else "finite-step"))
+    power = variance_of_labels(problem, geometry_of(problem))
+    if theory.draft:
+        return replace(of_closed_form(result, None), label_variance=power)
+    (checked,) = conditional([problem], replace(theory, method="conditional"), seed)
+    if isinstance(checked, Failure):
+        raise checked.error
+    return replace(of_closed_form(result, checked), label_variance=power)

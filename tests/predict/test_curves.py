@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,17 +12,16 @@ import numpy as np
 import pytest
 
 from onegrad.errors import AssumptionError, Failure
-from onegrad.predict import curves as along_curves
-from onegrad.predict.curves import Looks, with_points_between
-from onegrad.predict.predict import predict, predict_curve
+from onegrad.predict.curves import along_curves, curves, interpolated, misfits
+from onegrad.predict.predict import predict_curve
 from onegrad.predict.prediction import Prediction
 from onegrad.problem import Problem
-from onegrad.theory import few_points
-from onegrad.theory.curves import along, curves, interpolated
-from onegrad.theory.few_points import DRAFT, FEWEST, RATIOS, misfit, misfits
 from onegrad.theory.options import Theory
+from onegrad.theory.policy import Policy
 
 COUNT = 20
+EVERY = replace(Policy(), curve_points=10**6)
+UNCHECKED = replace(Policy(), curve_misfit=1e9)
 WIDTHS = np.geomspace(40, 1200, COUNT).round().tolist()
 BASE: dict[str, dict[str, Any]] = {
     "data": {"model": "mixture", "dim": 400},
@@ -71,9 +71,7 @@ def problems_of(name: str) -> list[Problem]:
 
 @cache
 def point_by_point(name: str) -> list[Prediction]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(few_points, "FEWEST", 10**6)
-        return predict_curve(problems_of(name), **SWEEPS[name][3])
+    return predict_curve(problems_of(name), policy=EVERY, **SWEEPS[name][3])
 
 
 def computed(found: Sequence[Prediction]) -> int:
@@ -103,10 +101,9 @@ def test_a_curve_at_few_points_agrees_with_all_of_them(name: str) -> None:
                 assert one.error_estimate > 0.9 * own.error_estimate
 
 
-def test_without_the_check_the_peak_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_check_the_peak_is_missed() -> None:
     """Negative control: at next to no ridge errors rise by a factor at k = m, between points."""
-    monkeypatch.setattr("onegrad.predict.curves.DRAFT", DRAFT._replace(misfit=np.inf))
-    few = predict_curve(problems_of("peak"), accuracy=0.03)
+    few = predict_curve(problems_of("peak"), accuracy=0.03, policy=UNCHECKED)
     assert computed(few) < COUNT
     every = point_by_point("peak")
     off = [abs(a.test_error / b.test_error - 1) for a, b in zip(few, every, strict=True)]
@@ -127,9 +124,7 @@ def steep() -> list[Problem]:
 
 @cache
 def logistic_point_by_point() -> list[Prediction]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(few_points, "FEWEST", 10**6)
-        return predict_curve(steep())
+    return predict_curve(steep(), policy=EVERY)
 
 
 def largest_gap(few: Sequence[Prediction]) -> float:
@@ -138,9 +133,9 @@ def largest_gap(few: Sequence[Prediction]) -> float:
     return max(abs(getattr(a, x) / getattr(b, x) - 1) for a, b in pairs for x in names)
 
 
-def test_a_curve_of_logistic_losses_is_computed_at_eleven_points() -> None:
+def test_a_curve_of_logistic_losses_is_that_of_its_points() -> None:
     few, every = predict_curve(steep()), logistic_point_by_point()
-    assert computed(every) == COUNT and computed(few) <= 11
+    assert computed(every) == COUNT
     assert largest_gap(few) < 0.005
     for one, own in zip(few, every, strict=True):
         for name in ("test_loss", "train_loss", "test_error", "train_error"):
@@ -148,28 +143,6 @@ def test_a_curve_of_logistic_losses_is_computed_at_eleven_points() -> None:
             assert off <= max(0.0, one.error_estimate - own.error_estimate) + 5e-3
         assert one.misclassification == pytest.approx(own.misclassification, rel=0.02)
         assert one.calibration == pytest.approx(own.calibration, abs=0.01)
-
-
-def test_without_ratios_so_few_points_are_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Negative control: the numbers themselves, interpolated without a check."""
-    rule = RATIOS._replace(nodes=9, misfit=np.inf)
-    monkeypatch.setattr("onegrad.predict.curves.RATIOS", rule)
-    monkeypatch.setattr(Looks, "reference", lambda self, point, sparsity: np.zeros(10))
-    assert largest_gap(predict_curve(steep())) > 0.02
-
-
-def test_ratios_need_the_same_rules_at_every_point() -> None:
-    """Along rates the coarsest resolution jumps where a rule gets longer: 3 % off by ratios."""
-    ridges, looks = steep(), Looks([], Theory(), lambda problem: [])
-
-    def changed(section: str, **numbers: float) -> list[Problem]:
-        part = getattr(ridges[0], section).model_copy(update=numbers)
-        return [ridges[0], ridges[0].model_copy(update={section: part})]
-
-    assert looks.sparsity(ridges).relative
-    assert not looks.sparsity(changed("training", rate=50.0)).relative
-    assert not looks.sparsity(changed("data", mean=1.0)).relative
-    assert not looks.sparsity(problems_of("ridge")).relative
 
 
 def test_a_point_between_others_says_so_and_can_be_asked_more() -> None:
@@ -189,28 +162,29 @@ def test_a_point_between_others_says_so_and_can_be_asked_more() -> None:
 def test_a_failure_on_the_curve_leaves_nothing_to_interpolate() -> None:
     places = np.linspace(0.0, 1.0, 11)
     rows: list[Any] = [np.array([x, 1.0]) for x in places]
-    assert misfit(places, rows) < 1e-12
-    assert misfit(places, [None, *rows[1:]]) == np.inf
-    assert misfit(places, [np.array([np.nan, 1.0]), *rows[1:]]) == np.inf
-    assert misfit(places, [np.array([np.inf, 1.0]), *rows[1:]]) == np.inf
+    assert misfits(places, rows).max() < 1e-12
+    assert misfits(places, [None, *rows[1:]]).max() == np.inf
+    assert misfits(places, [np.array([np.nan, 1.0]), *rows[1:]]).max() == np.inf
+    assert misfits(places, [np.array([np.inf, 1.0]), *rows[1:]]).max() == np.inf
 
 
 def test_answers_that_are_not_smooth_are_computed() -> None:
-    """The coarsest resolution may be smooth where means over draws or corrections are not."""
+    """One point that failed, or jumps, leaves all of them to be computed; each is asked once."""
     problems, every = problems_of("width"), point_by_point("width")
-    asked: list[int] = []
+    high = replace(every[0], test_error=2 * every[0].test_error)
+    for odd in (Failure(AssumptionError("no")), high):
+        asked: list[int] = []
 
-    def compute(points: Sequence[int]) -> list[Prediction | Failure]:
-        asked.extend(points)
-        return [every[i] for i in points]
+        def compute(
+            some: Sequence[Problem], odd: Any = odd, asked: list[int] = asked
+        ) -> list[Prediction | Failure]:
+            places = [problems.index(one) for one in some]
+            asked.extend(places)
+            return [odd if i == 10 else every[i] for i in places]
 
-    known: dict[int, Prediction | Failure] = {i: every[i] for i in range(0, COUNT, 2)}
-    known[COUNT - 1], known[10] = every[COUNT - 1], Failure(AssumptionError("no"))
-    found = with_points_between(
-        Looks(problems, Theory(), lambda problem: []), known, compute, lambda problem: every[0]
-    )
-    assert asked == [i for i in range(COUNT) if i not in known]
-    assert [found[i] for i in asked] == [every[i] for i in asked]
+        found = along_curves(problems, Theory(), compute, lambda _: every[0])
+        assert sorted(asked) == list(range(COUNT))
+        assert found == [odd if i == 10 else every[i] for i in range(COUNT)]
 
 
 def test_the_interpolation_is_of_fourth_order() -> None:
@@ -229,67 +203,20 @@ def test_the_interpolation_is_of_fourth_order() -> None:
     assert interpolated(cubic, cubic[:, None] ** 3, wanted)[:, 0] == pytest.approx(wanted**3)
 
 
-@pytest.mark.parametrize(("bump", "most"), [(0.0, 4), (0.5, 13)])
-def test_what_hardly_varies_is_looked_at_four_times(bump: float, most: int) -> None:
-    """Ratios of means over draws, and corrections: unless the fourth point tells otherwise."""
-    places, asked = np.linspace(0.0, 1.0, 13), []
-
-    def value(x: float) -> float:
-        return 1.0 + 1e-4 * x + bump * float(np.exp(-(((x - 0.75) / 0.1) ** 2)))
-
-    def compute(points: list[int]) -> dict[int, Any]:
-        asked.extend(points)
-        return {j: np.array([value(places[j])]) for j in points}
-
-    found = along(places, compute, 1e-3)
-    assert len(asked) == len(set(asked)) <= most and len(asked) + len(found) == 13
-    assert (len(asked) == 4) == (bump == 0)
-    for j, between in found.items():
-        assert between.numbers[0] == pytest.approx(value(places[j]), abs=1e-3)
-
-
 def test_short_curves_are_computed() -> None:
-    found = predict_curve(problems_of("width")[: FEWEST - 1], accuracy=0.03)
-    assert computed(found) == FEWEST - 1
-
-
-def _classes(ridge: float) -> list[Problem]:
-    data = {"model": "mixture", "dim": 60, "mean": 2.0, "weights": [0.4, 0.3, 0.3], "rank": 0}
-    return [
-        Problem.from_spec({
-            "data": {**data, "spread": 1.0}, "labels": {"model": "component"},
-            "network": {"width": width}, "training": {"samples": 120, "ridge": ridge, "rate": 30.0},
-        })
-        for width in np.geomspace(12, 360, COUNT).round().astype(int).tolist()
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("ridge", "smooth"), [(1e-3, True), (1e-8, False)])
-def test_drafts_with_drawn_layers_lie_on_a_smooth_curve(ridge: float, smooth: bool) -> None:
-    """A peak at k = m is no such curve: all points are computed."""
-    problems = _classes(ridge)
-    found = predict_curve(problems, accuracy=0.03)
-    each = [predict(one, accuracy=0.03) for one in problems]
-    fit, own = (np.log([one.test_error for one in some]) for some in (found, each))
-    assert (found[3].assumptions[0] == along_curves._SMOOTHED) == smooth
-    if smooth:
-        assert np.abs(fit - own).max() < 0.08
-        bend = [np.abs(np.diff(x, 2)).max() for x in (fit, own)]
-        assert bend[0] < 0.3 * bend[1]
-        assert all(one.status == "draft" and np.isnan(one.error_estimate) for one in found)
-    else:
-        assert fit == pytest.approx(own, rel=1e-9)
+    few = Policy().curve_points - 1
+    assert computed(predict_curve(problems_of("width")[:few], accuracy=0.03)) == few
 
 
 def zipped(pairs: list[tuple[int, float]]) -> list[tuple[list[int], np.ndarray]]:
     tables = {"data": {"model": "isotropic", "dim": 100}}
-    problems = {
-        i: Problem.from_spec(
+    problems = [
+        Problem.from_spec(
             tables | {"network": {"width": width}, "training": {"samples": 200, "rate": rate}}
         )
-        for i, (width, rate) in enumerate(pairs)
-    }
-    return list(curves(problems))
+        for width, rate in pairs
+    ]
+    return list(curves(problems, 7))
 
 
 def test_numbers_that_rise_or_fall_together_make_a_curve() -> None:

@@ -1,0 +1,330 @@
+"""`learning_curve`: what more rows would buy, for any estimator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from onegrad.errors import SpecError
+from onegrad.tabular.learning.forecast import (
+    Curve,
+    Forecast,
+    Shape,
+    curve_of_splits,
+    laws,
+    power_law,
+)
+from onegrad.tabular.learning.measure import (
+    FEWEST_ROWS,
+    Say,
+    Score,
+    Splits,
+    Subset,
+    measure,
+    score_of,
+    splits_of,
+)
+from onegrad.tabular.learning.more_rows import level_path, mean_path, tuned_error
+from onegrad.tabular.models import named_model
+from onegrad.tabular.reading.table import Raw, cleaned, column_of, labels_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FARTHEST = 16  # times the fitted rows; bars were checked up to 10 times
+LAW, THEORY = "power law drawn towards those of other tables", "theory of random features"
+_APART = (2, 4)  # ratios of the back-tests
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """The score to expect at a number of rows.
+
+    low, high : hold 95 % of scores; inner: hold 68 %
+    error : best score − score, with its own limits
+    checked : whether bars were checked so far from the rows at hand (up to 16 times)
+    """
+
+    rows: int
+    score: float
+    low: float
+    high: float
+    inner: tuple[float, float]
+    error: float
+    error_low: float
+    error_high: float
+    checked: bool
+
+    def __repr__(self) -> str:
+        text = f"{self.rows:,} rows: {self.score:.3g} ({self.low:.3g} to {self.high:.3g})"
+        return text + ("" if self.checked else f"; beyond {FARTHEST} × the rows at hand, unchecked")
+
+
+@dataclass(frozen=True)
+class BackTest:
+    """The error at the largest subset, predicted from a part of it by `method`, with its bar."""
+
+    method: str
+    from_rows: int
+    rows: int
+    predicted: float
+    low: float
+    high: float
+    measured: float
+    noise: float  # relative standard error of what was measured
+
+    @property
+    def miss(self) -> float:
+        return math.log(self.predicted / self.measured)
+
+    @property
+    def failed(self) -> bool:
+        """Outside its bar of 95 %, widened by the noise of what was measured."""
+        bar = math.log(self.high / self.predicted)
+        return abs(self.miss) > math.hypot(bar, 2 * self.noise)
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """Scores measured on subsets of a table, and predicted for up to 16 times as many rows.
+
+    rows : of the table; fitted to are those of `subsets`, each split holds some out
+    kind : how rows are held out: random, groups (whole ones) or time (later rows)
+    """
+
+    rows: int
+    model: str
+    score: Score
+    subsets: tuple[Subset, ...] = field(repr=False)
+    kind: str = "random"
+
+    @cached_property
+    def measured(self) -> Curve:
+        return curve_of_splits(
+            [one.rows for one in self.subsets],
+            [one.errors[self.score.name] for one in self.subsets],
+            self.score.family, self.subsets[-1].judged,
+        )  # fmt: skip
+
+    @property
+    def fitted(self) -> int:
+        """Rows of the largest subset."""
+        return self.subsets[-1].rows
+
+    def _forecast(self, method: str, rows: float) -> Forecast:
+        """By one method, from the subsets of at most so many rows."""
+        family = self.score.family + ("+theory" if method == THEORY else "")
+        last = [one for one in self.subsets if one.rows <= rows][-1]
+        shape = theory_of(last) if method == THEORY else None
+        return Forecast(laws()[family], self.measured.until(rows), shape)
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        known = f"{self.score.family}+theory" in laws()
+        return (THEORY, LAW) if known and self.subsets[-1].paths else (LAW,)
+
+    @cached_property
+    def backtests(self) -> tuple[BackTest, ...]:
+        """Of every method, from a half and a quarter of the fitted rows."""
+        found = []
+        for method in self.methods:
+            for apart in _APART:
+                part = self.fitted / apart * 1.01
+                if sum(one.rows <= part for one in self.subsets) < 2:
+                    continue
+                forecast = self._forecast(method, part)
+                error, low, high = forecast.interval(self.fitted)
+                found.append(BackTest(
+                    method, int(forecast.curve.known), self.fitted, error, low, high,
+                    float(self.measured.errors[-1]), float(self.measured.noise[-1]),
+                ))  # fmt: skip
+        return tuple(found)
+
+    def missed(self, method: str) -> float:
+        """Root mean square of its back-tests' log(predicted/measured); NaN without any."""
+        squares = [one.miss**2 for one in self.backtests if one.method == method]
+        return math.sqrt(sum(squares) / len(squares)) if squares else math.nan
+
+    @cached_property
+    def method(self) -> str:
+        """The one that did best in the back-tests; the first of `methods` without any."""
+        return min(self.methods, key=lambda name: (self.missed(name), self.methods.index(name)))
+
+    @property
+    def backtest(self) -> BackTest | None:
+        """The farthest one of the method that is used."""
+        own = [one for one in self.backtests if one.method == self.method]
+        return own[-1] if own else None
+
+    @cached_property
+    def forecast(self) -> Forecast:
+        return self._forecast(self.method, self.fitted)
+
+    def at(self, rows: float) -> CurvePoint:
+        """What to expect of the same estimator with so many rows."""
+        number = float(rows) if isinstance(rows, int | float | np.number) else math.nan
+        if isinstance(rows, bool) or not number >= 10 or number != round(number):
+            raise SpecError.of("rows", rows, "must be a whole number ≥ 10")
+        error, low, high = self.forecast.interval(number)
+        inner = self.forecast.interval(number, inner=True)
+        inside = self.subsets[0].rows <= number <= FARTHEST * self.fitted
+        score = self.score.of
+        return CurvePoint(
+            int(number), score(error), score(high), score(low), (score(inner[2]), score(inner[1])),
+            error, low, high, inside,
+        )  # fmt: skip
+
+    def change(self, times: float) -> tuple[float, float, float]:
+        """Error with `times` as many rows as the table has, over that with those, and what holds
+        95 % of it. What is not known of the level cancels."""
+        return self.forecast.change(self.rows, times * self.rows)
+
+    def power_law(self, rows: float) -> float:
+        """The score by a + b·rows^−c through the measured errors, for comparison."""
+        return self.score.of(power_law(self.measured)(rows))
+
+    def ahead(self) -> list[CurvePoint]:
+        """At 1, 2, 4 and 8 times the rows of the table, as far as bars were checked."""
+        sizes = [self.rows * 2**j for j in range(4)]
+        return [self.at(rows) for rows in sizes if rows <= FARTHEST * self.fitted]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Measured scores, and the forecast with its bars."""
+        from onegrad.tabular.learning.curve_picture import draw_curve
+
+        return draw_curve(self, ax)
+
+    def __repr__(self) -> str:
+        lines = [f"LearningCurve of {self.rows:,} rows: {self.model}, {self.score.name}"]
+        for one, noise in zip(self.subsets, self.measured.noise, strict=True):
+            error = one.errors[self.score.name].mean()
+            lines.append(
+                f"{one.rows:>9,}  {self.score.of(error):.3f} ± {noise * error:.3f} measured"
+            )
+        lines += [
+            f"{p.rows:>9,}  {p.score:.3f} ({p.low:.3f} to {p.high:.3f})" for p in self.ahead()
+        ]
+        return "\n".join(lines)
+
+
+def theory_of(subset: Subset) -> Shape:
+    """Log of the squared error that the leave-one-out errors of these fits expect at other rows."""
+    paths = [[level_path(*rate, subset.rows) for rate in split] for split in subset.paths]
+    joined = mean_path(paths)
+    return lambda rows: math.log(max(tuned_error(joined, round(rows)), 1e-12))
+
+
+def learning_curve(
+    X: Any,
+    y: Any,
+    estimator: Any = None,
+    scoring: Any = None,
+    cv: Any = None,
+    groups: Any = None,
+    seed: int = 0,
+) -> LearningCurve:
+    """How the score of an estimator grows with the number of rows, and would go on growing.
+
+    X : N × n numbers (array, sparse matrix), or a data frame: a given estimator gets it as it is,
+        else categories and gaps are dealt with as in `onegrad analyze`
+    y : N numbers or classes
+    estimator : any of scikit-learn, or a pipeline; or a name (`onegrad analyze --estimator`);
+        OneStepRegressor or OneStepClassifier of 500 neurons behind a StandardScaler without one
+    scoring : as scikit-learn has it, a name or a callable; accuracy or R² without one
+    cv : folds (5 without one, shuffled), "time" for rows in the order of time, or a splitter
+    groups : of each row; those of one group are held out together
+    seed : of splits and subsets
+
+    The largest subset is what a split fits; the others are halves of halves of it. From them the
+    error (best score − score) is predicted by a power law whose slope is drawn towards those of a
+    corpus of curves, and for our own estimators by theory; whatever did best in the back-test on
+    the subsets is used (docs/learning-curves.md). Cost: two fits to all rows for every split.
+    """
+    if hasattr(X, "columns") and (estimator is None or isinstance(estimator, str)):
+        columns = {str(name): column_of(list(X[name])) for name in X.columns}
+        label = "y" if "y" not in columns else "the labels"
+        table = cleaned(Raw(columns | {label: column_of(list(np.asarray(y)))}, label), None)
+        X, labels, task = table.x, table.y, table.task
+        if groups is not None and len(groups) != len(labels):
+            raise SpecError.of(
+                "groups", len(groups), "needs labels in every row", "Drop the others"
+            )
+    else:
+        X = X if hasattr(X, "iloc") or not hasattr(X, "tocsr") else X.tocsr()
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        labels = _labels(y, X.shape[0])
+        if estimator is None or isinstance(estimator, str):
+            labels, task = labels_of(_plain(labels), "y", None)
+        else:
+            task = "classification" if is_classifier(estimator) else "regression"
+    model = named_model(estimator, task, seed)
+    name = estimator if isinstance(estimator, str) else type(_last(model)).__name__
+    classes = task == "classification"
+    splits = splits_of(X, labels, classes, cv, groups, seed)
+    return curve_of((X, labels), (name, model), score_of(model, scoring), splits)
+
+
+def curve_of(
+    data: tuple[Any, np.ndarray],
+    model: tuple[str, Any],
+    score: Score,
+    splits: Splits,
+    say: Say = lambda text, share: None,
+) -> LearningCurve:
+    """The same of what is checked; say : told what is being done, and the share done."""
+    x, y = data
+    subsets = measure(model[1], x, y, [score], splits, say)
+    return curve_from(len(y), model[0], score, subsets, splits.kind)
+
+
+def curve_from(
+    rows: int, model: str, score: Score, subsets: Sequence[Subset], kind: str
+) -> LearningCurve:
+    known = [one for one in subsets if np.isfinite(one.errors[score.name]).all()]
+    if not known or known[-1] is not subsets[-1]:
+        raise SpecError.of(
+            "scoring", score.name, "cannot be computed on every split",
+            "A class may be missing among the rows of a fit: fewer folds, or groups of more rows",
+        )  # fmt: skip
+    if math.isnan(score.best):  # a callable: its values tell what is best
+        values = -np.concatenate([one.errors[score.name] for one in known])
+        if values.max() > 0 and (values.max() > 1 or values.min() < 0):
+            raise SpecError.of(
+                "scoring",
+                score.name,
+                "must be at most 1 (its best), or at most 0 like neg_… scores",
+            )
+        score = replace(score, best=0.0 if values.max() <= 0 else 1.0)
+        known = [
+            replace(one, errors={score.name: one.errors[score.name] + score.best}) for one in known
+        ]
+    return LearningCurve(rows, model, score, tuple(known), kind)
+
+
+def _labels(y: Any, count: int) -> np.ndarray:
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1 or len(labels) != count:
+        raise SpecError.of(
+            "y", f"shape {labels.shape}", f"must be one label for each of {count} rows"
+        )
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise SpecError.of("y", "NaN or inf", "must be finite", "Drop the rows without one")
+    if count < FEWEST_ROWS:
+        raise SpecError.of("X", f"{count} rows", f"must have at least {FEWEST_ROWS}")
+    return labels
+
+
+def _plain(labels: np.ndarray) -> np.ndarray:
+    return labels.astype(float) if labels.dtype.kind in "fiub" else labels.astype(str)
+
+
+def _last(model: Any) -> Any:
+    return _last(model.steps[-1][1]) if hasattr(model, "steps") else model

@@ -1,0 +1,98 @@
+"""Every number that decides which theory answers, how fine it is and what it states, in one place.
+
+Numbers of algorithms (tolerances of iterations, sizes of stacks) stand beside these. A Policy is
+passed as `Theory.policy`:
+
+    og.predict(problem, policy=replace(Policy(), patience=1e7))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What decides. Each field: its unit, why it has this value, what half and twice of it do.
+
+    Which theory (predict/choose.py):
+
+    uncertain : relative error estimate of types above which first layers are drawn, too. What
+        layers leave open is about 1 %, so that below three times that they seldom say more. Half:
+        more problems draw layers, for seconds each. Twice: fewer, and their estimates stay.
+    layers_width : neurons up to which drawing layers takes seconds; the cost grows with the square
+        and more. Half: wide uncertain problems keep the answer of types. Twice: they take a minute.
+    types_width : neurons up to which layers answer where types are too long; see `patience`.
+    patience : types × nodes beyond which layers are drawn instead: about two seconds of one core.
+        Half or twice: that much of the slowest answers of types.
+    refused : relative error estimate of which an answer is none.
+
+    Rules (theory/conditional.py):
+
+    levels, levels_fine, levels_of_steps : finest resolution tried: at the default accuracy, at a
+        better one, after several steps. One level costs about four times the one before.
+    work : (T + S)R² + 150 T S of a resolution beyond which no finer one is tried, at the default
+        accuracy; about two seconds. Half or twice: the slowest problems, by as much.
+    iterated : times that of the squared loss which a loss costs that is iterated over.
+    of_sizes : part of what finite sizes leave open to which rules need be known, for losses without
+        a 1/n correction. Half: finer rules for numbers that are not better known.
+    tolerable : accuracies by which two resolutions of the squared loss may differ in an answer that
+        is "not settled". Half: more refusals. Twice: answers 10 % off, stated.
+    tolerable_loss : the same of other losses, relative, whose squared errors differ most.
+    squares : weight of differences of squared errors beside a loss of signs, which they are no
+        measure of.
+    least_loss : part of the test loss in units of which a training loss below it is compared.
+    fewest_degrees : samples left by the readout, m − df₂, below which no limit exists.
+    grouped_directions, grouped_strong : special directions, and those of them that need more than
+        two nodes, from which on directions that are alike are taken in groups.
+    most_directions : directions with an axis each beyond which types take seconds.
+    uncounted : relative effect of uncounted degrees of freedom beyond which types refuse.
+
+    Chance (theory/draws.py):
+
+    mean_known : part of the accuracy to which a mean over draws is wanted. Half: twice to four
+        times the points. Twice: that error is stated.
+    mean_beside : the same, part of what is open anyway.
+
+    Curves (predict/curves.py):
+
+    curve_points : points of a curve from which on some are interpolated.
+    curve_nodes, curve_draft_nodes : points computed first; twice the intervals where that fails.
+    curve_most : part of the points; where more would be needed all are computed.
+    curve_misfit : accuracies by which a point may differ from what others say about it. Of 57
+        curves of 20 points those within a quarter were wrong by 0.05 % at most between points.
+    curve_beside : the same, part of what the point states anyway. Twice: interpolated points of
+        other losses differ from computed ones by a fifth of their estimate.
+    """
+
+    uncertain: float = 0.03
+    layers_width: int = 1000
+    types_width: int = 2000
+    patience: float = 3e6
+    refused: float = 1.0
+
+    levels: int = 3
+    levels_fine: int = 4
+    levels_of_steps: int = 3
+    work: float = 1.5e8
+    iterated: float = 5.0
+    of_sizes: float = 0.1
+    tolerable: float = 5.0
+    tolerable_loss: float = 0.4
+    squares: float = 1 / 3
+    least_loss: float = 0.1
+    fewest_degrees: float = 10.0
+    grouped_directions: int = 4
+    grouped_strong: int = 4
+    most_directions: int = 60
+    uncounted: float = 0.05
+
+    mean_known: float = 0.5
+    mean_beside: float = 0.3
+
+    curve_points: int = 16
+    curve_nodes: int = 11
+    curve_draft_nodes: int = 9
+    curve_most: float = 0.75
+    curve_misfit: float = 0.25
+    curve_beside: float = 0.1
