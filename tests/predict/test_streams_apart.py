@@ -21,7 +21,6 @@ def changed(**tables):
 CASES = {
     "types": (MIXTURE, {}),
     "layers": (MIXTURE, {"method": "layer"}),
-    "hybrid": (MIXTURE, {"method": "hybrid"}),
     "orthogonal": (changed(data={"directions": "orthogonal"}), {"method": "layer"}),
     "fixed": (changed(data={"directions": "fixed"}), {"method": "layer"}),
     "drawn strengths": (changed(data={"strengths": "uniform", "rank": 2}), {}),
