@@ -14,13 +14,13 @@ from onegrad.theory.layers.types import NeuronTypes, drawn_types
 
 
 def drawn_neurons(problem: Problem, geometry: Geometry, seed: int) -> NeuronTypes:
-    """The neurons of the first step of the theory's draw 0, in the directions the step adds.
+    """The neurons of the first step of repetition 0, in the directions the step adds.
 
     Those are W₀ᵀa where the initial output matters, and the direction e of the gradient. The
     draw fixes W₀ᵀa, so the rest of W₀ is orthogonal to a: `tilt` (docs/theory.md, eq. (24)).
-    geometry : of the same draw, `geometry_of(problem, "drawn", Streams(seed, 0, theory=True))`
+    geometry : of the same draw, `geometry_of(problem, "drawn", seed)`
     """
-    trial = Trial(problem, Streams(seed, 0, theory=True))
+    trial = Trial(problem, Streams(seed, 0))
     before, after, readout = trial.weights, trial.updated_weights, trial.readout
     assert geometry.basis is not None
     output = initial_output_matters(problem, geometry)
