@@ -76,14 +76,14 @@ def predict_all(problems: list[Record], out: Path, workers: int, progress: bool 
 def _forked(problems: list[Record], workers: int) -> Iterator[Record]:
     waiting = iter(problems)
     with selectors.DefaultSelector() as running:
-        for problem in [one for one, _ in zip(waiting, range(workers), strict=False)]:
+        for _, problem in zip(range(workers), waiting, strict=False):
             _start(problem, running)
         while running.get_map():
             for key, _ in running.select(timeout=1.0):
                 record = _finished(key.fileobj, key.data, running)
                 if record is not None:
                     yield record
-                    for problem in [one for one, _ in zip(waiting, (0,), strict=False)]:
+                    for _, problem in zip((0,), waiting, strict=False):
                         _start(problem, running)
             for key in list(running.get_map().values()):
                 if time.monotonic() - key.data["start"] > _WALL:
