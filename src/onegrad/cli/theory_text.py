@@ -66,7 +66,7 @@ def prediction_text(
     lines += assumptions_in_words(good)
     if why:
         for method in dict.fromkeys(p.method for p in good):
-            own = [p.numerics for p in good if p.method == method]
+            own = [p.reasons for p in good if p.method == method]
             lines += _alike(own)
     return "\n".join(lines)
 

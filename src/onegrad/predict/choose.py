@@ -39,12 +39,16 @@ def choose(problem: Problem, theory: Theory, seed: int, types: Answer, alone: bo
         return types
     limit = _uncertain(types, theory)
     if not types.error_estimate > limit:
-        return _decided(types, types.error_estimate, limit, "types: certain enough")
+        return _decided(
+            types, types.error_estimate, limit, "so certain that no first layers are drawn"
+        )
     found = _layers(problem, theory, seed, types.error_estimate)
     if isinstance(found, Failure) or not found.error_estimate < types.error_estimate:
-        return _decided(types, types.error_estimate, limit, "types: layers state no less")
+        return _decided(
+            types, types.error_estimate, limit, "first layers were drawn, and state no less"
+        )
     found = because_uncertain(found, types)
-    return _decided(found, types.error_estimate, limit, "layers: types are uncertain")
+    return _decided(found, types.error_estimate, limit, "first layers were drawn, and answer")
 
 
 def _layers_answer(problem: Problem, theory: Theory, width: int) -> bool:
@@ -72,5 +76,6 @@ def _layers(problem: Problem, theory: Theory, seed: int, enough: float) -> Answe
 
 
 def _decided(answer: Prediction, value: float, limit: float, outcome: str) -> Prediction:
-    decision = Decision("engine", value, limit, "relative error estimate", outcome)
+    what = "The error estimate of the theory without a draw"
+    decision = Decision("engine", value, limit, what, outcome)
     return replace(answer, decisions=(*answer.decisions, decision))

@@ -99,8 +99,9 @@ def _between(
         neighbours = [one for i in near if isinstance(one := known[i], Prediction)]
         open_by = float(apart[max(0, after - 2) : after + 2].max()) + _BETWEEN
         decision = Decision(
-            "curve", open_by, theory.policy.curve_misfit * theory.accuracy, "relative misfit",
-            f"interpolated between {len(chosen)} points",
+            "curve", open_by, theory.policy.curve_misfit * theory.accuracy,
+            "The distance of computed points from what the others say about them",
+            f"this point is interpolated between {len(chosen)}",
         )  # fmt: skip
         worst = max(neighbours, key=lambda one: one.error_estimate)
         known_to = replace(worst.open, rules=worst.open.rules + open_by)

@@ -107,16 +107,21 @@ class Prediction:
         if math.isnan(self.error_estimate):
             return [*lines, ("error estimate", "none: a draft at one resolution")]
         settled = "" if self.status == "ok" else f" ({self.status})"
-        return [*lines, ("error estimate", f"{100 * self.error_estimate:.2g} %{settled}")]
+        parts = f": {self.open}" if self.open.total else ""
+        return [*lines, ("error estimate", f"{100 * self.error_estimate:.2g} %{settled}{parts}")]
 
     @property
     def why(self) -> str:
-        """How it was computed: the numbers that decided, and their limits."""
-        decided = [
-            f"{one.about}: {one.value:.3g} against {one.limit:.3g} ({one.unit}): {one.outcome}"
-            for one in self.decisions
-        ]
-        return "\n".join([*self.numerics, *decided])
+        """How it was computed: what the error estimate is made of, and what decided."""
+        return "\n".join(self.reasons)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The lines of `why`."""
+        parts = self.open.in_words
+        if parts:
+            parts = (f"The error estimate {100 * self.open.total:.2g} % is the sum of", *parts)
+        return (*self.numerics, *parts, *(one.in_words for one in self.decisions))
 
     @property
     def relative_error(self) -> float:

@@ -29,7 +29,7 @@ def conditional(
     asked: dict[int, tuple[Chance, Task]] = {}
     for i, problem in enumerate(problems):
         try:
-            chance = chance_of(problem, theory.overlaps, seed, theory.finite_size)
+            chance = chance_of(problem, theory.overlaps, seed, theory.finite_size, theory.policy)
             asked[i] = chance, replace(chance.typical, most=patience(problem, theory))
         except OnegradError as error:
             answers[i] = Failure(error)

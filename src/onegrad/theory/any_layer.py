@@ -64,7 +64,7 @@ from onegrad.theory.losses.label_surplus import surplus_deviation
 from onegrad.theory.nodes.population import quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
-from onegrad.theory.size_bound import AT_MOST, OTHER_LOSS, bound_of
+from onegrad.theory.size_bound import AT_MOST, bound_of
 
 # Most directions of its own, beside the population's, that a layer is conditioned on
 _MOST_DIRECTIONS = 4
@@ -254,8 +254,9 @@ def _with_other_loss(
         study = replace(study, ratios=ratios)
     found = solved.over_surplus if study.surplus else solved.errors
     found = found if study.ratios is None else study.ratios.times(found)
+    by_size = min(AT_MOST, theory.policy.bound_of_losses * by_size)
     return LayerErrors(
-        found.errors, study.by_nodes, min(AT_MOST, OTHER_LOSS * by_size), layer.special,
+        found.errors, study.by_nodes, by_size, layer.special,
         len(solved.rule), found.test_loss, found.train_loss, found.misclassification,
         found.calibration, study,
     )  # fmt: skip

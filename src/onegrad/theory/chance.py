@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -28,7 +28,7 @@ from onegrad.theory.geometry import Geometry, stretched
 from onegrad.theory.losses.label_surplus import surplus_deviation
 from onegrad.theory.nodes.designs import tensor, two_level
 from onegrad.theory.overlaps import arrangement_of, drawn_length, geometry_of
-from onegrad.theory.resolution import MANY_DIRECTIONS
+from onegrad.theory.policy import Policy
 from onegrad.theory.step_chance import step_chance, strong_directions
 from onegrad.theory.task import Task
 
@@ -61,6 +61,7 @@ class Chance:
     strong : names of the directions along which the step's chance counts
     groups : whether directions that are alike are taken together
     left_out : relative effect of what cannot be averaged over
+    policy : the numbers that decide
     """
 
     problem: Problem
@@ -70,6 +71,7 @@ class Chance:
     strong: tuple[str, ...] = ()
     groups: bool = False
     left_out: float = 0.0
+    policy: Policy = field(default=Policy(), repr=False)
 
     @property
     def typical(self) -> Task:
@@ -144,16 +146,19 @@ class Chance:
 
     def _task(self, geometry: Geometry, along: Array, surplus: float = 0.0) -> Task:
         chance = step_chance(self.problem, geometry, self.strong, along) if self.strong else None
-        return Task(self.problem, geometry, chance=chance, surplus=surplus)
+        return Task(self.problem, geometry, chance=chance, surplus=surplus, policy=self.policy)
 
 
-def chance_of(problem: Problem, overlaps: str, seed: int, finite_size: bool = False) -> Chance:
+def chance_of(
+    problem: Problem, overlaps: str, seed: int, finite_size: bool = False,
+    policy: Policy = Policy(),
+) -> Chance:  # fmt: skip
     """What is left to chance in a problem with these `overlaps` (`geometry_of`).
 
     finite_size : the labels of a training set too, which a limit of large sizes does not know
     """
     fixed = geometry_of(problem, overlaps, seed)
-    many = fixed.special >= MANY_DIRECTIONS
+    many = fixed.special >= policy.many_directions
     variables: list[Variable] = []
     if fixed.levels is not None:
         if fixed.basis is None and problem.links is not None:
@@ -161,7 +166,7 @@ def chance_of(problem: Problem, overlaps: str, seed: int, finite_size: bool = Fa
             assert bulk is not None
             count = leading_eigenvectors(bulk, closure.leading, closure.share)
             variables = [Variable("part", (a,)) for a in range(count)]
-        return Chance(problem, fixed, None, tuple(variables))
+        return Chance(problem, fixed, None, tuple(variables), policy=policy)
     arrangement = None
     if fixed.basis is None and problem.directions == "random":
         arrangement = arrangement_of(problem)
@@ -171,11 +176,11 @@ def chance_of(problem: Problem, overlaps: str, seed: int, finite_size: bool = Fa
         variables += (_lengths if many else _overlaps)(arrangement)
     if problem.gaussian_teacher and not drawn_length(problem, overlaps):
         variables.append(Variable("norm"))
-    strong, left_out = strong_directions(problem, fixed, many)
+    strong, left_out = strong_directions(problem, fixed, many, policy)
     variables += [Variable("step", (j,)) for j in range(len(strong))]
     if finite_size and surplus_deviation(problem, fixed) > 0:
         variables.append(Variable("labels"))
-    return Chance(problem, fixed, arrangement, tuple(variables), strong, many, left_out)
+    return Chance(problem, fixed, arrangement, tuple(variables), strong, many, left_out, policy)
 
 
 def _closure(problem: Problem) -> Closure:

@@ -19,7 +19,6 @@ from onegrad.theory.open import Decision
 from onegrad.theory.options import ACCURATE, Theory
 from onegrad.theory.policy import Policy
 from onegrad.theory.resolution import (
-    MANY_DIRECTIONS,
     level_for,
     solve_tasks,
     with_fluctuation,
@@ -57,6 +56,7 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     A Failure stands in the place of what `predict_mixture` would raise.
     """
     policy = theory.policy
+    tasks = [replace(task, policy=policy) for task in tasks]
     found = _first(tasks, theory)
     if theory.draft:
         return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
@@ -91,7 +91,7 @@ def _finer(
     for task, one in zip(tasks, coarse, strict=True):
         most = math.inf if number > 1 and _is_answer(one, theory) else task.most
         start = None if one.squared else one
-        task = simplified(task, theory.policy)
+        task = simplified(task)
         left.append(replace(task, flat=one.flat, coarse=start, most=most))
     tolerance = _FIXED_POINT * theory.accuracy
     return solve_tasks(left, QuadratureLevel.at(number), tolerance, signs=False)
@@ -130,7 +130,7 @@ def _first(tasks: Sequence[Task], theory: Theory) -> list[Solution | Failure]:
             "and 0.5."
         )
     policy = theory.policy
-    tasks = [simplified(task, policy) for task in tasks]
+    tasks = [simplified(task) for task in tasks]
     level = QuadratureLevel.draft() if theory.draft else QuadratureLevel.at(0)
     few = [task for task in tasks if task.geometry.single <= policy.most_directions]
     solved = iter(solve_tasks(few, level, _FIXED_POINT * theory.accuracy, theory.draft))
@@ -172,9 +172,9 @@ def _is_answer(solution: Solution, theory: Theory) -> bool:
     return solution.apart <= max(policy.tolerable * theory.accuracy, least)
 
 
-def simplified(task: Task, policy: Policy = Policy()) -> Task:
+def simplified(task: Task) -> Task:
     """The task with groups of directions that are alike, where rules over all would be too long."""
-    problem, geometry = task.problem, task.geometry
+    problem, geometry, policy = task.problem, task.geometry, task.policy
     given = task.neurons is not None or problem.training.steps > 1 or task.chance is not None
     if given or geometry.levels is not None or geometry.special < policy.grouped_directions:
         return task
@@ -188,7 +188,7 @@ def simplified(task: Task, policy: Policy = Policy()) -> Task:
         for size, variance in zip(simple.groups, variances, strict=True)
         if axis_order(float(variance) / geometry.dim, level) > 2
     ]
-    if sum(strong) >= policy.grouped_strong or geometry.special >= MANY_DIRECTIONS:
+    if sum(strong) >= policy.grouped_strong or geometry.special >= policy.many_directions:
         return replace(task, geometry=simple)
     return task
 
@@ -267,9 +267,21 @@ def _with_status(solution: Solution | Failure, theory: Theory) -> Solution | Fai
         return solution
     size = f"{solution.types} types of neurons and {solution.nodes} nodes"
     settled = _is_settled(solution, theory)
-    outcome = f"two resolutions agree at {size}" if settled else f"no finer resolution than {size}"
-    decision = Decision("rules", solution.apart, theory.accuracy, "relative difference", outcome)
-    solution = replace(solution, decisions=(decision,))
+    outcome = f"good enough, with {size}" if settled else f"a finer one than {size} would take long"
+    solution = replace(
+        solution,
+        decisions=(
+            Decision(
+                "limit", solution.degrees_left, theory.policy.fewest_degrees,
+                "The number of samples beyond those that the readout uses up", "a limit exists",
+                relative=False,
+            ),
+            Decision(
+                "rules", solution.apart, theory.accuracy,
+                "The difference between the last two resolutions", outcome,
+            ),
+        ),
+    )  # fmt: skip
     if settled:
         return solution
     if _is_answer(solution, theory):

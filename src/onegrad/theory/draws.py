@@ -126,7 +126,10 @@ def over_draws(
         if chance.variables:
             todo[i] = _Draws(chance, one, _level(chance, theory))
         elif chance.left_out:
-            found[i] = replace(one, open=replace(one.open, physics=chance.left_out)), None
+            found[i] = (
+                replace(one, open=replace(one.open, physics=one.open.physics + chance.left_out)),
+                None,
+            )
     _solve(list(todo.values()), 0)
     going = list(todo.values())
     for count in _POINTS[:1] if theory.draft else _POINTS:
@@ -219,10 +222,14 @@ def _finished(draws: _Draws, theory: Theory) -> Found:
     )  # fmt: skip
     if theory.draft:
         return mean, over
-    known = replace(solution.open, chance=error, physics=draws.chance.left_out)
+    physics = solution.open.physics + draws.chance.left_out
+    known = replace(solution.open, chance=error, physics=physics)
     enough = draws.enough(theory)
-    outcome = f"mean over {len(values)} points of {len(draws.chance.variables)} chance quantities"
-    decision = Decision("mean over draws", error, enough, "relative standard error × 3.2", outcome)
+    outcome = f"{len(values)} points of {len(draws.chance.variables)} chance quantities"
+    outcome += " are enough" if error <= enough else ", and more would take long"
+    decision = Decision(
+        "chance", error, enough, "The uncertainty (95 %) of the mean over draws", outcome
+    )
     return replace(mean, open=known, decisions=(*mean.decisions, decision)), over
 
 

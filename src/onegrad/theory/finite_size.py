@@ -30,33 +30,23 @@ from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.nodes.population import Nodes, data_nodes, single_axes
 from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.open import Decision
+from onegrad.theory.policy import Policy
 from onegrad.theory.quadratic_chance import quadratic_chance
 from onegrad.theory.resolution import level_for
 from onegrad.theory.size_bound import AT_MOST, finite_size_bound
 from onegrad.theory.task import Solution, Task
 
 _DIFFERENCE = 1e-3  # relative step of the central differences by λ and τ: errors of 1e-6
-# Relative part of the correction that is open by its coarse resolution and by higher orders: it
-# covers every number of docs/finite-size.md, section 7
-_SHARE = 0.15
-# What features that are not linear in x_⊥ leave, relative, in units of their share over n'
-CHAOS = 0.5
 # What few neurons without a linear part leave, relative, in units of that share to the 4th over k
 _EVEN = 4.0
 # What features with heavy tails leave: the square of this times excess kurtosis over min(k, m)
 _TAILS = 0.2
-# Of a correction beyond the first number, this part of what cumulants do is open (`by_cumulants`)
-_LARGE, _FIRST_ORDER = 0.05, 0.7
+_LARGE = 0.05  # correction beyond which cumulants to first order are not enough (`by_cumulants`)
 _USUAL = 3.1  # excess kurtosis of gelu, the largest of the usual activations
 _TILT = 0.003  # relative effect of the tilt on the ratio: 0.2 to 0.6 % (docs/finite-size.md)
-# What isotropic rows of a large step cost errors, in units of the noise's share times n/m̃: ReLU at
-# n = 300 to 600 loses 28 % of its training error where this says 79 % (docs/finite-size.md)
-_ROWS = 0.33
-SMALLEST = 10  # directions of the bulk that an expansion in 1/n' needs
 _WORTH_SAYING = 0.01  # relative effect from which on an assumption is told to users
 _MANY_NODES = 800  # nodes, each with either length; beyond, rules are those of a draft
-_MOST_NODES = 1500  # nodes with the lengths: about a second, which grows like their cube
-_LARGEST = 1.0  # relative corrections beyond are no expansion any more
 # As coarse as a draft, but for axes that a step makes strong: four values of the readout made the
 # correction of a training error 1.1 % where it is .4
 _LEVEL = replace(QuadratureLevel.draft(), number=1, tolerance=QuadratureLevel.at(2).tolerance)
@@ -65,8 +55,14 @@ _SEPARATE = replace(QuadratureLevel.draft(), number=1)  # `level_for` makes it f
 
 def corrected(solution: Solution, correction: Correction) -> Solution:
     """The solution with its errors at this size; the remainder joins its error estimate."""
+    decided = Decision(
+        "sizes", correction.size, solution.task.policy.largest_correction,
+        "The 1/n correction of test and training error",
+        "not known" if correction.left_out and not correction.size else "applied",
+    )  # fmt: skip
     return replace(
         solution,
+        decisions=(*solution.decisions, decided),
         test_error=correction.test * solution.test_error,
         train_error=correction.train * solution.train_error,
         train_objective=correction.objective * solution.train_objective,
@@ -83,7 +79,7 @@ def correction_of(solution: Solution) -> Correction:
     Where no ratio can be had the errors stay those of the limit, with its bound on 1/n, or with
     what a correction too large to be made would have been.
     """
-    found = attempted(lambda: _ratios(solution.task), _LARGEST)
+    found = attempted(lambda: _ratios(solution.task), solution.task.policy.largest_correction)
     if isinstance(found, Correction):
         return found
     return Correction(
@@ -129,7 +125,7 @@ def parts_of_errors(
 
 
 def _ratios(task: Task) -> Correction | NoCorrection:
-    problem, geometry = task.problem, task.geometry
+    problem, geometry, policy = task.problem, task.geometry, task.policy
     first = _SEPARATE if problem.labels_separate else _LEVEL
     for each in (first, QuadratureLevel.draft()):
         level = level_for(problem, geometry, each)
@@ -137,9 +133,9 @@ def _ratios(task: Task) -> Correction | NoCorrection:
         where = data_nodes(problem, geometry, neurons.spread, level)
         if 2 * len(where.weights) <= _MANY_NODES:
             break
-    if neurons.bulk_dim < SMALLEST:
+    if neurons.bulk_dim < policy.smallest_bulk:
         return NoCorrection(f"{neurons.bulk_dim} directions beside the special ones are too few")
-    if 2 * len(where.weights) > _MOST_NODES:
+    if 2 * len(where.weights) > policy.correction_nodes:
         return NoCorrection(f"{len(where.weights)} nodes are too many for it")
     left_out, tilt = [], 0.0
     if neurons.tilt is not None:
@@ -159,17 +155,22 @@ def _ratios(task: Task) -> Correction | NoCorrection:
     errors = errors + added
     found = Correction(*(errors / low * _leading(features, samples, ridge) / plain).tolist())
     share = _nonlinear_share(features)
-    chaos = CHAOS * share / neurons.effective_dim + _EVEN * share**4 / problem.width
-    rows = _ROWS * _step_noise(problem, geometry, neurons) * problem.dim / problem.step_samples
+    chaos = policy.of_chaos * share / neurons.effective_dim + _EVEN * share**4 / problem.width
+    rows = (
+        policy.of_rows
+        * _step_noise(problem, geometry, neurons)
+        * problem.dim
+        / problem.step_samples
+    )
     if rows > _WORTH_SAYING:
         left_out.append(
             "The 1/n correction takes the noise of the step as isotropic, which may cost "
             f"{100 * rows:.2g} %."
         )
     tails = (_TAILS * _excess(problem.activation) / min(problem.width, samples)) ** 2
-    remainder = found.size**2 + _SHARE * found.size + chaos + tails + tilt + rows
-    remainder += by_cumulants(found, added / low)
-    if (chance := quadratic_chance(problem, geometry)) > _WORTH_SAYING:
+    remainder = found.size**2 + policy.of_correction * found.size + chaos + tails + tilt + rows
+    remainder += by_cumulants(found, added / low, policy)
+    if (chance := quadratic_chance(problem, geometry, policy)) > _WORTH_SAYING:
         left_out.append(
             "Not included is a random stretch of all neurons by the second-order term of the "
             f"step, which may cost {100 * chance:.2g} %."
@@ -178,14 +179,14 @@ def _ratios(task: Task) -> Correction | NoCorrection:
     return replace(found, remainder=remainder, left_out=tuple(left_out))
 
 
-def by_cumulants(found: Correction, added: Array) -> float:
+def by_cumulants(found: Correction, added: Array, policy: Policy = Policy()) -> float:
     """What is open of the features' cumulants in a correction above 5 %: they are taken to first
     order, and where little is left unfitted the next order is as large. Of a polynomial of degree
     four at k/m = 0.9 with next to no ridge they make +10 %, networks have +4 (1) %.
 
     added : by them to test error, training error and objective, relative
     """
-    share = _FIRST_ORDER * max(0.0, 1.0 - _LARGE / max(found.size, _LARGE))
+    share = policy.of_cumulants * max(0.0, 1.0 - _LARGE / max(found.size, _LARGE))
     return share * float(np.abs(added[:2]).max())
 
 

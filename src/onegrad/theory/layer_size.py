@@ -17,8 +17,6 @@ from onegrad.problem import Problem
 from onegrad.theory.cumulants import Cumulants
 from onegrad.theory.errors import Correction, errors_of
 from onegrad.theory.finite_size import (
-    CHAOS,
-    SMALLEST,
     NoCorrection,
     attempted,
     by_cumulants,
@@ -30,6 +28,7 @@ from onegrad.theory.layers.features import Harmonic, NodeFeatures
 from onegrad.theory.layers.given import GivenLayer, Part, twice
 from onegrad.theory.nodes.population import Nodes, labels_at
 from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.policy import Policy
 
 _TYPES = 96  # clusters of neurons, at most
 _ROUNDS = 8  # of k-means
@@ -92,11 +91,13 @@ def _owners(points: Array, most: int) -> np.ndarray:
     return np.asarray(owner)
 
 
-def correction_at(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Correction:
+def correction_at(
+    problem: Problem, layer: GivenLayer, level: QuadratureLevel, policy: Policy = Policy()
+) -> Correction:
     """Of order 1/n, or why there is none."""
     with np.errstate(all="ignore"):  # what is not finite does not converge
         found = attempted(
-            lambda: size_correction(problem, layer, nodes_of(problem, layer, level)),
+            lambda: size_correction(problem, layer, nodes_of(problem, layer, level), policy),
             _LARGEST_CORRECTION,
         )
     if isinstance(found, NoCorrection):
@@ -104,11 +105,13 @@ def correction_at(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -
     return found
 
 
-def size_correction(problem: Problem, layer: GivenLayer, where: Nodes) -> Correction | NoCorrection:
+def size_correction(
+    problem: Problem, layer: GivenLayer, where: Nodes, policy: Policy = Policy()
+) -> Correction | NoCorrection:
     """The ratios at those nodes; about 0.1 s at 50 of them, 1 s at 250."""
     if len(where.weights) > MOST_NODES:
         return NoCorrection(f"{len(where.weights)} nodes are too many for it")
-    if layer.outside < SMALLEST:
+    if layer.outside < policy.smallest_bulk:
         return NoCorrection(f"{layer.outside} directions beside the special ones are too few")
     types = clustered(layer)
     features = _features(problem, types, where)
@@ -119,8 +122,8 @@ def size_correction(problem: Problem, layer: GivenLayer, where: Nodes) -> Correc
     beyond = _cumulants(types, where)
     errors, added, low = parts_of_errors(problem, features, where, beyond, neurons=False)
     found = Correction(*((errors + added) / low).tolist())
-    open_always = _OPEN + CHAOS / layer.effective
-    least = open_always + by_cumulants(found, added / low)
+    open_always = _OPEN + policy.of_chaos / layer.effective
+    least = open_always + by_cumulants(found, added / low, policy)
     others = Correction(*(errors / low).tolist()).size + open_always
     part = float(np.abs(added / low)[:2].max())
     remainder = found.size**2 + _SHARE * found.size + least

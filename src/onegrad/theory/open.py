@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+_IN_WORDS = {
+    "rules": ("numerics", "two resolutions compared"),
+    "sizes": ("finite size", "what the 1/n correction leaves, or a bound where there is none"),
+    "chance": ("mean over draws", "of directions, strengths and the step's chance"),
+    "draws": ("layers drawn", "standard error of the mean over the theory's own first layers"),
+    "physics": ("left out", "effects that this theory does not have"),
+}
+_LITTLE = 0.05  # part of the whole estimate from which on a part is named beside it
+
 
 @dataclass(frozen=True)
 class Open:
@@ -31,6 +40,24 @@ class Open:
     def parts(self) -> dict[str, float]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    @property
+    def in_words(self) -> tuple[str, ...]:
+        """A line for each part that is not zero."""
+        return tuple(
+            f"  {_IN_WORDS[name][0]:16} {_percent(part):8} {_IN_WORDS[name][1]}"
+            for name, part in self.parts.items()
+            if part
+        )
+
+    def __str__(self) -> str:
+        """The parts that count."""
+        named = [
+            f"{_IN_WORDS[name][0]} {_percent(part)}"
+            for name, part in self.parts.items()
+            if part > _LITTLE * self.total
+        ]
+        return ", ".join(named)
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -38,17 +65,33 @@ class Decision:
 
     about : what was decided: "rules", "chance", "engine", …
     value, limit : the two numbers
-    unit : of both
+    what : the number in words, as the subject of a sentence
     outcome : what followed, in words
+    relative : whether both are told as percentages
     """
 
     about: str
     value: float
     limit: float
-    unit: str
+    what: str
     outcome: str
+    relative: bool = True
 
     @property
     def margin(self) -> float:
         """value/limit: a decision with 0.9 or 1.1 might as well have gone the other way."""
         return self.value / self.limit if self.limit else float("inf")
+
+    @property
+    def in_words(self) -> str:
+        told = _percent if self.relative else _number
+        times = f", {_number(self.margin)} times its limit {told(self.limit)}" if self.limit else ""
+        return f"{self.what} is {told(self.value)}{times}: {self.outcome}."
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.2g} %" if value < 1 else _number(value)
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if 10 <= value < 1e5 else f"{value:.2g}"

@@ -47,8 +47,40 @@ class Policy:
         two nodes, from which on directions that are alike are taken in groups.
     most_directions : directions with an axis each beyond which types take seconds.
     uncounted : relative effect of uncounted degrees of freedom beyond which types refuse.
+    many_directions : special directions from which on each has not an axis of its own: rules over
+        more are long. Half: more problems take directions in groups, whose overlaps are averaged
+        by their lengths alone. Twice: rules over up to twenty axes, and minutes.
 
-    Chance (theory/draws.py):
+    Finite sizes (theory/size_bound.py, theory/finite_size.py), all relative to the errors:
+
+    bound_at_rest, bound_by_step : what is open in units of (1 + degrees of the mean part)/size
+        where there is no 1/n correction: without a step, and what a large step adds. Found by
+        comparing random problems at n = 200 to 400 with simulations. Half: some of these were
+        further off than stated. Twice: estimates of other losses and many spikes double.
+    bound_of_losses : times that with other losses than the squared one (docs/losses.md, section 4).
+    of_correction : part of a 1/n correction that is open: its rule is coarse, and higher orders.
+        Covers every number of docs/finite-size.md, section 7. Half: two of these do not hold.
+    of_chaos : what features that are not linear in the bulk leave, in units of their share over
+        the bulk's dimension.
+    of_cumulants : part of what the features' cumulants do, of corrections above 5 %: they are taken
+        to first order. Of a quartic polynomial at k/m = 0.9 they make +10 %, networks have +4 %.
+    of_rows : what the rows of a large step, taken as isotropic, cost in units of their noise times
+        n/m̃: ReLU loses 28 % of its training error where the noise says 79 %.
+    largest_correction : corrections from here on are no expansion, and are left out.
+    smallest_bulk : directions of the bulk that an expansion in their inverse needs.
+    correction_nodes : nodes beyond which there is no correction: a second, growing with their cube.
+    stretch : variance τ² of the random stretch of neurons by the second-order term of a step at
+        which errors may be 25 % off. At 0.03 random problems with even activations were 3 to 10 %
+        off, at 10 they were 25 % off. Half: twice that much is stated for small τ².
+    linear : fluctuation of the output over the test error up to which it follows linearly, for
+        losses with kinks. Half: less of the variance between training sets is in the test error.
+
+    Chance (theory/chance.py, theory/draws.py):
+
+    step_chance : k times the variance, over b₀², that chance adds to preactivations along strong
+        spikes, above which it is averaged over. Half: more variables, for 0.2 % of the errors.
+        Twice: errors of 0.5 % are left.
+    step_left_out : relative effect of it that many directions may leave out.
 
     mean_known : part of the accuracy to which a mean over draws is wanted. Half: twice to four
         times the points. Twice: that error is stated.
@@ -86,7 +118,23 @@ class Policy:
     grouped_strong: int = 4
     most_directions: int = 60
     uncounted: float = 0.05
+    many_directions: int = 10
 
+    bound_at_rest: float = 0.8
+    bound_by_step: float = 2.5
+    bound_of_losses: float = 2.0
+    of_correction: float = 0.15
+    of_chaos: float = 0.5
+    of_cumulants: float = 0.7
+    of_rows: float = 0.33
+    largest_correction: float = 1.0
+    smallest_bulk: int = 10
+    correction_nodes: int = 1500
+    stretch: float = 0.2
+    linear: float = 0.07
+
+    step_chance: float = 0.02
+    step_left_out: float = 0.005
     mean_known: float = 0.5
     mean_beside: float = 0.3
 

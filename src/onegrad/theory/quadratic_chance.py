@@ -23,12 +23,11 @@ from onegrad.problem import Problem
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.step import initial_output_matters, second_moment, step_sample
 from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.policy import Policy
 
-_AT_MOST, _HALF_WAY = 0.5, 0.2  # what it costs at most, and τ² at half of that
 
-
-def quadratic_chance(problem: Problem, geometry: Geometry) -> float:
-    """What leaving (39) out may cost, relative: ½τ²/(τ² + 0.2), an empirical bound.
+def quadratic_chance(problem: Problem, geometry: Geometry, policy: Policy = Policy()) -> float:
+    """What leaving (39) out may cost, relative: ½τ²/(τ² + `Policy.stretch`), an empirical bound.
 
     Random problems with even activations were 3 to 10 % off at τ² = 0.03 and 25 % at 10. Several
     steps are not followed.
@@ -36,7 +35,7 @@ def quadratic_chance(problem: Problem, geometry: Geometry) -> float:
     if problem.rate == 0 or problem.training.steps > 1 or not geometry.rank:
         return 0.0
     stretch = stretch_variance(problem, geometry)
-    return _AT_MOST * stretch / (stretch + _HALF_WAY)
+    return 0.5 * stretch / (stretch + policy.stretch)
 
 
 @lru_cache(maxsize=64)

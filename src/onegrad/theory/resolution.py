@@ -38,12 +38,10 @@ from onegrad.theory.task import Solution, Task
 
 TOO_LONG = "too long"  # the kind of a refusal
 _SIGN_NODES = 256  # nodes of a draft's classification error
-MANY_DIRECTIONS = 10  # special directions with an axis each that cost more than rules can say
 _BENDS = 3  # more nodes along labels, and as many more at each level, where a loss bends
 _KINKS = 12  # the same along the strongest axis where it has a margin, and labels are ±1
 _STACK = 400_000  # types × nodes that are solved together
 _LARGE = 100_000  # the same: beyond, a loss is iterated over for each on its own
-_LINEAR = 0.07  # of the test error: fluctuations of outputs up to which responses are linear
 _RARE = 1e-5  # of all neurons and of the power of their features: types with less together
 _LONG = 2  # levels from which on rules for types are so long that many are rare
 _RECENT = 8  # tables that are kept for tasks that have the same
@@ -301,7 +299,7 @@ def _solution(resolved: _Resolved, point: FixedPoint, result: NodeErrors) -> Sol
         test_loss=float(result.test_error if result.test_loss is None else result.test_loss),
         train_loss=float(result.train_error if result.train_loss is None else result.train_loss),
     )  # fmt: skip
-    if solution.geometry.single >= MANY_DIRECTIONS:
+    if solution.geometry.single >= solution.task.policy.many_directions:
         solution = replace(solution, mean_degrees=mean_degrees(point))
     return solution
 
@@ -356,14 +354,14 @@ def with_fluctuation(solution: Solution) -> Solution:
 
     (36) is a linear response. Where next to no sample is at a kink it is large, and what a training
     set has by chance moves outputs until samples reach the kink: a part x of the test error counts
-    x/(1 + (x/0.07)²).
+    x/(1 + (x/x₀)²), x₀ = `Policy.linear`.
     """
     result, problem = solution.by_node, solution.task.problem
     point = result.response.point
     features = point.features
     added = _fluctuation(solution, result.solved_means(features.mean))
     part = float(features.weights @ added) / solution.test_error
-    added = added / (1.0 + (part / _LINEAR) ** 2)
+    added = added / (1.0 + (part / solution.task.policy.linear) ** 2)
     labels = LabelLaw(features.labels, features.noise, problem.labels_binary)
     spread = result.variance + added
     loss = labels.moments(problem.loss, result.prediction, spread, point.chi).test_loss

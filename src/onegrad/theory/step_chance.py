@@ -27,26 +27,25 @@ from onegrad.theory.layers.step import (
     step_sample,
 )
 from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.policy import Policy
 from onegrad.theory.resolution import solve_tasks
 from onegrad.theory.task import Solution, Task
 
-_COUNTS = 0.02  # k·(variance of preactivations that chance adds along strong directions)/b₀²
 _MARGIN = 4.0  # times more than a coarse look says
-_LEFT_OUT = 0.005  # effect of what cannot be averaged over, above which the theory is refused
 _MEASURED = 3  # strong directions of many along which the effect is measured
 
 
 def strong_directions(
-    problem: Problem, geometry: Geometry, many: bool
+    problem: Problem, geometry: Geometry, many: bool, policy: Policy = Policy()
 ) -> tuple[tuple[str, ...], float]:
     """Spikes along which the chance parts of the step count, and the effect of what is left out.
 
-    None where Q ≤ 0.02. Of many directions, which are taken in groups, what the strongest ones do
-    is measured and scaled to all of them; AssumptionError if that counts.
+    None where Q ≤ `Policy.step_chance`. Of many directions, which are taken in groups, what the
+    strongest ones do is measured and scaled to all of them; AssumptionError if that counts.
     """
-    shares = shares_that_count(problem, geometry)
+    shares = shares_that_count(problem, geometry, policy)
     total = sum(shares.values())
-    if total <= _COUNTS:
+    if total <= policy.step_chance:
         return (), 0.0
     if not many:
         return tuple(sorted(shares, key=lambda name: -shares[name])), 0.0
@@ -66,7 +65,7 @@ def strong_directions(
         abs(having.test_error / without.test_error - 1),
         abs(having.train_error / without.train_error - 1),
     )
-    if effect > _LEFT_OUT:
+    if effect > policy.step_left_out:
         raise AssumptionError(
             f"the step moves neurons along {len(shares)} strong spikes by chance (of the initial "
             f"output, and of the step's samples), which changes errors by about {100 * effect:.1g} "
@@ -99,10 +98,12 @@ def _restricted(geometry: Geometry, names: Sequence[str]) -> Geometry:
     )
 
 
-def shares_that_count(problem: Problem, geometry: Geometry) -> dict[str, float]:
+def shares_that_count(
+    problem: Problem, geometry: Geometry, policy: Policy = Policy()
+) -> dict[str, float]:
     """`step_shares`, or none where a coarse look says that they are far from counting."""
     rough = sum(step_shares(problem, geometry, coarse=True).values())
-    return step_shares(problem, geometry) if _MARGIN * rough > _COUNTS else {}
+    return step_shares(problem, geometry) if _MARGIN * rough > policy.step_chance else {}
 
 
 def step_shares(problem: Problem, geometry: Geometry, coarse: bool = False) -> dict[str, float]:

@@ -15,6 +15,7 @@ from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.nodes.population import Nodes
 from onegrad.theory.open import Decision, Open
 from onegrad.theory.overlaps import geometry_of
+from onegrad.theory.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Task:
     surplus : of positive labels among the samples of the readout, in standard deviations; losses
         other than the squared one alone know it (`losses.reweighted.LossProblem`)
     coarse : a coarser resolution of the same task, for such a loss to start from
+    policy : the numbers that decide
     """
 
     problem: Problem
@@ -38,6 +40,7 @@ class Task:
     flat: bool = False
     most: float = np.inf
     coarse: Solution | None = None
+    policy: Policy = field(default=Policy(), repr=False)
 
     @classmethod
     def of(cls, problem: Problem, overlaps: str = "auto", seed: int = 0) -> Task:

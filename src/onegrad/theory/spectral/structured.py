@@ -25,7 +25,7 @@ from onegrad.theory.nodes.designs import tensor
 from onegrad.theory.nodes.population import data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.overlaps import geometry_of
-from onegrad.theory.resolution import MANY_DIRECTIONS, level_for
+from onegrad.theory.resolution import level_for
 from onegrad.theory.spectral.draws import (
     Found,
     Outlier,
@@ -112,7 +112,7 @@ def structured_limit(problem: Problem, overlaps: str = "auto", seed: int = 0) ->
     plain = replace(chance.typical, chance=None)
     if plain.geometry.levels is not None:
         plain = replace(plain, geometry=geometry_of(problem, overlaps, seed, spectra=True))
-    if plain.geometry.special >= MANY_DIRECTIONS:
+    if plain.geometry.special >= plain.policy.many_directions:
         raise AssumptionError(
             f"no limiting spectrum: {plain.geometry.special} special directions are too many"
         )
