@@ -64,7 +64,7 @@ print(f"the theory is {prediction.test_error / outcome.test_error.mean - 1:+.1%}
 # Which polynomial?
 # -----------------
 #
-# The degree rule says which one is enough; the table shows what is left out.
+# The degree rule says which one is enough as n grows; the table, how far each is from the network here.
 
 og.degree(problem)
 

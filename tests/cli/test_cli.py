@@ -86,7 +86,7 @@ def test_run_writes_figure_and_numbers(spec, tmp_path):
 
 def test_degree(spec):
     done = onegrad("degree", spec)  # a sweep: one table
-    assert done.returncode == 0 and "left out at most" in done.stdout
+    assert done.returncode == 0 and "hermite:4" in done.stdout
     done = onegrad("degree", spec, "--set", "network.width_ratio=0.5")
     assert "Degree 3 is enough" in done.stdout
     assert "(0.6667, 0.75)" in done.stdout

@@ -97,4 +97,5 @@ def test_a_draw_that_cannot_fit_is_refused_with_the_estimate(tmp_path, command):
     path.write_text(SPEC.format(name="large", dim=10**7, more=""), encoding="utf-8")
     large = ["--set", "network.width=10000000", "--set", "training.samples=10000000"]
     result = CliRunner().invoke(app, [command, str(path), *large])
-    assert result.exit_code != 0 and "GB are available" in str(result.exception)
+    said = f"{result.exception} {result.output}"
+    assert result.exit_code != 0 and "GB are available" in said

@@ -107,9 +107,9 @@ def test_few_seeds_have_wider_intervals_and_say_so(experiment):
 
 
 def test_a_sweep_of_degrees_is_one_table(experiment, capsys, monkeypatch):
-    reports = [(p, degree(p.problem)) for p in experiment.points]
+    reports = [(p, degree(p.problem, draws=2)) for p in experiment.points]
     table = degree_table(experiment, reports)
-    assert table.row_count == 4 and [c.header for c in table.columns][4] == "degree"
+    assert table.row_count == 4 and [c.header for c in table.columns][3] == "rule"
     for width in (80, 60):
         text = printed(table, 2, width, capsys, monkeypatch)
         assert max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines())) <= width
@@ -163,19 +163,19 @@ def test_completion_knows_the_presets(tmp_path):
 @pytest.mark.parametrize("width", [120, 80, 60])
 def test_sentences_about_degrees_fit(experiment, width):
     for point in (experiment.points[0], Experiment.read(BY_HAND).points[0]):
-        text = wrapped(degree_text(point, degree(point.problem)), width)
+        text = wrapped(degree_text(point, degree(point.problem, draws=2)), width)
         assert max(map(len, text.splitlines())) <= width
-        assert re.search(r"^degree +kept +share of E σ² +norm over noise +bound$", text, re.M)
+        assert re.search("^degree +rule +test error beside the network's", text, re.M)
 
 
 def test_without_a_rule_the_reason_is_said():
     by_hand, twice = Experiment.read(BY_HAND), Experiment.read(TWICE)
     (point,), (again,) = by_hand.points, twice.points
-    assert "η and θ are set by hand" in degree_text(point, degree(point.problem))
-    assert "a single step of gradient descent" in degree_text(again, degree(again.problem))
-    table = degree_table(by_hand, [(point, degree(point.problem))])
-    assert "no rule: η and θ are set by hand" in str(table.caption)
-    assert [*table.columns[-1].cells] == ["–"]  # nothing is kept, so nothing is left out
+    assert "η and θ are set by hand" in degree_text(point, degree(point.problem, draws=2))
+    assert "a single step of gradient descent" in degree_text(again, degree(again.problem, draws=2))
+    table = degree_table(by_hand, [(point, degree(point.problem, draws=2))])
+    assert "No rule: η and θ are set by hand" in str(table.caption)
+    assert [*table.columns[1].cells] == ["none"]
 
 
 class _Terminal(io.StringIO):

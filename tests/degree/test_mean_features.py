@@ -62,7 +62,7 @@ def test_the_degree_and_the_run_say_so():
     (point,) = experiment.points
     report = degree(point.problem)
     text = degree_text(point, report)
-    assert "Degree 1 by the rule." in text and "is enough" not in text
+    assert "Degree 1 by the rule." in text and "is enough as n grows" not in text
     assert "compare.degree = 2 mends it" in text
     (note,) = degree_notes(experiment)
     assert "hermite: degree 1 cannot fit the labels' means" in note

@@ -1,14 +1,14 @@
 """The words of the degree rule, at its boundaries and off them; one rule for every command."""
 
+from importlib import import_module
+
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from onegrad.cli.theory_text import degree_text
-from onegrad.degree import report as degrees
 from onegrad.degree.report import degree
 from onegrad.errors import AssumptionError, SpecError
 from onegrad.problem import Problem
-from onegrad.simulate.network.rounding import worth_rounding
+from onegrad.simulate.simulate import simulate
 from onegrad.spec.experiment import Experiment
 from onegrad.spectrum.report import limiting_spectrum
 from onegrad.theory.isotropic.closed_form import regime_of
@@ -30,7 +30,7 @@ EXPONENTS = [-0.3, 0.1, 0.3, 0.35, 0.38, 0.45, 0.49, 0.7, *BORDERS,
 
 def report(**tables):
     (point,) = Experiment.read(MIXTURE | tables).points
-    found = degree(point.problem)
+    found = degree(point.problem, draws=2)
     return found, degree_text(point, found)
 
 
@@ -72,9 +72,7 @@ def test_a_rate_by_hand_has_no_degree_but_terms():
     )  # fmt: skip
     assert found.degree is found.needed is found.interval is None and not found.capped
     assert "No degree by the rule: η and θ are set by hand" in text
-    assert [t.degree for t in found.terms] == list(range(1, 8)) and not any(
-        t.kept for t in found.terms
-    )
+    assert [t.degree for t in found.terms] == [1, 2, 3, 4] and not any(t.kept for t in found.terms)
 
 
 def test_without_spikes_the_parameter_is_named_for_what_it_is():
@@ -88,7 +86,7 @@ def test_without_spikes_the_parameter_is_named_for_what_it_is():
 def test_degree_and_spectrum_never_contradict_each_other(exponent):
     tables = MIXTURE | ISOTROPIC | {"scaling": {"exponent": exponent}}
     problem = Problem.from_spec(tables)
-    found = degree(problem)
+    found = degree(problem, draws=1)
     assert found.degree == problem.degree
     low, high = found.interval
     near = 1e-6  # of the rule's own tolerance above a border
@@ -113,32 +111,32 @@ def test_arrays_are_not_offered_where_they_cannot_be_written():
     assert 'model = "file"' in str(caught.value) and "Python" in str(caught.value)
 
 
-@pytest.mark.parametrize(("rate", "accuracy"), [(4.0, 1e-3), (1e9, 1e-9)])
-def test_large_problems_are_measured_in_single_precision(rate, accuracy, monkeypatch):
-    """To what the norms themselves are accurate to; a polynomial that overflows there is not."""
-    problem = Problem.from_spec(
-        {
-            "data": {"model": "mixture", "dim": 100, "spread": 6.0},
-            "network": {"width": 520},
-            "training": {"samples": 520, "rate": rate},
-        }
-    )
-    assert worth_rounding(problem)
-    found = [term.norm_ratio for term in degree(problem).terms]
-    monkeypatch.setattr("onegrad.degree.report.worth_rounding", lambda problem: False)
-    double = [term.norm_ratio for term in degree(problem).terms]
-    assert found == pytest.approx(double, rel=accuracy)
+def test_the_measured_degree_is_that_of_the_differences():
+    """A step that makes features nonlinear: degree 1 is visibly not enough, and the rule is told
+    nothing of it; differences are those that `simulate` gives."""
+    tables = MIXTURE | {
+        "data": {"model": "mixture", "dim": 40, "spread": 6.0},
+        "training": {"samples": 200, "rate": 60.0}, "scaling": {},
+        "network": {"width": 60, "activation": "hermite(0, 1, 0.5)"},
+    }  # fmt: skip
+    problem = Problem.from_spec(tables)
+    found = degree(problem)
+    assert found.measured == 2 and found.degree is None and 8 <= found.draws <= 20
+    assert "Degree 2 is enough at this size" in repr(found) and "Rule: none" in repr(found)
+    models = ("network", "hermite:1", "hermite:2")
+    again = simulate(problem, models, seeds=found.draws)
+    for term in found.terms[:2]:
+        mean, error = again.difference(f"hermite:{term.degree}")
+        assert term.difference == pytest.approx((mean, error), rel=1e-9, abs=1e-12)
+    assert found.terms[0].difference.mean > 0.05
 
 
-def test_small_problems_take_one_thread(monkeypatch):
-    """The others would wait actively for work, and be paid for it."""
-    seen, measured = set(), degrees.operator_norm
+def test_what_cannot_be_simulated_is_no_degree(monkeypatch):
+    """Neither a number nor a traceback: the reason."""
 
-    def norm(matrix):
-        seen.update(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas")
-        return measured(matrix)
+    def refuses(*_):
+        raise AssumptionError("no polynomials today")
 
-    monkeypatch.setattr(degrees, "operator_norm", norm)
-    with threadpool_limits(2, user_api="blas"):
-        report()
-    assert seen == {1}
+    monkeypatch.setattr(import_module("onegrad.simulate.models.hermite"), "_features", refuses)
+    found = degree(MIXTURE, draws=2)
+    assert found.measured is None and found.answer == "Not measured: no polynomials today"

@@ -53,7 +53,11 @@ def test_a_sweep_has_the_numbers_of_a_run(problem, swept, tmp_path):
     stored = og.run(spec, tmp_path, progress=False)
     ours = [r for r in swept.rows if r.point["network.activation"] == "tanh"]
     assert [r.test_error for r in stored.rows] == [r.test_error for r in ours]
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["results.json", "results.sqlite"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "results.json",
+        "results.sqlite",
+        "spec.toml",
+    ]
 
 
 def test_a_sweep_keeps_what_the_spec_compares():
@@ -109,9 +113,10 @@ def test_spectrum_and_degree(problem, plt):
     assert len(report.plot("weights")) == 2
     with pytest.raises(og.SpecError, match="features"):
         report.plot("feature")
-    ax = og.degree(problem).plot()
-    heights = [bar.get_height() for bar in ax.patches]
-    assert heights == [t.norm_ratio for t in og.degree(problem).terms if t.norm_ratio]
+    found = og.degree(problem, draws=2)
+    drawn = [point for line in found.plot().lines for point in line.get_xydata().tolist()]
+    for term in found.terms:
+        assert [term.degree, pytest.approx(100 * term.difference.mean)] in drawn
 
 
 def test_an_interrupted_figure_leaves_the_old_one(tmp_path, swept, monkeypatch):

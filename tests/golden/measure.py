@@ -111,7 +111,8 @@ def degree_of(tables: dict[str, Any]) -> dict[str, Any]:
     import onegrad as og
 
     report = og.degree(og.Problem.from_spec(tables)).as_json()
-    report.pop("symbol")
+    for text in ("symbol", "failure"):
+        report.pop(text)
     return report
 
 

@@ -169,16 +169,25 @@ def predict(
 
 
 @app.command()
-def degree(spec: Spec, changes: Set = None, quick: Quick = False, as_json: Json = False) -> None:
-    """Which polynomial degree is enough, and why; a sweep as one table."""
+def degree(
+    spec: Spec,
+    changes: Set = None,
+    quick: Quick = False,
+    workers: Workers = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Which polynomial degree is enough: measured at this size, and by the rule as n grows."""
     from onegrad.cli.theory_text import degree_table, degree_text
-    from onegrad.degree.report import degree as degree_of
+    from onegrad.degree.report import degrees
+    from onegrad.runs.engines import Local
+    from onegrad.runs.progress import progress_line
     from onegrad.spec.experiment import Experiment
 
     experiment = Experiment.read(spec, changes or (), quick)
-    reports = [
-        (point, degree_of(point.problem, experiment.compare.seed)) for point in experiment.points
-    ]
+    with stoppable("Nothing is kept."), progress_line(experiment) as progress:
+        found = degrees(experiment, Local(workers), progress, agreement(yes))
+    reports = list(zip(experiment.points, found, strict=True))
     if as_json:
         rows = [{"point": point.settings, **report.as_json()} for point, report in reports]
         print_json({"name": experiment.name, "rows": rows})

@@ -148,7 +148,7 @@ def verdict_text(results: Results) -> str:
     A model agrees where its difference is within 1 % and the interval of the difference: Student's,
     of 99 % for all points together.
     """
-    from onegrad.results.verdict import verdicts
+    from onegrad.results.verdict import BAND, LEVEL, verdicts
 
     found = verdicts(results.rows)
     if not found:
@@ -157,7 +157,7 @@ def verdict_text(results: Results) -> str:
     lines = ["Verdict (difference to the network, in percent of its error)"]
     for model in dict.fromkeys(v.model for v in found):
         own = [v for v in found if v.model == model]
-        off = {repr(d.point): d for v in own for d in v.beyond(_BAND, _LEVEL, fewest)}
+        off = {repr(d.point): d for v in own for d in v.beyond(BAND, LEVEL, fewest)}
         count = max(v.points for v in own)
         if fewest < 2:
             said = "one seed cannot tell chance from a difference"
@@ -173,8 +173,6 @@ def verdict_text(results: Results) -> str:
     return "\n".join(lines)
 
 
-_BAND = 0.01  # relative difference that nobody minds
-_LEVEL = 0.01  # probability that chance alone makes a model differ somewhere
 _LONG = {
     "test_error": "test error", "train_error": "training error",
     "misclassification": "misclassification", "test_loss": "test loss",

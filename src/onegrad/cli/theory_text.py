@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from onegrad.cli.layout import new_table
-from onegrad.degree.report import means_in_words
+from onegrad.degree.report import in_percent, means_in_words
 from onegrad.text.display import value_text
 from onegrad.theory.options import DRAFT, Theory
 
@@ -187,63 +187,70 @@ def _range(numbers: Sequence[str]) -> str:
 
 
 def degree_table(experiment: Experiment, reports: Sequence[tuple[Point, DegreeReport]]) -> Table:
-    """One line per point of a sweep: step and spread, the degree, and what it leaves out."""
+    """One line per point of a sweep: the degree that is enough at this size, that of the rule, and
+    the difference of each polynomial model to the network."""
     table = new_table(experiment.name)
     for key in experiment.sweep:
         table.add_column(key.rpartition(".")[2])
-    for header in ("η", "θ", "degree", "to the next", "left out at most"):
+    upto = max(len(report.terms) for _, report in reports)
+    degrees = [f"hermite:{j}" for j in range(1, upto + 1)]
+    for header in ("enough", "rule", "to the next", *degrees):
         table.add_column(header, justify="right")
     for point, report in reports:
-        problem = point.problem
         cells = [value_text(point.settings[key]) for key in experiment.sweep]
-        cells += [f"{problem.rate:.4g}", f"{problem.spread:.4g}"]
-        degree = "no rule" if report.degree is None else str(report.degree)
-        left = max((t.norm_ratio for t in report.terms if not t.kept), default=0.0)
-        cells += [degree + " (capped)" * (report.degree is not None and report.capped)]
+        here = f"above {len(report.terms)}" if report.measured is None else str(report.measured)
+        rule = "none" if report.degree is None else str(report.degree)
+        cells += ["–" if report.failure else here]
+        cells += [rule + " (capped)" * (report.degree is not None and report.capped)]
         cells += ["–" if report.to_next is None else f"{report.to_next:.3g}"]
-        cells += ["–" if report.degree is None else f"{left:.2f}"]
+        cells += [in_percent(term.difference) for term in report.terms]
         table.add_row(*cells)
-    table.caption = (
-        "to the next: how far β (or α) is below the value from which one more degree counts. left "
-        "out at most: the largest operator norm of a term that is not kept, over that of noise, "
-        "in one draw. One point by --set shows all terms"
-    )
+    draws = [report.draws for _, report in reports]
+    lines = [_MEASURED.format(_from_to([min(draws), max(draws)])), _ENOUGH]
+    if any(report.to_next is not None for _, report in reports):
+        lines.append("rule, to the next: the degree that is enough as n grows, and by how much "
+                     "β (or α) may grow before it takes another one.")  # fmt: skip
     without = [why_no_rule(p.problem) for p, report in reports if report.degree is None]
-    if without:
-        table.caption += f". no rule: {'; '.join(dict.fromkeys(without))}"
+    lines += [f"No rule: {why}." for why in dict.fromkeys(without)]
+    lines += dict.fromkeys(f"Not measured: {r.failure}" for _, r in reports if r.failure)
+    table.caption = "\n".join(lines)
     return table
 
 
+_MEASURED = (
+    "hermite:1, 2, …: test error of the model with a polynomial of that degree in the place of the "
+    "activation, minus the network's, in percent of it; mean ± standard error over {} draws."
+)
+_ENOUGH = (
+    "Enough at this size: from this degree on no difference is larger than 1 % and two standard "
+    "errors."
+)
+
+
 def degree_text(point: Point, report: DegreeReport) -> str:
+    """The measured answer, then the rule, then the table of degrees."""
     lines = []
     if point.settings:
         lines.append(", ".join(f"{k} = {value_text(v)}" for k, v in point.settings.items()))
     problem = point.problem
     sizes = f"n = {problem.dim}, m = {problem.samples}, k = {problem.width}"
-    lines.append(f"η = {problem.rate:.4g}, θ = {problem.spread:.4g} ({sizes})")
+    lines += [report.answer, ""]
+    lines.append(f"At η = {problem.rate:.4g}, θ = {problem.spread:.4g} ({sizes}):")
     if report.degree is None:
-        lines.append(
-            f"No degree by the rule: {why_no_rule(problem)}. Choose one by the table below: terms "
-            "whose norm is near 1 may be left out."
-        )
+        lines.append(f"No degree by the rule: {why_no_rule(problem)}.")
     else:
         lines += _degree_reason(report)
         if report.means is not None and report.means.visible:
             lines.append(f"But {means_in_words(report.means, report.degree)}")
     lines.append("")
-    lines.append("degree  kept  share of E σ²  norm over noise  bound")
+    lines.append("degree   rule  test error beside the network's  share of E σ²  bound")
     for t in report.terms:
-        ratio = f"{t.norm_ratio:.2f}" if t.norm_ratio else "absent"
         bound = "" if t.exponent is None else f"n^{t.exponent:+.2f}"
-        mark = "–" if report.degree is None else "yes" if t.kept else "no"
-        share = f"{t.share:.2e}" if t.norm_ratio else "0"
-        lines.append(f"{t.degree:>6}  {mark:<4}  {share:>13}  {ratio:>15}  {bound}".rstrip())
-    lines.append(
-        "norm over noise: the term's operator norm over that of the same polynomial of pure noise, "
-        "in one draw. Other draws differ from it by a factor of two to three.\n"
-        "What a degree costs at this size is a measurement: onegrad simulate SPEC --set "
-        '\'compare.models=["network", "hermite:1", "hermite:2", "hermite:3"]\''
-    )
+        mark = "–" if report.degree is None else "keeps" if t.kept else "drops"
+        share = f"{t.share:.2g}" if t.share else "0"
+        known = in_percent(t.difference)
+        lines.append(f"{t.degree:>6}  {mark:>5}  {known:>31}  {share:>13}  {bound}".rstrip())
+    lines += [_MEASURED.format(report.draws), _ENOUGH]
     if report.degree is not None:
         lines.append("bound: how the theorem's bound of what the term adds to noise grows with n.")
     if report.link is not None:

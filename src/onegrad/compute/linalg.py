@@ -40,25 +40,6 @@ def leading_direction(matrix: Array, iterations: int = 40) -> Array:
     return before
 
 
-def operator_norm(matrix: np.ndarray, accuracy: float = 1e-4) -> float:
-    """The largest singular value; infinite where it overflows.
-
-    At the edge of a bulk it is up to 1e-3 too low.
-
-    >>> round(operator_norm(np.diag([3.0, 1.0, 0.5])), 6)
-    3.0
-    """
-    from scipy.sparse.linalg import svds
-
-    start = matrix.sum(axis=1 if matrix.shape[0] <= matrix.shape[1] else 0)
-    if not np.isfinite(start @ start):
-        return math.inf
-    if min(matrix.shape) < 3 or not start.any():
-        return float(np.linalg.norm(matrix, 2))
-    options = {"k": 1, "tol": accuracy, "v0": start, "return_singular_vectors": False}
-    return float(svds(matrix, **options)[0])
-
-
 def outlying_directions(matrix: Array, most: int = 4) -> Array:
     """Right singular directions (n, q ≤ `most`) above the edge of the bulk, strongest first.
 

@@ -2,58 +2,60 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from onegrad.compute.backend import Array, get_backend
-from onegrad.compute.linalg import operator_norm
-from onegrad.compute.randomness import Streams
-from onegrad.compute.threads import blas_threads, threads_for
 from onegrad.degree.mean_features import MeansCheck, check_means
-from onegrad.errors import verb
+from onegrad.errors import AssumptionError, verb
 from onegrad.gaussian.exponents import LinkExponents, link_exponents
-from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
+from onegrad.gaussian.polynomials import sqrt_factorial
 from onegrad.problem import MOST_DEGREE, Problem, as_problem, degree_rule, needed_degree
-from onegrad.simulate.network.rounding import worth_rounding
-from onegrad.simulate.network.trial import Draw, Trial
+from onegrad.results.estimates import Estimate
+from onegrad.results.results import Results
+from onegrad.results.verdict import BAND
+from onegrad.runs.coordinator import Progress
+from onegrad.runs.cost import Agree
+from onegrad.runs.engines import Dask, Local
+from onegrad.runs.run import simulate_experiment
+from onegrad.spec.experiment import Compare, Experiment, Point
+from onegrad.spec.figure_options import FigureOptions
 from onegrad.spec.presets import Spec
 from onegrad.text.display import html_table, plots, text_table
 
 _ROUNDING = 1e-12  # shares below are those of a term that is not there
-_SMALL = 2000  # sizes up to which some matrices fit into every memory
-_COLUMNS = ("degree", "kept", "share of E σ²", "norm over noise")
-_RATIO = "norm over noise: of one draw; other draws differ by a factor of two to three"
+_PRECISION = 0.02  # standard error of the mean test error at which a point has enough draws
+_FEWEST, _MOST = 8, 20  # draws; the differences to the network are paired and known far better
+_ERRORS = 2  # standard errors of a difference that chance explains
+_COLUMNS = ("degree", "rule", "test error beside the network's", "share of E σ²")
 
 if TYPE_CHECKING:
-    from onegrad.spec.experiment import Experiment, Point
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
 class Term:
-    """The term h_j/j!·H_j(Ŵx/b) of the features, at the problem's own size.
+    """The polynomial model of this degree, and its last term h_j/j!·H_j(Ŵx/b).
 
-    `share` of E σ(bZ)², and `norm_ratio`: its operator norm over that of the same polynomial of
-    independent Gaussians, that is of pure noise, which the Hermite model puts in the place of a
-    term it leaves out. A ratio near 1 is harmless; above, structure is lost. `exponent`: the
-    theorem bounds the term's excess by n^exponent.
+    kept : whether the rule keeps the term
+    share : of the term in E σ(bZ)²
+    difference : test error of the model minus the network's, relative to it: mean over draws,
+        standard error, paired; NaN where it could not be simulated
+    exponent : the theorem bounds what the term adds to noise by n^exponent; None without a rule
     """
 
     degree: int
     kept: bool
     share: float
-    norm_ratio: float
+    difference: Estimate
     exponent: float | None
 
 
 @dataclass(frozen=True)
 class DegreeReport:
-    """The degree ℓ of the rule, where the parameter stands, and the next terms.
+    """Which degree is enough: at this size, measured; and as n grows, by the rule.
 
-    degree : ℓ, or None where no rule is known (η or θ set by hand)
+    degree : ℓ of the rule, or None where no rule is known (η or θ set by hand)
     needed : the degree that the theorem asks for, above ℓ where the rule stops at its highest
         degree; None where no finite degree is enough, or no rule is known
     symbol, value : the rule's parameter, β or α = β/2
@@ -62,7 +64,11 @@ class DegreeReport:
     to_next : how far `value` is below the upper end, 0 on the boundary; None without one
     on_boundary : `value` is the upper end, where the term of the next degree neither grows nor
         vanishes
-    means : whether the model of that degree fits the labels' means as the network does, which the
+    measured : the least degree from which on no model's test error differs from the network's by
+        more than 1 % and two standard errors; None if there is none
+    draws : of data and network that were simulated
+    failure : why models could not be simulated; empty if they were
+    means : whether the model of degree ℓ fits the labels' means as the network does, which the
         rule takes for granted; None without a degree, or where data are not known
     link : information and leap exponents of the labels' link; None where there is no one link
     """
@@ -75,30 +81,45 @@ class DegreeReport:
     to_next: float | None
     on_boundary: bool
     terms: tuple[Term, ...]
+    measured: int | None
+    draws: int
+    failure: str = ""
     means: MeansCheck | None = None
     link: LinkExponents | None = None
 
     def __repr__(self) -> str:
-        text = f"{self._headline()}\n{text_table(_COLUMNS, self._lines())}"
+        text = f"{self.answer}\n{self._rule()}\n{text_table(_COLUMNS, self._lines())}"
         return text if self.link is None else f"{text}\nLabels: {self.link}"
 
     def _repr_html_(self) -> str:
-        return html_table(self._headline(), _COLUMNS, self._lines(), (_RATIO,))
+        return html_table(self.answer, _COLUMNS, self._lines(), (self._rule(),))
 
-    def _headline(self) -> str:
+    @property
+    def answer(self) -> str:
+        """Which degree is enough at this size, in a sentence."""
+        if self.failure:
+            return f"Not measured: {self.failure}"
+        last = self.terms[-1] if self.measured is None else self.terms[self.measured - 1]
+        known = (
+            f"test error differs from the network's by {in_percent(last.difference)} "
+            f"({self.draws} draws)."
+        )
+        if self.measured is None:
+            return f"No degree up to {last.degree} is enough at this size: its {known}"
+        return f"Degree {last.degree} is enough at this size: its {known}"
+
+    def _rule(self) -> str:
         if self.degree is None or self.value is None:
-            return "No degree by the rule: choose one by the terms."
+            return "Rule: none for this problem."
         enough = "the highest that the rule gives" if self.capped else "enough as n grows"
         if self.means is not None and self.means.visible and not self.capped:
-            enough = "by the rule, which leaves the labels' means aside"
-        return f"Degree {self.degree}, {enough}: {self.symbol} = {self.value:g}"
+            enough = "which leaves the labels' means aside"
+        return f"Rule: degree {self.degree}, {enough}; {self.symbol} = {self.value:g}."
 
     def _lines(self) -> list[list[str]]:
-        mark = {True: "yes", False: "–" if self.degree is None else "no"}
+        mark = {True: "keeps", False: "–" if self.degree is None else "drops"}
         return [
-            [str(t.degree), mark[t.kept], f"{t.share:.2e}", f"{t.norm_ratio:.2f}"]
-            if t.norm_ratio
-            else [str(t.degree), mark[t.kept], "0", "absent"]
+            [str(t.degree), mark[t.kept], in_percent(t.difference), f"{t.share:.2g}"]
             for t in self.terms
         ]
 
@@ -107,53 +128,124 @@ class DegreeReport:
         """Whether the theorem asks for more than the rule gives."""
         return self.degree != self.needed
 
-    def plot(self, ax: Any = None) -> Any:
-        """Each term's operator norm over that of pure noise; returns the axes."""
+    def plot(self, ax: Axes | None = None) -> Any:
+        """Each model's difference to the network with its error bar; returns the axes."""
         return plots().plot_degree(self, ax)
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"capped": self.capped}
+        record = asdict(self) | {"capped": self.capped}
+        for term in record["terms"]:
+            term["difference"], term["difference_se"] = term["difference"]
+        return record
+
+
+def in_percent(difference: Estimate) -> str:
+    """`+0.35 ± 0.12 %`."""
+    mean, error = difference
+    return f"{100 * mean:+.2f} ± {100 * error:.2f} %" if mean == mean else "–"
 
 
 @verb
-def degree(problem: Problem | Spec, seed: int = 0, beyond: int = 3) -> DegreeReport:
-    """The degree rule, and one draw of the trained network that measures the terms.
+def degree(problem: Problem | Spec, seed: int = 0, draws: int = _MOST) -> DegreeReport:
+    """The degree rule, and the polynomial models of degree 1, 2, … simulated beside the network.
 
-    Cost: one gradient step and one product XŴᵀ (O(kmn)), then elementwise work.
+    draws : at most; fewer where the test errors are known to 2 % after at least 8
     """
-    problem = as_problem(problem)
+    compare = Compare(models=("network",), seeds=draws, seed=seed)
+    point = Point({}, as_problem(problem), compare)
+    one = Experiment("degree", compare, {}, (point,), FigureOptions())
+    return degrees(one)[0]
+
+
+def degrees(
+    experiment: Experiment,
+    engine: Local | Dask = Local(),
+    progress: Progress | None = None,
+    agree: Agree | None = None,
+) -> list[DegreeReport]:
+    """One report for each point; at most as many draws as the experiment has seeds."""
+    upto = max(map(_measured_upto, experiment.points))
+    models = ("network", *(f"hermite:{j}" for j in range(1, upto + 1)))
+    most = min(_MOST, experiment.compare.largest_count)
+    how = {
+        "models": models, "seeds": "auto", "precision": _PRECISION, "control_variates": False,
+        "fewest_seeds": min(_FEWEST, most), "most_seeds": most,
+    }  # fmt: skip
+    points = tuple(replace(p, compare=p.compare.model_copy(update=how)) for p in experiment.points)
+    asked = replace(experiment, compare=experiment.compare.model_copy(update=how), points=points)
+    results = simulate_experiment(asked, engine, progress, agree)
+    networks = [row for row in results.rows if row.model == "network"]
+    if all(row.status != "ok" for row in networks):
+        raise AssumptionError(networks[0].error)
+    return [_report(point, results) for point in points]
+
+
+def _measured_upto(point: Point) -> int:
+    """The degree of the rule and the next one; four without a rule."""
+    beta = point.problem.strength
+    return MOST_DEGREE if beta is None else degree_rule(beta) + 1
+
+
+def _report(point: Point, results: Results) -> DegreeReport:
+    problem = point.problem
     beta, scaling = problem.strength, problem.scaling
     low: float | None
     high: float | None
-    sizes = problem.dim, problem.width, problem.samples, problem.step_samples
-    if max(sizes) > _SMALL:
-        from onegrad.simulate.memory import (
-            check_memory,  # a small problem fits, and is not kept waiting
-        )
-
-        check_memory(problem)
-    with blas_threads(threads_for(problem.operations)):
-        terms = _terms(problem, Streams(seed, 0), beyond)
+    own = Results("", tuple(row for row in results.rows if row.number == point.number))
+    terms = _terms(problem, own, _measured_upto(point))
+    draws = max(s.seeds for s in own.summaries())
+    failure = next((row.error for row in own.rows if row.status != "ok"), "")
+    enough = None if failure else _enough(terms, draws)
     symbol = "β (scaling.strength)"
     if scaling.exponent is not None:
         symbol = "α (scaling.exponent)"
     elif beta != scaling.strength:  # without spikes the learning rate alone counts
         symbol = "β (scaling.strength·weighting)"
-    link = _exponents(problem)
+    without = DegreeReport(
+        None, None, symbol, None, None, None, False, terms, enough, draws, failure,
+        link=_exponents(problem),
+    )  # fmt: skip
     if beta is None:
-        return DegreeReport(None, None, symbol, None, None, None, False, terms, link=link)
+        return without
     degree, needed = degree_rule(beta), needed_degree(beta)
     unit = 1.0 if scaling.exponent is None else 0.5  # the isotropic source's α is β/2
     low, high = unit * (degree - 1) / degree or None, unit * degree / (degree + 1)
     if needed != degree:
         low, high = high, None
     to_next = None if high is None else max(0.0, high - beta * unit)
-    boundary = to_next is not None and to_next < 1e-9
-    value, interval = beta * unit, (low, high)
-    means = check_means(problem, degree, seed)
-    return DegreeReport(
-        degree, needed, symbol, value, interval, to_next, boundary, terms, means, link
-    )
+    return replace(
+        without, degree=degree, needed=needed, value=beta * unit, interval=(low, high),
+        to_next=to_next, on_boundary=to_next is not None and to_next < 1e-9,
+        means=check_means(problem, degree, point.compare.seed),
+    )  # fmt: skip
+
+
+def _enough(terms: Sequence[Term], draws: int) -> int | None:
+    """The least degree from which on all models agree with the network."""
+    off = [t.degree for t in terms if draws < 2 or not _agrees(t.difference)]
+    least = max(off, default=0) + 1
+    return least if least <= len(terms) else None
+
+
+def _agrees(difference: Estimate) -> bool:
+    return abs(difference.mean) <= BAND + _ERRORS * difference.standard_error
+
+
+def _terms(problem: Problem, own: Results, upto: int) -> tuple[Term, ...]:
+    """The terms that the rule keeps and the next one; four where there is no rule."""
+    beta, scale = problem.strength, problem.bulk_scale
+    degree = 0 if beta is None else degree_rule(beta)
+    h = problem.activation.projections(upto, scale)
+    energy = problem.activation.second_moment(scale)
+    found = {s.model: s.test_difference for s in own.summaries()}
+    terms = []
+    for j in range(1, upto + 1):
+        size = float(abs(h[j]) / sqrt_factorial(j)[-1])
+        share = size**2 / energy if energy else 0.0
+        share = share if share > _ROUNDING else 0.0  # even terms of odd activations
+        exponent = None if beta is None else (1 - j * (1 - beta)) / 2
+        terms.append(Term(j, j <= degree, share, found[f"hermite:{j}"], exponent))
+    return tuple(terms)
 
 
 def _exponents(problem: Problem) -> LinkExponents | None:
@@ -212,60 +304,3 @@ def means_in_words(means: MeansCheck, degree: int) -> str:
         f"of higher degree for them. The rule leaves means aside: for that alone the model's test "
         f"error is {size} than the network's, or more, and n does not help. {advice}"
     )
-
-
-def _terms(problem: Problem, streams: Streams, beyond: int) -> tuple[Term, ...]:
-    """The terms that the rule keeps, or might keep where there is none, and `beyond` more.
-
-    Of large problems in single precision, unless a polynomial overflows there.
-    """
-    if worth_rounding(problem):
-        backend = get_backend("cpu", "float32")
-        with np.errstate(over="ignore", invalid="ignore"):
-            terms = _terms_of(
-                Trial(problem, streams, draw=Draw(problem, streams, None, backend)), beyond
-            )
-        if all(math.isfinite(term.norm_ratio) for term in terms):
-            return terms
-    return _terms_of(Trial(problem, streams), beyond)
-
-
-def _terms_of(trial: Trial, beyond: int) -> tuple[Term, ...]:
-    problem, beta = trial.problem, trial.problem.strength
-    degree = 0 if beta is None else degree_rule(beta)
-    upto = (MOST_DEGREE if beta is None else degree) + beyond
-    scale = problem.bulk_scale
-    h = problem.activation.projections(upto, scale)
-    energy = problem.activation.second_moment(scale)
-    scaled = trial.train.preactivation(trial.updated_weights) / scale
-    terms = []
-    for j in range(1, upto + 1):
-        size = float(abs(h[j]) / sqrt_factorial(j)[-1])
-        share = size**2 / energy if energy else 0.0
-        share = share if share > _ROUNDING else 0.0  # even terms of odd activations
-        ratio = 0.0
-        if share:
-            norm = operator_norm(_normalised(j, scaled))
-            ratio = norm / _noise_norm(j, scaled.shape, scaled.dtype)
-        exponent = None if beta is None else (1 - j * (1 - beta)) / 2
-        terms.append(Term(j, j <= degree, share, ratio, exponent))
-    return tuple(terms)
-
-
-@lru_cache(maxsize=256)
-def _noise_norm(degree: int, shape: tuple[int, int], dtype: np.dtype) -> float:
-    """Of the same polynomial of independent Gaussians; the points of a sweep share it."""
-    return operator_norm(_normalised(degree, _noise(shape, dtype)))
-
-
-@lru_cache(maxsize=1)
-def _noise(shape: tuple[int, int], dtype: np.dtype) -> Array:
-    """The same for all degrees."""
-    return np.random.default_rng(0).standard_normal(shape).astype(dtype, copy=False)
-
-
-def _normalised(degree: int, x: Array) -> Array:
-    """H_j(x)/√j!."""
-    unit = np.zeros(degree + 1)
-    unit[degree] = 1.0 / sqrt_factorial(degree)[-1]
-    return hermite_series(unit, x)

@@ -143,22 +143,22 @@ def plot_spectrum(report: SpectrumReport, which: str = "features", ax: Any = Non
 
 
 def plot_degree(report: DegreeReport, ax: Axes | None = None) -> Axes:
-    """`DegreeReport.plot`: the filled bars are kept by the rule."""
+    """`DegreeReport.plot`: filled marks are degrees that the rule keeps."""
     import matplotlib
 
     (panel,) = _panels(1, ax)
     with matplotlib.rc_context(RC):
-        for kept, style in ((True, COLOURS[0]), (False, "none")):
-            terms = [t for t in report.terms if t.kept == kept and t.norm_ratio]
-            label = "kept" if kept else "replaced by noise"
-            panel.bar(
-                [t.degree for t in terms], [t.norm_ratio for t in terms], width=0.6, color=style,
-                edgecolor=COLOURS[0], label=label,
+        for kept, fill in ((True, COLOURS[0]), (False, "white")):
+            terms = [t for t in report.terms if t.kept == kept]
+            panel.errorbar(
+                [t.degree for t in terms], [100 * t.difference.mean for t in terms],
+                [100 * t.difference.standard_error for t in terms], fmt="o", color=COLOURS[0],
+                mfc=fill, capsize=2, label="kept by the rule" if kept else "not kept",
             )  # fmt: skip
-        panel.axhline(1.0, color="#222222", lw=1, linestyle="--")
+        panel.axhline(0.0, color="#222222", lw=1, linestyle="--", label="network")
         panel.set_xticks([t.degree for t in report.terms])
-        panel.set_xlabel("degree of the term")
-        panel.set_ylabel("operator norm over that of noise")
+        panel.set_xlabel("degree of the polynomial model")
+        panel.set_ylabel("test error beside the network's in %")
         panel.legend(fontsize=8)
     return panel
 

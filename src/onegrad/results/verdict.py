@@ -14,6 +14,8 @@ from onegrad.results.rows import Row
 from onegrad.results.summaries import grouped, number_or_none, relative_difference, summaries
 
 ERRORS = {"test_error": "test_difference", "train_error": "train_difference"}
+BAND = 0.01  # relative difference that nobody minds
+LEVEL = 0.01  # probability that chance alone makes a model differ somewhere
 # as well, where they are known and say something else
 _MORE = ("misclassification", "test_loss", "train_loss")
 
