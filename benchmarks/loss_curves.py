@@ -1,4 +1,4 @@
-"""Processor time of theory curves with other losses than the squared one: docs/losses.md.
+"""Processor time of theory curves with other losses than the squared one: notes/2026-11-losses.md.
 
     python -m benchmarks.loss_curves                   # every curve, logistic loss, one thread
     python -m benchmarks.loss_curves widths-exact …    # some of them

@@ -1,4 +1,6 @@
-"""Outliers of the weights after two steps with η_t = C_t N^{α_t}: docs/structure.md, section 4.
+"""Outliers of the weights after two steps, η_t = C_t N^{α_t}.
+
+Results: notes/2026-11-structure.md, section 4.
 
     python -m benchmarks.two_steps --dim 3000             # three draws, about two minutes
     python -m benchmarks.two_steps --dim 6000             # that of the page, 7 minutes of CPU

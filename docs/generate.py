@@ -11,6 +11,7 @@ import re
 from functools import cached_property
 from pathlib import Path
 
+import formulas
 import thumbnails
 
 import onegrad
@@ -22,22 +23,46 @@ ROOT = Path(__file__).parents[1]
 GROUPS = {
     "State a problem": (
         "Problem", "Mixture", "Isotropic", "FashionMnist", "Digits", "Arrays", "SingleIndex",
-        "MultiIndex", "ComponentLabels", "Network", "Training", "Scaling",
+        "MultiIndex", "ComponentLabels", "Network", "Training", "Scaling", "fit_mixture",
     ),
-    "Compute": (
-        "predict", "predict_curve", "simulate", "sweep", "run", "spectrum", "limiting_spectrum",
-        "scaling_exponents", "degree", "fit_mixture", "Theory", "Local", "Dask",
+    "Predict its errors": (
+        "predict", "predict_curve", "predict_readout", "Theory", "Prediction",
     ),
-    "Read what came out": (
-        "Prediction", "Simulation", "Results", "Row", "Summary", "Estimate", "SpectrumReport",
-        "LimitingSpectrum", "DegreeReport", "load_results",
+    "Simulate networks": ("simulate", "Simulation", "Estimate"),
+    "Run an experiment with a sweep": (
+        "run", "sweep", "Results", "load_results", "Row", "Summary", "Local", "Dask",
+        "scaling_exponents", "ScalingExponent",
     ),
-    "Activations": (
+    "See what the step has done": (
+        "neurons", "Neurons", "spectrum", "SpectrumReport", "limiting_spectrum",
+        "LimitingSpectrum", "degree", "DegreeReport",
+    ),
+    "Use it on a table of data": (
+        "learning_curve", "LearningCurve", "OneStepClassifier", "OneStepRegressor",
+    ),
+    "Bring an activation": (
         "Activation", "get_activation", "hermite_activation", "register_activation",
     ),
-    "scikit-learn": ("OneStepClassifier", "OneStepRegressor"),
+    "Check it": ("audit", "Audit"),
     "Errors": ("OnegradError", "SpecError", "AssumptionError", "ConvergenceError"),
 }  # fmt: skip
+MAKE = {
+    "Problem": """A problem is made of five tables, by hand, from a spec file, or from a preset:
+
+```python
+og.Problem(data=og.Mixture(dim=500), network=og.Network(width=400),
+           training=og.Training(samples=600))
+og.Problem.from_spec("my.toml")  # or a preset's name, or a nested mapping of the same keys
+problem.replace(**{"network.width": 800, "training.ridge": 1e-3})  # another one, by dotted keys
+```
+
+`data` is one of [`Mixture`](Mixture.md), [`Isotropic`](Isotropic.md),
+[`FashionMnist`](FashionMnist.md), [`Digits`](Digits.md), [`Arrays`](Arrays.md); `labels` one of
+[`SingleIndex`](SingleIndex.md), [`MultiIndex`](MultiIndex.md),
+[`ComponentLabels`](ComponentLabels.md).
+What every key means: [spec files](../../spec.md).
+"""
+}
 
 
 def write_all(here: Path) -> None:
@@ -47,7 +72,7 @@ def write_all(here: Path) -> None:
     pages = {f"api/{name}": page_of(name) for name in public_names()}
     pages |= {
         "api": api_index(), "commands": commands(), "presets": presets(out / "thumbnails"),
-        "references": references(), "more": more(here),
+        "references": references(), "formulas": formulas.page(here), "more": more(here),
         "refuses": moved("VISION.md"), "changelog": moved("CHANGELOG.md"),
         "benchmarks": moved("benchmarks/README.md"),
     }  # fmt: skip
@@ -84,10 +109,24 @@ def api_index() -> str:
 
 def page_of(name: str) -> str:
     thing = getattr(onegrad, name)
-    parts = [f"# {name}\n", f"```python\n{signature(thing, f'og.{name}')}\n```\n", markdown(thing)]
+    code = f"```python\n{signature(thing, f'og.{name}')}\n```\n"
+    parts = [f"# {name}\n", MAKE.get(name, ""), code, returned(thing), markdown(thing)]
     if inspect.isclass(thing):
         parts += members(thing)
-    return "\n".join(parts)
+    beside = next((names for names in GROUPS.values() if name in names), ())
+    links = [f"[`{other}`]({other}.md)" for other in beside if other != name]
+    return "\n".join([*parts, f"**See also** {', '.join(links)}\n" if links else ""])
+
+
+def returned(thing: object) -> str:
+    """What a function gives, with a link where that is a class of ours."""
+    if inspect.isclass(thing) or not callable(thing):
+        return ""
+    text = str(inspect.get_annotations(thing).get("return", ""))
+    names = [n for n in public_names() if re.search(rf"\b{n}\b", text)]
+    links = {n: f"[`{n}`]({n}.md)" for n in names}
+    listed = "a list of " if text.startswith(("list[", "tuple[")) else ""
+    return f"Returns {listed}{' or '.join(links.values())}.\n" if links else ""
 
 
 def members(cls: type) -> list[str]:
@@ -258,7 +297,11 @@ def comment(text: str) -> str:
             break
         lines.append(line.lstrip("# "))
     text = re.sub(r"`([^`]*)`", r"<code>\1</code>", " ".join(lines))
-    return text.replace("docs/real-data.md", '<a href="../real-data.html">real data</a>')
+    return re.sub(
+        r"docs/book/([\w-]+)\.md",
+        lambda page: f'<a href="../book/{page[1]}.html">{page[1].replace("-", " ")}</a>',
+        text,
+    )
 
 
 def references() -> str:
@@ -272,7 +315,9 @@ def moved(name: str) -> str:
     """A text that is kept elsewhere in the repository, with its links as the site has them."""
     text = (ROOT / name).read_text(encoding="utf-8")
     text = re.sub(r"\]\((?:\.\./)?docs/", "](../", text)
-    return re.sub(r"\[(`?[^\]]*`?)\]\((?:\.\./)?(?:src|tests|examples)/[^)]*\)", r"\1", text)
+    return re.sub(
+        r"\[(`?[^\]]*`?)\]\((?:\.\./)?(?:src|tests|examples|notes|speed)/[^)]*\)", r"\1", text
+    )
 
 
 def more(here: Path) -> str:

@@ -33,9 +33,10 @@ Activations and links: relu, tanh, sigmoid, erf, gelu, softplus, elu, sin, ident
 `register_activation` its name.
 
 Models: network, hermite, conditional-gaussian, spiked, gaussian, random-features, linear, kernel,
-theory, theory-limit (theory without its 1/n correction: [finite-size.md](finite-size.md)),
-isotropic-limit (the isotropic closed form in the limit of large samples), surrogate (theory of a
-Gaussian mixture fitted to images, arrays or files: [real-data.md](real-data.md)).
+theory, theory-limit (theory without its 1/n correction:
+[chance and finite size](book/chance-and-size.md)), isotropic-limit
+(the isotropic closed form in the limit of large samples), surrogate (theory of a
+Gaussian mixture fitted to images, arrays or files: [real data](book/real-data.md)).
 
 ## How many repetitions
 
@@ -124,7 +125,7 @@ means are made of the rows ([control-variates.md](control-variates.md)). All but
 - `scaling`: test errors against each of two sizes, and against both in the ratio with the most
   points, on logarithmic axes; the legend has the exponents of every model.
 - `weight-spectrum`, `feature-spectrum`: singular values of one draw, limiting density, spikes;
-  each is a row of model `spectrum`, beside those of `[compare]` ([structure.md](structure.md)).
+  each is a row of model `spectrum`, beside those of `[compare]` ([spectra](book/spectra.md)).
 
 Files of figures are written beside their place and then put into it: an interruption leaves the
 old ones.

@@ -26,6 +26,7 @@ def run_bench(quick: bool = False, say: Say | None = None) -> dict[str, Any]:
     say = say or (lambda text: None)
     start = time.perf_counter()
     report: dict[str, Any] = {"quick": quick, "machine": _machine()}
+    report["load"] = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "not known"
     dim = 200 if quick else 1000
     plan = {0.3: (10, 4), 1.0: (10, 4), 3.0: (10, 2)} if quick else {
         0.3: (40, 4), 1.0: (40, 5), 3.0: (16, 2)

@@ -508,7 +508,7 @@ def _each(value: float | tuple[float, ...], steps: int) -> tuple[float, ...]:
 
 
 def degree_rule(strength: float | None) -> int:
-    """Degree of the polynomial model: the least that is enough, but at most 4.
+    """Degree of the polynomial model: the least that is enough, but at most 4 (eq. degree-rule).
 
     min(4, max(1, ⌈β/(1 − β + 1e-6)⌉)), and 4 for β ≥ 1  [demir2025, Thm. 2 and its code;
     moniri2024 with β = 2α]: the integer ℓ with (ℓ−1)/ℓ < β ≤ ℓ/(ℓ+1) up to β = 4/5.

@@ -1,5 +1,5 @@
 """First layers by every optimiser: the matrix engine against networks. Prints the table of
-docs/layers.md.
+notes/2026-11-layers.md.
 
 `python -m tests.agreement.layers_grid [n] [sets] [activation …]`
 """

@@ -1,4 +1,6 @@
-"""Losses of the readout: theory against networks over a grid. Prints the table of docs/losses.md.
+"""Losses of the readout: theory against networks over a grid.
+
+Prints the table of notes/2026-11-losses.md.
 
 `python -m tests.agreement.losses_grid [n] [seeds] [kind …]`
 """

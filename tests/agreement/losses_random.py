@@ -1,4 +1,6 @@
-"""Losses, labels and classes of random problems: theory against networks. Behind docs/losses.md.
+"""Losses, labels and classes of random problems: theory against networks.
+
+Behind notes/2026-11-losses.md.
 
 `python -m tests.agreement.losses_random [seed] [first] [last] [n] [repetitions]`
 """

@@ -1,4 +1,4 @@
-"""The whole grid behind the tables of docs/real-data.md, of which the tests run a part.
+"""The whole grid behind the tables of notes/2026-11-real-data.md, of which the tests run a part.
 
 python -m tests.agreement.real_images_grid grid.jsonl    # 40 CPU minutes; goes on where it was
 

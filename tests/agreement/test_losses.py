@@ -1,6 +1,6 @@
 """Every loss of the readout: theory against networks, and theories that are wrong in one place.
 
-The short form of losses_grid.py, whose table is in docs/losses.md.
+The short form of losses_grid.py, whose table is in notes/2026-11-losses.md.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Fashion-MNIST: network against the semi-parametric theory, the surrogate and Hermite models.
 
 The full grid (two pairs of classes, three activations, k/m from 0.1 to 5, η = 1 and 100) is in
-docs/real-data.md; here is a part of it.
+notes/2026-11-real-data.md; here is a part of it.
 """
 
 import numpy as np

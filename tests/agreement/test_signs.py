@@ -83,7 +83,7 @@ def test_the_mean_part_fluctuates_from_one_training_set_to_the_next(counts):
     """One training set has more samples of one class than the next, which shifts all outputs.
 
     Negative controls: the limit, which does not know it, and fixed counts, which do less (eq. (36)
-    of docs/theory.md).
+    of notes/2026-11-theory.md).
     """
     setting = strong_ridge(counts)
     found = og.simulate(setting, seeds=100).misclassification

@@ -148,7 +148,7 @@ def test_a_thousand_neurons_take_less_than_three_seconds():
     start = time.process_time()
     found = og.predict_readout(weights, p, instance=instance)
     assert time.process_time() - start < 3
-    assert found.test_error == pytest.approx(0.0441, rel=0.1)  # over draws: docs/theory.md
+    assert found.test_error == pytest.approx(0.0441, rel=0.1)  # over draws: notes/2026-11-theory.md
 
 
 # --- method = "layer" --------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The equations of docs/theory.md with plain dense matrices: slow, and easy to read."""
+"""The equations of notes/2026-11-theory.md with plain dense matrices: slow, and easy to read."""
 
 from __future__ import annotations
 

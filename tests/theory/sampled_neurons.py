@@ -17,7 +17,7 @@ def drawn_neurons(problem: Problem, geometry: Geometry, seed: int) -> NeuronType
     """The neurons of the first step of repetition 0, in the directions the step adds.
 
     Those are W₀ᵀa where the initial output matters, and the direction e of the gradient. The
-    draw fixes W₀ᵀa, so the rest of W₀ is orthogonal to a: `tilt` (docs/theory.md, eq. (24)).
+    draw fixes W₀ᵀa, so the rest of W₀ is orthogonal to a: `tilt` (eq. tilt).
     geometry : of the same draw, `geometry_of(problem, "drawn", seed)`
     """
     trial = Trial(problem, Streams(seed, 0))

@@ -137,7 +137,7 @@ def test_the_label_pushes_the_fields() -> None:
 
 
 def plain_free_energy(features: NodeFeatures, z: Array, ridge: float) -> float:
-    """S with the fields Q, ŵ, Θ and R, as it is written in docs/finite-size.md, eq. (1)."""
+    """S with the fields Q, ŵ, Θ and R, as it is written in docs/book, eq. saddle."""
     _, _, u, v = features.blocks[0]
     s, r = len(features.weights), u.shape[1]
     q, w, rest = z[:s], z[s : 2 * s], z[2 * s :]

@@ -84,7 +84,7 @@ def test_the_mean_over_the_law_is_that_over_draws(name: str) -> None:
 
 @pytest.mark.parametrize("name", DEFECTS)
 def test_networks_have_the_mean_over_the_law(name: str) -> None:
-    """4 standard errors + 4.4/n (docs/theory.md, section 7); the old point fails where its
+    """4 standard errors + 4.4/n (notes/2026-11-theory.md, section 7); the old point fails where its
     defect is larger than that."""
     problem = defect(name)
     rows = simulate(problem, seeds=150).results.rows

@@ -94,7 +94,8 @@ class ImagePopulation:
 
 
 class Images(DataModel):
-    """What the image data sets share: which classes, how they are centred, how strong they are.
+    """What the image data sets share: which classes, how they are centred, how strong they are
+    (eq. images).
 
     The spread θ, here the trace of the images' own covariance, comes from [scaling] or `spread`.
     A subclass has `images`, and as class variables how many there are of each class (`per_class`)
@@ -131,7 +132,7 @@ class Images(DataModel):
     bulk: Literal["all", "noise"] = Field(
         default="all",
         description="what sets the scale b of the Hermite model: the whole covariance, or the "
-        "noise alone (docs/real-data.md)", examples=["all"],
+        "noise alone (docs/book/real-data.md)", examples=["all"],
     )  # fmt: skip
 
     @model_validator(mode="after")

@@ -31,7 +31,8 @@ class Batch:
 
 @dataclass(frozen=True)
 class Population:
-    """x ~ Σ_c weights[c]·N(means[c], Λ + Σ_i strengths[c][i]·γ_{c,i}γ_{c,i}ᵀ)  [demir2025, eq. 2].
+    """x ~ Σ_c weights[c]·N(means[c], Λ + Σ_i strengths[c][i]·γ_{c,i}γ_{c,i}ᵀ)  [demir2025, eq. 2]
+    (eq. mixture).
 
     `spikes[c]` is n × r_c with columns γ_{c,i}, orthonormal unless the population is a whitened
     one. Λ = diag(bulk), the identity where `bulk` is None. Memory is O(n·Σ r_c): no n × n matrix
@@ -69,7 +70,8 @@ class Population:
 
     @cached_property
     def whitened(self) -> Population:
-        """The law of u = Λ^{−½}x, whose bulk is the identity: spikes Λ^{−½}γ, means Λ^{−½}μ.
+        """The law of u = Λ^{−½}x, whose bulk is the identity: spikes Λ^{−½}γ, means Λ^{−½}μ
+        (eq. whitening).
 
         A projection wᵀx is (Λ^{½}w)ᵀu (`seen`), so whatever is known about mixtures with the
         identity holds for all others.

@@ -84,7 +84,7 @@ class JointLaw:
 
 
 def joint_law(link: JointLink, mean: Array, covariance: Array) -> JointLaw:
-    """The law of g(t), t ~ N(mean, covariance)."""
+    """The law of g(t), t ~ N(mean, covariance) (eq. several-indices)."""
     key = tuple(np.round(mean, 12).tolist()), tuple(np.round(covariance, 12).ravel().tolist())
     return _law(link, *key)
 

@@ -94,7 +94,7 @@ def predict_curve(
     several that rise or fall together, up to what interpolating means over draws and 1/n
     corrections costs, which the error estimate contains. Smooth curves of 16 points or more are
     computed at 11 of them (drafts at 9) and interpolated between, to 0.1 % (drafts, and losses
-    other than the squared one, to 1 %; docs/theory.md, section 5); such points say so, and have no
+    other than the squared one, to 1 %; docs/book/fixed-point.md); such points say so, and have no
     `solution`.
     Points keep the theory without a draw, however uncertain, where `predict` would rather draw
     first layers: a curve shall not jump. Options as of `predict`. A point at which the theory fails

@@ -143,7 +143,8 @@ def of_layers(
 
 def _source_of(draws: int, seed: int | None) -> str:
     if seed is None:
-        return "Method: the errors of a readout on the first layer as given (docs/layers.md)."
+        return "Method: the errors of a readout on the first layer as given "
+        "(docs/book/any-first-layer.md)."
     layers = "One first layer was" if draws == 1 else f"{draws} first layers were"
     mean = "" if draws == 1 else ", and the results are averaged"
     return (

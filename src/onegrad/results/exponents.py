@@ -2,7 +2,7 @@
 
 Under a power-law bulk λ_j ∝ j^−a with a > 1 and next to no ridge, the test error of a linear target
 falls like min(samples, width)^−(a−1): what the smaller of the two resolves of the spectrum
-[maloney2022]. docs/structure.md, section 5.
+[maloney2022]. docs/book/structure.md.
 """
 
 from __future__ import annotations

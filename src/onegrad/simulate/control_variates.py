@@ -136,7 +136,8 @@ class ControlVariates:
         return teachers, labels
 
     def controls(self, trial: Trial, ridges: Sequence[float], model: str) -> list[Controls]:
-        """The controls of a model of this draw, at each λ_eff; the same at every step size.
+        """The controls of a model of this draw, at each λ_eff; the same at every step size
+        (eq. control).
 
         Cost: XW₀ᵀ, once for all activations; then that of one more model (`controlled_by`), whose
         memory it also takes, and a sixteenth of a product with the inputs for each component.

@@ -87,7 +87,8 @@ class Compare(Section):
     )  # fmt: skip
     finite_size: StrictBool = Field(
         default=True, examples=[True], description="of theory: correct the errors for terms of "
-        "order 1/n (docs/finite-size.md); false: the limit of large sizes, as theory-limit",
+        "order 1/n (docs/book/chance-and-size.md); false: the limit of large sizes, as "
+        "theory-limit",
     )  # fmt: skip
     seed: Whole = Field(
         default=0, ge=0, le=2**63 - 1, description="root of every random number", examples=[0]

@@ -109,8 +109,8 @@ class Training(Section):
         "fresh ones (simulation only)", examples=[True],
     )  # fmt: skip
     optimiser: Optimiser = Field(
-        default="gd", description="how a gradient moves the first layer: docs/layers.md",
-        examples=["gd"],
+        default="gd", examples=["gd"],
+        description="how a gradient moves the first layer: docs/book/any-first-layer.md",
     )  # fmt: skip
     damping: Annotated[Real, Field(gt=0, le=1e6)] | None = Field(
         default=None, description=f"of kfac: δ added to the inputs' covariance, else {DAMPING}",
@@ -119,7 +119,7 @@ class Training(Section):
     loss: Literal["squared", "logistic", "hinge", "squared-hinge", "huber", "absolute"] = Field(
         default="squared", description="what the readout minimises beside its ridge; logistic, "
         "hinge and squared-hinge for labels ±1, logistic of more than two classes is a softmax "
-        "(simulation only): docs/losses.md", examples=["logistic"],
+        "(simulation only): docs/book/losses.md", examples=["logistic"],
     )  # fmt: skip
     delta: Annotated[Real, Field(gt=0, le=1e6)] | None = Field(
         default=None, description="of the huber loss: the residual from which on it grows "

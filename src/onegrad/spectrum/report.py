@@ -207,10 +207,10 @@ def spectrum(problem: Problem | Spec, seed: int = 0) -> SpectrumReport:
 
 def expected_outliers(problem: Problem) -> int | None:
     """⌊α₂/(½ − α₁)⌋ directions that the second of two steps with η₁ ≍ m^{α₁}, η₂ ≍ m^{α₂} adds to
-    the weights on isotropic data  [moniri2026]; None for other problems.
+    the weights on isotropic data  [moniri2026]; None for other problems (eq. two-steps).
 
-    Term k of σ' in powers of the first step has the strength η₂η₁^k N^{−k/2} (docs/structure.md,
-    section 4); that of k = 0, the gradient's own direction, is not counted.
+    Term k of σ' in powers of the first step has the strength η₂η₁^k N^{−k/2}
+    (docs/book/spectra.md); that of k = 0, the gradient's own direction, is not counted.
     """
     exponent, training = problem.scaling.exponent, problem.training
     two = isinstance(exponent, tuple) and len(exponent) == 2 and training.optimiser == "gd"
@@ -225,7 +225,7 @@ def expected_outliers(problem: Problem) -> int | None:
 
 def _edges_of_rows(problem: Problem, weights: Array) -> tuple[float, float]:
     """Edge and threshold of a matrix with rows of these lengths beside its outliers and no other
-    structure, docs/structure.md eq. (6): steps of gradient descent stretch neurons and add noise
+    structure, eq. row-law: steps of gradient descent stretch neurons and add noise
     to them. NaN after other optimisers, which move the whole bulk."""
     if problem.trained and problem.training.optimiser != "gd":
         return math.nan, math.nan

@@ -1,14 +1,15 @@
 """The readout on any first layer: its errors, given the law of the data and nothing else.
 
 With up to six special directions of data and layer in V, features given κ = Vᵀx are Gaussian, and
-their covariance is that of the actual weights (docs/layers.md):
+their covariance is that of the actual weights (docs/book/any-first-layer.md):
 
     A = Ŵ_⊥Ŵ_⊥ᵀ (k × k),  Q_s = ν_sν_sᵀ + D_sAD_s + E_s,  χ_s = tr(Q_sM)/m,
     M = (λ + Σ_s ω_sQ_s/(1 + χ_s))⁻¹
 
-ν_s, D_s, E_s as for types of neurons (docs/theory.md, section 1), M as for real data
-(docs/real-data.md): the same engine, with the nodes of a known population. Where the bulk of the
-data is Λ instead of the identity, x stands for Λ^{−½}x and Ŵ for ŴΛ^{½} (docs/structure.md).
+ν_s, D_s, E_s as for types of neurons (docs/book/equivalent-models.md), M as for real data
+(docs/book/real-data.md): the same engine, with the nodes of a known population. Where the bulk of
+the data is Λ instead of the identity, x stands for Λ^{−½}x and Ŵ for ŴΛ^{½}
+(docs/book/structure.md).
 """
 
 from __future__ import annotations
@@ -133,7 +134,8 @@ def layer_errors(
     theory: Theory = Theory(),
     study: Study | None = None,
 ) -> LayerErrors:
-    """Errors on fresh samples of the readout that is trained on `weights` (k × n).
+    """Errors on fresh samples of the readout that is trained on `weights` (k × n). Eqs.
+    second-moment, matrix-response, matrix-readout, matrix-variance and test-and-train.
 
     geometry : with its basis; own : (n, q) orthonormal directions beside it (`own_directions`)
     theory : a draft has one rule for κ and no comparison; with finite_size errors of the squared

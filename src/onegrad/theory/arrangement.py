@@ -30,7 +30,8 @@ _DRAWS, _FEW_SPIKES = 512, 16  # of frames; a quarter of them where many spikes 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """How spikes, means and teacher lie relative to each other, up to chance.
+    """How spikes, means and teacher lie relative to each other, up to chance
+    (eq. random-direction).
 
     Spikes are orthonormal within a component; `strengths` has a tuple for each. The components'
     leading spikes have the cosine `alignment` before chance. Component means have norm `mean` and

@@ -3,7 +3,7 @@
 Overlaps of the directions, g/√n (arrangement.py), the norm of a Gaussian teacher, strengths of
 spikes that are drawn, a teacher's parts along the leading eigenvectors of a bulk that is not flat,
 the chance parts of the first step along strong spikes, and the surplus of labels of one sign
-(docs/theory.md, sections 4 and 9). Values of them make a Task; draws.py takes means over them.
+(docs/book/what-the-step-writes.md). Values of them make a Task; draws.py takes means over them.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Chance:
                 case "step":
                     along[where] = value
                 case "labels":
-                    # the rest of its variance is in that of the outputs (36)
+                    # the rest of its variance is in that of the outputs
                     surplus = math.sqrt(1 - SURPLUS_SHARE) * value
                     surplus *= surplus_deviation(self.problem, self.fixed)
         geometry = self.fixed

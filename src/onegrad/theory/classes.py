@@ -2,7 +2,7 @@
 
 Outputs share the features, and with them the fixed point; each has a problem of its own with the
 labels 1 and 0. Given κ they are jointly Gaussian, N(f_s, Q_s), and q is quadratic in the labels:
-Q^{cc'} = ½[q(y_c + y_c') − q(y_c) − q(y_c')] (docs/theory.md, section 10).
+Q^{cc'} = ½[q(y_c + y_c') − q(y_c) − q(y_c')] (docs/book/indices-and-classes.md).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def class_problems(problem: Problem) -> list[Problem]:
 
 def argmax_error(problem: Problem, geometry: Geometry, test_error: float) -> float:
     """P(argmax_c f_c(x) ≠ class of x) before any step, from N(f_s, Q_s) at nodes of its own; on a
-    given first layer see layer_classes.py.
+    given first layer see layer_classes.py (eq. largest-output).
 
     test_error : what a finer theory says about it; Q is scaled by one number to have it
     """
@@ -77,7 +77,8 @@ def argmax_error(problem: Problem, geometry: Geometry, test_error: float) -> flo
 
 
 def output_laws(problem: Problem, geometry: Geometry) -> tuple[Array, Array, Nodes]:
-    """f (S, K), Q (S, K, K) and the nodes, quasi-random ones of each component."""
+    """f (S, K), Q (S, K, K) and the nodes, quasi-random ones of each component
+    (eq. largest-output)."""
     return _Outputs.solved(problem, geometry, QuadratureLevel.at(_LEVEL)).laws()
 
 

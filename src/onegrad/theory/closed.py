@@ -2,7 +2,7 @@
 
 For the whitened inputs Λ^{−½}x weights are Λ^{½}w, whose entries have the variances λ_a s_w². What
 a neuron has along a direction q then says something about the rest of it, along Λq − (qᵀΛq)q,
-unless directions are closed under Λ (docs/structure.md, section 2). They are closed here by a
+unless directions are closed under Λ (docs/book/structure.md). They are closed here by a
 rational Krylov space: q and (Λ + σ)⁻¹q for some shifts σ > 0, in the basis in which Λ is diagonal
 (Ritz vectors). What the theory asks of Λ are resolvents at negative arguments, so few are enough.
 """

@@ -2,7 +2,7 @@
 
 Types of neurons after the step (layers/), nodes of the data's few special directions (nodes/), the
 fixed point and its errors; twice, at two resolutions, whose difference is the error estimate
-(docs/theory.md). All errors are plain mean squared errors, without ½.
+(docs/book). All errors are plain mean squared errors, without ½.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def predict_mixture(task: Task, theory: Theory = Theory()) -> Solution:
 
     Of `theory` accuracy and finite_size count. A draft is one coarse resolution without a second
     one to compare it with and without the finite-size correction: some milliseconds
-    (docs/theory.md, section 5). Where a finer resolution would take seconds, the status is "not
+    (docs/book/fixed-point.md). Where a finer resolution would take seconds, the status is "not
     settled" and the error estimate above the accuracy. Raises AssumptionError near interpolation,
     ConvergenceError where no two resolutions agree.
     """

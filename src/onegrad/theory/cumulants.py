@@ -2,7 +2,7 @@
 
 Given κ, a feature is σ = ν + b d z + g(z) with z standard Gaussian and g orthogonal to 1 and z. The
 conditional Gaussian model puts independent noise of variance e = E g² in the place of g(z). Four
-things are lost with that, all of the order of the fluctuations: docs/finite-size.md, section 4.
+things are lost with that, all of the order of the fluctuations: docs/book/chance-and-size.md.
 """
 
 from __future__ import annotations
@@ -89,9 +89,10 @@ class Cumulants:
     def energy(self, local: Local) -> complex:
         """What F gains, with t = `slopes` and n'₂ = n'(n'+1)/2 − 1 traceless quadratic forms,
 
-            −½ Σ_is (m̂_i²/c_i) (ŵ_s²/(mω_s)) [κ₄(t) + 4 felt κ₃(t)]      one entry            (7)
-            −(1/2n'₂) Σ_ij m̂_i m̂_j (Σ_s ŵ_s q_is q_js)²                  quadratic forms      (8)
-            +(1/n') Σ_s (ŵ_s²/(mω_s)) X_s² + (1/n') Σ_i (m̂_i²/c_i) x_i²   lengths              (9)
+            −½ Σ_is (m̂_i²/c_i) (ŵ_s²/(mω_s)) [κ₄(t) + 4 felt κ₃(t)]      one entry  (eq. cumulants)
+            −(1/2n'₂) Σ_ij m̂_i m̂_j (Σ_s ŵ_s q_is q_js)²                  quadratic forms
+                (eq. quadratic-forms)
+            +(1/n') Σ_s (ŵ_s²/(mω_s)) X_s² + (1/n') Σ_i (m̂_i²/c_i) x_i²   lengths  (eq. lengths)
 
         The last are lengths that the linear part has twice: those of the Gaussian vectors x_⊥ and
         w_⊥ themselves, and the axes of nodes and types.

@@ -1,7 +1,7 @@
 """Means over draws of one problem: over all that is left to chance in it.
 
 An answer at the typical point is multiplied by the ratio of the mean over draws to the value there,
-both at one coarse resolution, whose error cancels in the ratio (docs/theory.md, section 9).
+both at one coarse resolution, whose error cancels in the ratio (docs/book/chance-and-size.md).
 
 The mean is taken over quasi-random points and their mirror images, in a few independent
 randomisations, whose differences are its standard error. It is doubled until that is small enough.

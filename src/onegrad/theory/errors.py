@@ -1,6 +1,6 @@
 """Training and test error at a fixed point of the conditional Gaussian theory.
 
-Equation numbers are those of docs/theory.md, section 3. No matrix of nodes × nodes is formed.
+Equations are named as in docs/book/errors.md. No matrix of nodes × nodes is formed.
 Arrays of a stack of problems have a leading axis (layers/features.py).
 """
 
@@ -68,7 +68,7 @@ class NodeErrors:
         return one_of(self, index, response=self.response.take(index))
 
     def solved_means(self, means: Array) -> Array:
-        """(T, any) S⁻¹ν(κ) of the columns of ν, S of (12); it knows no labels."""
+        """(T, any) S⁻¹ν(κ) of the columns of ν, S of eq. mean-part; it knows no labels."""
         response, point = self.response, self.response.point
         return MeanPart(point, response.blocks, point.weights).solve(means)
 
@@ -78,9 +78,11 @@ class NodeErrors:
         """What the mean part of the readout adds to Var f from one training set and one first layer
         to the next, at nodes of other features of the same neurons: it is not in q.
 
-            (1/m) [Σ_s D_s t_s R(κ, κ_s)² − Σ_c (Σ_{s in c} R(κ, κ_s) α_s)²/Ω_c]             (36)
-            R(κ, κ') = ν(κ)ᵀS⁻¹ν(κ'),  S of (12),  α = W(ȳ − f),  Ω_c = Σ_{s in c} ω_s
-            Σ_i c_i (a_i ν̃_i)² − (Σ_i c_i a_i ν̃_i)²/k,   ν̃ = diag(1/(cm)) S⁻¹ν(κ)            (38)
+            (1/m) [Σ_s D_s t_s R(κ, κ_s)² − Σ_c (Σ_{s in c} R(κ, κ_s) α_s)²/Ω_c]
+                (eq. training-set-shift)
+            R(κ, κ') = ν(κ)ᵀS⁻¹ν(κ'),  S of eq. mean-part,  α = W(ȳ − f),  Ω_c = Σ_{s in c} ω_s
+            Σ_i c_i (a_i ν̃_i)² − (Σ_i c_i a_i ν̃_i)²/k,   ν̃ = diag(1/(cm)) S⁻¹ν(κ)
+                (eq. first-layer-shift)
 
         The variance of a mean over m training samples, as many of each stratum as its share says:
         one training set has more samples of one class than the next, unless classes are strata;
@@ -89,8 +91,9 @@ class NodeErrors:
         explains, (1/m) Cov(Rρ, y)²/Var y with both within strata.
         solved : (T, any) S⁻¹ν(κ) of the nodes (`solved_means`); with Σ_κ v(κ)ν(κ) in a column it is
             the variance of Σ v(κ)f(κ)
-        strata : (S,) to which each node of the point belongs; None leaves (36) out
-        given : the first layer is the same in all training sets, without (38)
+        strata : (S,) to which each node of the point belongs; None leaves (eq. training-set-shift)
+        out
+        given : the first layer is the same in all training sets, without (eq. first-layer-shift)
         O(T²(T + S)), of one problem
         """
         response, point = self.response, self.response.point
@@ -148,9 +151,10 @@ class Correction:
 class Response:
     """Second moments of the prediction at a fixed point, at its own nodes or at others.
 
-        q(κ) = B(κ) + (1/m) Σ_s J(κ, κ_s) D_s t_s                                          (18)
-        B = Fᵀ Z p − (W⁻¹β)²,  p_i = (â_i/(c_i m_i))² − (b_i²/n') (d_i·β)²            (17), (25)
-        J = Fᵀ Z F + n' [Θ − ΘPΘ]²  (entry by entry),  D_s = ω_s/(1 + χ_s)²                (16)
+        q(κ) = B(κ) + (1/m) Σ_s J(κ, κ_s) D_s t_s  (eq. variance)
+        B = Fᵀ Z p − (W⁻¹β)²,  p_i = (â_i/(c_i m_i))² − (b_i²/n') (d_i·β)²
+            (eqs. layer-variance and tilt-variance)
+        J = Fᵀ Z F + n' [Θ − ΘPΘ]²  (entry by entry),  D_s = ω_s/(1 + χ_s)²  (eq. weight-response)
 
     F is `response_table`, Z⁻¹ `response_kernel`, â the readout and t = noise + r² + q; β = PQᵀâ,
     Q_is = tilt_i d_is, is zero without a tilt.
@@ -254,7 +258,7 @@ class Response:
         return [_factor_at(block.u, table, features.counts) for block, table in pairs]
 
     def chi_at(self, features: NodeFeatures) -> Array:
-        """χ of (11) at the nodes of other features of the same neurons, of one problem."""
+        """χ of eq. response at the nodes of other features of the same neurons, of one problem."""
         x = features.extra.T @ (features.counts * self.point.gain)
         for block, v in zip(self.blocks, self._factors_at(features), strict=True):
             x += block.copies * block.coordinates * diagonal(v, block.k)
@@ -269,17 +273,18 @@ def _factor_at(u: Array, table: Array, counts: Array) -> Array:
 
 
 def errors_of(point: FixedPoint, like: Response | None = None) -> NodeErrors:
-    """Training and test error at a fixed point.
+    """Training and test error at a fixed point (eq. three-parts).
 
     like : of other labels at the same fixed point, for what knows none
 
-        N = Σ_i c_i m_i ν_i ν_iᵀ,  f = N (W⁻¹ + N)⁻¹ ȳ,  r = ȳ − f                           (12)
-        L = Σ_s w_s noise_s + ȳᵀ W r                     the minimum of the objective      (13)
-        t = noise + r² + q,  q = B + (1/m) J D t         `Response`                        (18)
-        test = Σ_s ω_s t_s,  train = Σ_s ω_s t_s/(1 + χ_s)²                                (19)
+        N = Σ_i c_i m_i ν_i ν_iᵀ,  f = N (W⁻¹ + N)⁻¹ ȳ,  r = ȳ − f  (eq. mean-part)
+        L = Σ_s w_s noise_s + ȳᵀ W r                     the minimum of the objective
+            (eq. objective)
+        t = noise + r² + q,  q = B + (1/m) J D t         `Response`  (eq. variance)
+        test = Σ_s ω_s t_s,  train = Σ_s ω_s t_s/(1 + χ_s)²  (eq. test-and-train)
 
     f is solved for in the types: f = Σ_i â_i ν_i, (diag(1/(c m)) + νWνᵀ − QPQᵀ) â = νWȳ, the last
-    term with a tilt only (24).
+    term with a tilt only (eq. tilt).
     """
     f, w = point.features, point.weights
     blocks = woodbury_factors(f, point.gain, w) if like is None else like.blocks
@@ -304,7 +309,8 @@ def errors_of(point: FixedPoint, like: Response | None = None) -> NodeErrors:
 def mean_readout(
     point: FixedPoint, blocks: Sequence[WoodburyFactors], weights: Array, labels: Array
 ) -> Array:
-    """â with (diag(1/(c m)) + νWνᵀ − QPQᵀ) â = νWȳ, W = diag(weights) (12), (24)."""
+    """â with (diag(1/(c m)) + νWνᵀ − QPQᵀ) â = νWȳ, W = diag(weights) (12), (24)
+    (eq. mean-part)."""
     return MeanPart(point, blocks, weights).readout(labels)
 
 
@@ -312,7 +318,8 @@ def response_of(
     point: FixedPoint, blocks: Sequence[WoodburyFactors], readout: Array,
     like: Response | None = None,
 ) -> Response:  # fmt: skip
-    """Z, p and F at the fixed point; nothing loaded yet. like : of other labels there"""
+    """Z, p and F at the fixed point; nothing loaded yet. like : of other labels there
+    (eqs. weight-response, layer-variance, variance and tilt-variance)"""
     f, m = point.features, point.gain
     if like is None:
         kernel = Cholesky(response_kernel(f, blocks, m), "the response of the fixed point")

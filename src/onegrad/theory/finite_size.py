@@ -1,4 +1,4 @@
-"""The 1/n correction of the conditional theory: docs/finite-size.md.
+"""The 1/n correction of the conditional theory: docs/book/chance-and-size.md.
 
 The errors of the free energy (free_energy.py), with the lengths of the samples as one more axis of
 the nodes, over those of the fixed point, both at one coarse resolution. The ratio multiplies the
@@ -44,7 +44,7 @@ _EVEN = 4.0
 _TAILS = 0.2
 _LARGE = 0.05  # correction beyond which cumulants to first order are not enough (`by_cumulants`)
 _USUAL = 3.1  # excess kurtosis of gelu, the largest of the usual activations
-_TILT = 0.003  # relative effect of the tilt on the ratio: 0.2 to 0.6 % (docs/finite-size.md)
+_TILT = 0.003  # relative effect of the tilt on the ratio: 0.2 to 0.6 %
 _WORTH_SAYING = 0.01  # relative effect from which on an assumption is told to users
 _MANY_NODES = 800  # nodes, each with either length; beyond, rules are those of a draft
 # As coarse as a draft, but for axes that a step makes strong: four values of the readout made the
@@ -304,7 +304,8 @@ def sample_lengths(bulk_dim: float) -> Array:
 
 
 def errors_at_this_size(energy: FreeEnergy, ridge: float) -> tuple[Array, Array]:
-    """Means of test error, training error and objective, and those of the fixed point."""
+    """Means of test error, training error and objective, and those of the fixed point. Eqs. volume
+    and free-energy."""
     errors, added, low = errors_by_part(energy, ridge)
     return errors + added, low
 

@@ -2,8 +2,8 @@
 
 The readout minimises (1/m)‖y − Φa‖² + λ‖a‖² over m samples, whose features given κ = κ_s are
 ν_s + D_s Ŵ_⊥ x_⊥ + E_s^{1/2} g (layers/features.py), with Ŵ_⊥ (k × n') of independent rows of norm
-b_i. Sums over neurons are sums over types i with multiplicities c_i. Equation numbers are those of
-docs/theory.md, section 2. Arrays of a stack of problems have a leading axis.
+b_i. Sums over neurons are sums over types i with multiplicities c_i. Equations are named as in
+docs/book/fixed-point.md. Arrays of a stack of problems have a leading axis.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from onegrad.theory.woodbury import diagonal, product, woodbury_factors
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """Gains m_i > 0 and responses χ_s ≥ 0 that solve eqs. (8)–(11), and what it took."""
+    """Gains m_i > 0 and responses χ_s ≥ 0 that solve eqs. gains, bulk-matrices and response, and
+    what it took."""
 
     features: NodeFeatures
     samples: Array
@@ -35,12 +36,12 @@ class FixedPoint:
 
     @property
     def weights(self) -> Array:
-        """(S,) w_s of eq. (8)."""
+        """(S,) w_s of eq. gains."""
         return squared.node_weights(self.features.weights, self.chi, self.softness)
 
     @property
     def roots(self) -> Array:
-        """(S,) √D_s of eq. (18)."""
+        """(S,) √D_s of eq. variance."""
         return squared.response_roots(self.features.weights, self.chi, self.softness)
 
     def take(self, index: int) -> FixedPoint:
@@ -51,12 +52,13 @@ class FixedPoint:
 def _map(features: NodeFeatures, samples: Array, ridge: Array, softness: Array, z: Array) -> Array:
     """The right-hand sides of the fixed point at z = (log m_i, log χ_s), as logarithms.
 
-        w_s = ω_s/(c_s + χ_s),  c_s = 1,  W = diag(w)                         losses/      (8)
-        Θ = (1/n') Σ_i c_i m_i b_i² d_i d_iᵀ,  P = (W⁻¹ + Θ)⁻¹                              (9)
-        1/m_i = λ + Σ_s w_s e_is + b_i² d_iᵀ P d_i                                         (10)
-        χ_s = (1/m) X_s,  X_s = Σ_i c_i m_i e_is + n' [Θ − ΘPΘ]_ss                         (11)
+        w_s = ω_s/(c_s + χ_s),  c_s = 1,  W = diag(w)                         losses/  (eq. gains)
+        Θ = (1/n') Σ_i c_i m_i b_i² d_i d_iᵀ,  P = (W⁻¹ + Θ)⁻¹  (eq. bulk-matrices)
+        1/m_i = λ + Σ_s w_s e_is + b_i² d_iᵀ P d_i  (eq. gains)
+        χ_s = (1/m) X_s,  X_s = Σ_i c_i m_i e_is + n' [Θ − ΘPΘ]_ss  (eq. response)
 
-    Where there are harmonics, the last terms of (10) and (11) are sums over blocks of tables (30).
+    Where there are harmonics, the last terms of eqs. gains and response are sums over blocks of
+    tables (eq. blocks).
     """
     types = features.bulk.shape[-1]
     both = np.exp(z)
@@ -81,7 +83,7 @@ def solve_fixed_point(
     tolerance: float = 1e-10,
     max_iterations: int = 2000,
 ) -> FixedPoint:
-    """Solve eqs. (8)–(11) by Anderson acceleration in (log m, log χ).
+    """Solve eqs. gains, bulk-matrices and response by Anderson acceleration in (log m, log χ).
 
     The map is monotone and scalable in these variables, so the solution is unique and plain
     iteration converges; acceleration only makes it quick, and is restarted when it does not

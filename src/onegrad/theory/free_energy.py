@@ -1,17 +1,18 @@
-"""The mean logarithm of the volume that a readout leaves, to order one: docs/finite-size.md.
+"""The mean logarithm of the volume that a readout leaves, to order one:
+docs/book/chance-and-size.md.
 
 E log det(λ + ΦᵀΦ/m) of the conditional Gaussian features is a free energy S at its stationary point
 plus terms of order one. S has the fields x = (Q_s, p_i) and y = (ŵ_s, m̂_i), and is a pair of
 functions coupled by x·y,
 
-    S = A(x) − x·y + B(y)                                                                   (5)
-    A = m Σ_s ω_s log(1 + Q_s/m) + Σ_i c_i log p_i + log det(I + WN)                        (6)
+    S = A(x) − x·y + B(y)  (eq. two-functions)
+    A = m Σ_s ω_s log(1 + Q_s/m) + Σ_i c_i log p_i + log det(I + WN)  (eq. two-parts)
     B = Σ_i m̂_i (λ + Σ_s ŵ_s e_is) + Σ_B c_B p_B log det(I + ŴΘ_B)
     w_s = ω_s/(1 + Q_s/m),  N = Σ_i (c_i/p_i) ν_i ν_iᵀ,  Θ_B = (1/p_B) Σ_i m̂_i t_i t_iᵀ
 
-Without log det(I + WN) its stationary point is the fixed point of docs/theory.md (m̂ = c m,
-p = 1/m, ŵ = w). Functions here are analytic: numbers may be complex. Equation numbers are those of
-docs/finite-size.md.
+Without log det(I + WN) its stationary point is the fixed point of docs/book (m̂ = c m,
+p = 1/m, ŵ = w). Functions here are analytic: numbers may be complex. Equations are named as in
+docs/book/chance-and-size.md.
 """
 
 from __future__ import annotations
@@ -108,7 +109,8 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class FreeEnergy:
-    """S of some features without a tilt, fitted to `samples`, and what fluctuates.
+    """S of some features without a tilt, fitted to `samples`, and what fluctuates. Eqs. saddle and
+    two-functions (eq. saddle-parts).
 
     cumulants : of the features beyond their Gaussian equivalent, or None
     """
@@ -171,7 +173,7 @@ class FreeEnergy:
         return np.asarray(block_diag(np.concatenate(nodes, 1), np.concatenate(types, 1)))
 
     def sample_part(self, x: Array, at: Parameters) -> SamplePart:
-        """A of eq. (6).
+        """A of eq. two-parts.
 
         With n_i = c_i/p_i, C = νWνᵀ and Ω = (diag(1/n) + C)⁻¹, L = log det(I + WN) has
 
@@ -207,7 +209,7 @@ class FreeEnergy:
         )  # fmt: skip
 
     def bulk_part(self, y: Array, at: Parameters) -> BulkPart:
-        """B of eq. (6). With G, H, K of docs/theory.md (woodbury.py) for each block,
+        """B of eq. two-parts. With G, H, K of eq. low-rank (woodbury.py) for each block,
 
         B_ŵŵ = −c_B p_B (VKVᵀ)²,  B_ŵm̂ = eᵀ + c_B (VHUᵀ)²,  B_m̂m̂ = −(c_B/p_B) (UGHUᵀ)²
         """
@@ -237,7 +239,7 @@ class FreeEnergy:
         return BulkPart(value, np.concatenate([by_w, by_gain]), inner)
 
     def start(self, point: FixedPoint) -> tuple[Array, Array]:
-        """The fields at the fixed point of docs/theory.md."""
+        """The fields at the fixed point of docs/book/fixed-point.md."""
         x = np.concatenate([point.chi * self.samples, 1 / point.gain])
         return x, np.concatenate([point.weights, self.features.counts * point.gain])
 
@@ -288,7 +290,7 @@ class FreeEnergy:
 
     def parts(self, x: Array, y: Array, at: Parameters) -> tuple[complex, complex]:
         """F = S + ½ log|det S″| + ½ Tr[S″_θθ Cov θ] at a stationary point, and what `Cumulants`
-        add to it.
+        add to it (eq. fluctuations).
 
         S″_θθ = A_θθ + A_θx (I − B″A″)⁻¹ B″ A_xθ is the total second derivative by what fluctuates
         beside the fields, θ = ω with covariance (diag ω − ωωᵀ)/m and θ = c with diag c − ccᵀ/k.

@@ -3,9 +3,9 @@
 Data are a Gaussian mixture whose component c has weight ρ_c, mean μ_c and covariance
 Σ_c = I + Σ_i θ_{c,i} γ_{c,i} γ_{c,i}ᵀ. With V an orthonormal basis of the span of all spikes,
 means and the teacher ξ, everything that is not standard Gaussian lives in κ = Vᵀx
-(docs/theory.md, section 1). Where the bulk is Λ instead of I, all of this is about Λ^{−½}x, whose
-bulk is the identity (docs/structure.md). Labels are y = σ*_c(ξᵀx) + noise with ‖ξ‖ = 1/√‖Σ̄‖,
-Σ̄ = Σ ρ_c Σ_c, or one constant per component.
+(docs/book/equivalent-models.md). Where the bulk is Λ instead of I, all of this is about Λ^{−½}x,
+whose bulk is the identity (docs/book/structure.md). Labels are y = σ*_c(ξᵀx) + noise with ‖ξ‖ =
+1/√‖Σ̄‖, Σ̄ = Σ ρ_c Σ_c, or one constant per component.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class BulkLevels:
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """The mixture in the coordinates of an orthonormal basis V of its r special directions.
+    """The mixture in the coordinates of an orthonormal basis V of its r special directions
+    (eq. split).
 
     dim : n, the dimension of the inputs; the n − r other coordinates are standard Gaussian
     weights : (C,) ρ_c, summing to one

@@ -1,7 +1,7 @@
 """The largest of several outputs on a given first layer: their joint law at nodes of its own.
 
-Outputs share χ_s and M of the layer (docs/layers.md). Given κ they are N(f_s, Q_s), and variances
-are quadratic in the labels: Q^{cc'} = ½[q(y_c + y_c') − q(y_c) − q(y_c')].
+Outputs share χ_s and M of the layer (docs/book/any-first-layer.md). Given κ they are N(f_s, Q_s),
+and variances are quadratic in the labels: Q^{cc'} = ½[q(y_c + y_c') − q(y_c) − q(y_c')].
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _POINTS = 512  # quasi-random ones of each class
 
 def wrong_class_on(problem: Problem, layer: GivenLayer) -> float:
     """P(argmax_c f_c(x) ≠ class of x) of the squared loss, by quasi-random points: products of
-    rules along many axes are cut short, and it was 4 to 13 % too high with them.
+    rules along many axes are cut short, and it was 4 to 13 % too high with them
+    (eq. largest-output).
 
     Each of K(K + 1)/2 labels costs the conjugate gradients of `solve_nodes`.
     """

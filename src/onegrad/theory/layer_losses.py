@@ -2,7 +2,8 @@
 several layers of a problem, and is as good for the others.
 
 A finer rule for κ and training sets with more labels of one sign change the errors of all layers of
-a problem alike: where that is little, the others have the ratios of the first (docs/layers.md).
+a problem alike: where that is little, the others have the ratios of the first
+(docs/book/any-first-layer.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The readout on a given first layer from features as they are: docs/layers.md, (14)–(16).
+"""The readout on a given first layer from features as they are: eqs. sampled-rows,
+sampled-residuals and sampled-errors.
 
 Given κ a feature is no Gaussian number. Where few neurons have most of the response, or polynomials
 of a high degree, φᵀMφ of samples with the same κ differ by factors, and with them the χ of each;
@@ -127,9 +128,9 @@ def sampled_errors(problem: Problem, rows: Rows, chi: float) -> SampledErrors:
     """The fixed point with one χ for every row, to be started from a common one:
 
         M = (λ + Σ_s ω_s v_s φ_sφ_sᵀ)⁻¹,  τ_s = t_s/(1 − h_s),  t_s = φ_sᵀMφ_s,  h_s = ω_sv_st_s
-        1/v_s = 1 + τ_s(1/m − ω_s),  χ_s = τ_s/m                                          (14)
-        r_s = (ȳ_s − φ_sᵀM Σ ωvȳφ)/(1 − h_s)                                              (15)
-        T = Var[y|κ] + r² + K(ω Var[y|κ]) + K((1/m − ω)T)                                 (16)
+        1/v_s = 1 + τ_s(1/m − ω_s),  χ_s = τ_s/m  (eq. sampled-rows)
+        r_s = (ȳ_s − φ_sᵀM Σ ωvȳφ)/(1 − h_s)  (eq. sampled-residuals)
+        T = Var[y|κ] + r² + K(ω Var[y|κ]) + K((1/m − ω)T)  (eq. sampled-errors)
         (Kf)_s = Σ_{s'≠s} ω_s'v_s'² f_s' (φ_sᵀMφ_s')²/(1 − h_s)²
 
     τ and r are those of a row that M has not seen. ω_s beside 1/m is that there are N rows, not

@@ -1,4 +1,4 @@
-"""The 1/n correction of the readout on a given first layer: docs/layers.md, section 2.
+"""The 1/n correction of the readout on a given first layer: docs/book/any-first-layer.md.
 
 The ratio of the errors of the free energy to those of its fixed point (finite_size.py), for types
 of neurons like those of the layer. Which neurons were drawn does not fluctuate: they are given. So

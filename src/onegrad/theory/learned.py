@@ -2,7 +2,7 @@
 
 Within component c let t be û·x made standard Gaussian. Given t the preactivation of a neuron is
 Gaussian, so E_c[f(x)|t] = Σ_i readout_i · E σ(mean + cov_i t + rest_i z) without any further
-quadrature (docs/theory.md eq. (26)). Coefficients are c_j = E[g(t)H_j(t)]/j!, g = Σ_j c_j H_j
+quadrature (eq. learned). Coefficients are c_j = E[g(t)H_j(t)]/j!, g = Σ_j c_j H_j
 with the probabilists' polynomials.
 """
 
@@ -71,7 +71,8 @@ class Learner:
 def learned_function(
     solution: Solution, direction: str = "teacher", component: int = 0, degree: int = 6
 ) -> LearnedFunction:
-    """The mean prediction over one of the geometry's `directions` within one component.
+    """The mean prediction over one of the geometry's `directions` within one component
+    (eq. learned).
 
     On 61 points −3 ≤ t ≤ 3; coefficients up to `degree`.
     """

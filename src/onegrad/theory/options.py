@@ -36,9 +36,9 @@ class Theory:
     overlaps : "drawn": spikes, means and teacher of the draw with the seed given; "typical": their
         typical chance overlaps at this n; "auto": drawn where directions are fixed or orthogonal
     finite_size : of the conditional and the layer theory: correct the errors for terms
-        of order 1/n, 1 to 3 % at n = 200 (docs/finite-size.md), and for losses of labels ±1 take
-        means over training sets with more labels of one sign (docs/losses.md); False gives the
-        limit of large sizes. Drafts and the other methods have no such correction
+        of order 1/n, 1 to 3 % at n = 200 (docs/book/chance-and-size.md), and for losses of labels
+        ±1 take means over training sets with more labels of one sign (docs/book/losses.md); False
+        gives the limit of large sizes. Drafts and the other methods have no such correction
     policy : the numbers that decide which theory answers, how fine it is and what it states
     """
 

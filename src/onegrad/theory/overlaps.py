@@ -1,7 +1,7 @@
 """How the special directions lie by chance: their typical overlaps, and any others.
 
 Random directions in n dimensions overlap by g/√n with g ~ N(0, 1), and at finite n that counts:
-‖Σ̄‖ depends on γ₁·γ₂, and labels on ξ·γ and ξ·μ (docs/theory.md, section 5).
+‖Σ̄‖ depends on γ₁·γ₂, and labels on ξ·γ and ξ·μ (docs/book/fixed-point.md).
 """
 
 from __future__ import annotations

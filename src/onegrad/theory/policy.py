@@ -57,9 +57,10 @@ class Policy:
         where there is no 1/n correction: without a step, and what a large step adds. Found by
         comparing random problems at n = 200 to 400 with simulations. Half: some of these were
         further off than stated. Twice: estimates of other losses and many spikes double.
-    bound_of_losses : times that with other losses than the squared one (docs/losses.md, section 4).
+    bound_of_losses : times that with other losses than the squared one (docs/book/losses.md).
     of_correction : part of a 1/n correction that is open: its rule is coarse, and higher orders.
-        Covers every number of docs/finite-size.md, section 7. Half: two of these do not hold.
+        Covers every number of notes/2026-11-finite-size.md, section 7. Half: two of these do not
+        hold.
     of_chaos : what features that are not linear in the bulk leave, in units of their share over
         the bulk's dimension.
     of_cumulants : part of what the features' cumulants do, of corrections above 5 %: they are taken

@@ -47,7 +47,8 @@ def _mean_curvature(activation: Activation, scale: float) -> float:
 def stretch_variance(problem: Problem, geometry: Geometry) -> float:
     """τ² = η² E a² s₂² Σ_jl Θ_j (Var Z_jl + Var D_jl)/Σ_j Θ_j: the variance that the stretch of a
     neuron has along the special directions, in units of its own there. An axis of a group counts as
-    often as it has directions, which is an upper bound; a bulk that is not flat counts as flat."""
+    often as it has directions, which is an upper bound; a bulk that is not flat counts as flat
+    (eq. stretch) (eq. stretch-output)."""
     scale = float(np.sqrt(problem.dim * problem.weight_variance))
     curvature = _mean_curvature(problem.activation, scale)
     values, axes = np.linalg.eigh(second_moment(geometry))

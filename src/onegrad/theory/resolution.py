@@ -1,7 +1,7 @@
 """One resolution of the theory of mixtures: nodes of the data, features there, and their errors.
 
 Problems whose tables have the same shape are solved as a stack. All errors are plain mean squared
-errors, without ½ (docs/theory.md).
+errors, without ½ (docs/book).
 """
 
 from __future__ import annotations
@@ -319,8 +319,8 @@ def mean_degrees(point: FixedPoint) -> float:
 def errors_at(solution: Solution, where: Nodes, finite: bool = False) -> tuple[Array, Array]:
     """E[f|κ] and Var[f|κ] at nodes of one's own choice, in the coordinates of the solution.
 
-    Weights of the nodes play no part. finite : with the fluctuation of the mean part, eqs. (36)
-    and (38)
+    Weights of the nodes play no part. finite : with the fluctuation of the mean part,
+    eqs. training-set-shift and first-layer-shift
     """
     task = solution.task
     features = features_at(task.problem, task.geometry, solution.neurons, where)
@@ -347,7 +347,8 @@ def _fluctuation(solution: Solution, solved: Array) -> Array:
 
 def with_fluctuation(solution: Solution) -> Solution:
     """Test error and test loss with what the mean part of the readout adds to the variance of
-    outputs from one training set and one first layer to the next, eqs. (36) and (38).
+    outputs from one training set and one first layer to the next, eqs. training-set-shift and
+    first-layer-shift.
 
     For the squared loss that is most of the 1/n correction of the test error; for other losses it
     is what is known of it. Training errors stay those of the limit. O(T²(T + S)).
@@ -379,9 +380,11 @@ def with_fluctuation(solution: Solution) -> Solution:
 def with_signs(solution: Solution, finite_size: bool = False) -> Solution:
     """With misclassification and calibration, where labels are ±1.
 
-    finite_size : with the fluctuation of the mean part, eqs. (36) and (38); other losses than the
+    finite_size : with the fluctuation of the mean part, eqs. training-set-shift and
+    first-layer-shift; other losses than the
         squared one are means over training sets of other labels (losses/label_surplus.py), and have
-        (36) without most of what the sum of labels explains (`NodeErrors.mean_fluctuation`)
+        (eq. training-set-shift) without most of what the sum of labels explains
+        (`NodeErrors.mean_fluctuation`)
     """
     level = solution.where.level
     if level is None or not solution.task.problem.labels_binary:

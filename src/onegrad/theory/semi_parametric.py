@@ -1,6 +1,6 @@
 """The semi-parametric theory with its accuracy: rank, number of nodes and draws of the first layer.
 
-Equation numbers are those of docs/real-data.md.
+Equations are named as in docs/book/real-data.md.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def predict_from_layers(
     draws : fewest and most first layers; 3 and 8 by default, fewer in a draft
 
     On the first layer the rank is doubled until it does not matter, the nodes are halved for
-    Richardson's extrapolation in 1/S (eq. (13)), and responses of their own are given to some
-    nodes (eq. (14)); more layers are averaged until the mean is known to half the accuracy (two
-    layers say little about their scatter).
+    Richardson's extrapolation in 1/S (eq. halves), and responses of their own are given to some
+    nodes (eq. response-ratio); more layers are averaged until the mean is known to half the
+    accuracy (two layers say little about their scatter).
     Cost of a layer: O(S·k² + k³), about ten times that for the first one.
     """
     theory = theory or Theory()
@@ -148,7 +148,8 @@ def _first_layer(
 
 
 def response_ratio(problem: Problem, layer: ConditionedLayer, chi: float) -> Array:
-    """Errors (3) with χ_s per node over those with one χ, on as many nodes as are quick (eq. (14)).
+    """Errors (3) with χ_s per node over those with one χ, on as many nodes as are quick
+    (eq. response-ratio).
 
     chi : the common χ, as a first guess
     """

@@ -1,7 +1,7 @@
 """The chance parts of the first step along strong spikes: c = VᵀW₀ᵀa, and the sampling noise ζ.
 
 Both are one vector for each draw, not one for each neuron, and are of the order of 1/√n; strong
-spikes make them visible (docs/theory.md, section 9).
+spikes make them visible (docs/book/chance-and-size.md).
 """
 
 from __future__ import annotations
@@ -109,9 +109,10 @@ def shares_that_count(
 def step_shares(problem: Problem, geometry: Geometry, coarse: bool = False) -> dict[str, float]:
     """Q of each spike: k times what chance pushes along it add to the variance of preactivations.
 
-    With θ̄_j + 1 the second moment along spike j, d̄ the slope of an untrained neuron, b₀ its scale:
+    With θ̄_j + 1 the second moment along spike j, d̄ the slope of an untrained neuron, b₀ its
+    scale:
 
-        Q_j = (k η² E a²/b₀²) (1 + θ̄_j) [k E a² s_w² d̄⁴ θ̄_j² + Var ζ_j]                      (33)
+        Q_j = (k η² E a²/b₀²) (1 + θ̄_j) [k E a² s_w² d̄⁴ θ̄_j² + Var ζ_j]  (eq. chance-threshold)
 
     of the initial output (with the exact gradient) and of the step's sampling noise. With several
     steps neither is followed.
@@ -139,7 +140,7 @@ def _slope(problem: Problem, scale: Array) -> Array:
 
 
 def _noise_variance(problem: Problem, geometry: Geometry, basis: Array) -> Array:
-    """Var ζ_j = (E[u² d̄² κ_j²] − E[u d̄ κ_j]²)/m̃ along the columns: eq. (32)."""
+    """Var ζ_j = (E[u² d̄² κ_j²] − E[u d̄ κ_j]²)/m̃ along the columns: eq. push-noise."""
     output = not geometry.groups and initial_output_matters(problem, geometry)
     sample = step_sample(problem, geometry, QuadratureLevel.at(2), output)
     return _variance_of(sample, problem, geometry, basis)
@@ -165,7 +166,8 @@ def _variance_of(sample: StepSample, problem: Problem, geometry: Geometry, basis
 def step_chance(
     problem: Problem, geometry: Geometry, strong: Sequence[str], values: Array
 ) -> StepChance:
-    """c and ζ at standard values along the strong directions, made orthonormal.
+    """c and ζ at standard values along the strong directions, made orthonormal. Eqs. initial-chance
+    and push-noise.
 
     c moves the push along a strong direction by −c_j E[d̄² κ_j²], and ζ is independent of it: both
     together are one Gaussian, so that ζ_j is given what the push lacks of its variance.

@@ -3,7 +3,7 @@
 Spikes of equal strength that overlap with nothing else (no teacher, no mean, no spike of another
 component) may be rotated among themselves without changing the problem. Of such a group of g
 directions a sample is known by its length there, ρ = |κ_F|, and a neuron by |v_F|; their angle is
-averaged over, harmonic by harmonic (docs/theory.md, section 8). One axis stands for g of them.
+averaged over, harmonic by harmonic (docs/book/structure.md). One axis stands for g of them.
 """
 
 from __future__ import annotations

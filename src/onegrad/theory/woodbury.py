@@ -1,7 +1,7 @@
 """Low-rank algebra of the fixed point: nothing of the size nodes × nodes is ever formed.
 
 Tables are t_is = (U Vᵀ)_is with few columns (`NodeFeatures.blocks`). With w the weights of the
-nodes and c m the gains of the types, by the Woodbury identity (docs/theory.md, section 2)
+nodes and c m the gains of the types, by the Woodbury identity (docs/book/fixed-point.md)
 
     Θ = (1/p) Σ_i c_i m_i t_i t_iᵀ,  P = (W⁻¹ + Θ)⁻¹
     G = VᵀWV,  T = (1/p) Uᵀ diag(c m) U,  H = (I + TG)⁻¹,  K = HT
@@ -38,7 +38,7 @@ class WoodburyFactors:
 
 
 def woodbury_factors(features: NodeFeatures, gain: Array, weights: Array) -> list[WoodburyFactors]:
-    """Those of the slopes first, then one for each harmonic."""
+    """Those of the slopes first, then one for each harmonic. Eqs. bulk-matrices and gains."""
     found = []
     for copies, coordinates, u, v in features.blocks:
         g = v.mT @ (weights[..., None] * v)
@@ -64,7 +64,7 @@ def product(matrix: Array, vector: Array) -> Array:
 def response_kernel(
     features: NodeFeatures, blocks: Sequence[WoodburyFactors], gain: Array
 ) -> Array:
-    """Z⁻¹ = diag(1/(c_i m_i²)) − Σ_B (c_B/p_B) (t_iᵀ P t_j)², entry by entry: eq. (15).
+    """Z⁻¹ = diag(1/(c_i m_i²)) − Σ_B (c_B/p_B) (t_iᵀ P t_j)², entry by entry: eq. response-kernel.
 
     c_i dm_i = −[Z F dw]_i with F of `response_table`.
     """
@@ -80,7 +80,8 @@ def response_kernel(
 def response_table(
     blocks: Sequence[WoodburyFactors], extra: Array, factors: Sequence[Array]
 ) -> Array:
-    """F_is = e_is + Σ_B c_B ((W⁻¹P t_i)_s)²: eq. (14), at nodes with factors V, one per block."""
+    """F_is = e_is + Σ_B c_B ((W⁻¹P t_i)_s)²: eq. response-table, at nodes with factors V, one per
+    block."""
     table = extra.copy()
     for block, v in zip(blocks, factors, strict=True):
         table += block.copies * (block.u @ block.h.mT @ v.mT) ** 2

@@ -39,7 +39,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 def test_it_is_most_of_the_correction_of_the_squared_loss(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which is derived in another way (docs/finite-size.md), and contains more."""
+    """Which is derived in another way (notes/2026-11-finite-size.md), and contains more."""
     task = Task.of(means(**SETTINGS[name]))
     limit, corrected = (predict_mixture(task, theory) for theory in (LIMIT, Theory()))
     wanted = corrected.test_error / limit.test_error - 1

@@ -119,8 +119,8 @@ def test_signs_that_change_within_a_small_part_of_a_rule(monkeypatch):
     [("logistic", 1, 0.5, 1e-7, 6.0), ("huber", 3, 0.0, 1e-8, 4.0), ("hinge", 1, 0.0, 1e-6, 6.0)],
 )
 def test_separable_data_at_tiny_ridges_without_a_warning(loss, ratio, step, ridge, mean):
-    """Each within its estimate of 12 networks (docs/losses.md); answered here, or refused because
-    training errors beyond interpolation are open by a factor of two."""
+    """Each within its estimate of 12 networks (notes/2026-11-losses.md); answered here, or refused
+    because training errors beyond interpolation are open by a factor of two."""
     problem = {
         "data": {"model": "mixture", "dim": 150, "rank": 0, "spread": 1.0, "mean": mean,
                  "directions": "orthogonal"},

@@ -25,7 +25,7 @@ _SCALES = 7  # Chebyshev nodes in the scale b, which varies little between neuro
 
 @dataclass(frozen=True)
 class ConditionalFeatures:
-    """φ̂(x; c, κ) = ν(κ) + Ψ(κ)x_⊥ + Φ(κ)^{1/2}g  [demir2025, Thm. 1].
+    """φ̂(x; c, κ) = ν(κ) + Ψ(κ)x_⊥ + Φ(κ)^{1/2}g  [demir2025, Thm. 1] (eq. conditional-gaussian).
 
     κ = Vᵀx are the projections on the spikes and means of the data and on the direction of the
     gradient (after several steps, or those of another optimiser, on the singular directions of

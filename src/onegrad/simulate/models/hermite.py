@@ -20,7 +20,7 @@ MOST_DEGREES = 30
 
 @dataclass(frozen=True)
 class HermiteFeatures:
-    """σ̂_ℓ(Wx) = Σ_{j≤ℓ} h_j/j!·H_j(Wx/b) + h* z  [demir2025, Thm. 2].
+    """σ̂_ℓ(Wx) = Σ_{j≤ℓ} h_j/j!·H_j(Wx/b) + h* z  [demir2025, Thm. 2] (eq. hermite).
 
     h_j = E[σ(bZ)H_j(Z)], h*² = E σ(bZ)² − Σ_{j≤ℓ} h_j²/j!, b the bulk scale of a preactivation;
     z is fresh for every sample and neuron.

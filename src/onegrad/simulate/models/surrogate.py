@@ -1,4 +1,4 @@
-"""For real data: the theory of a Gaussian mixture fitted to them (docs/real-data.md)."""
+"""For real data: the theory of a Gaussian mixture fitted to them (docs/book/real-data.md)."""
 
 from onegrad.simulate.models.base import Mark, Model
 

@@ -73,7 +73,8 @@ class RidgeSolver:
         self._spectrum: Decomposition | None = None
 
     def fit(self, ridge: float, last: bool = False) -> Readout:
-        """The minimiser at this ridge; `last`: no other one follows, the Gram matrix may go."""
+        """The minimiser at this ridge; `last`: no other one follows, the Gram matrix may go
+        (eq. readout)."""
         if self.single or (self._spectrum is None and self._solved < 2):
             self._solved += 1
             return self._cholesky(ridge, last)

@@ -1,5 +1,5 @@
 """The softmax readout of K classes: minimise Σ_i (log Σ_c e^{f_ic} − f_iy) + mλ‖a‖², f = Φa
-(docs/losses.md, eq. (13)).
+(eq. softmax).
 
 Newton's method in the coefficients (features × K), whose equations are solved by conjugate
 gradients: half the Hessian, mλ + ΦᵀHΦ with H = ½(diag p − ppᵀ) of each sample, couples the outputs.
@@ -41,7 +41,8 @@ class SoftmaxReadout(NamedTuple):
 def softmax_readout(
     features: Array, shift: float, y: Array, start: Array | None = None
 ) -> SoftmaxReadout:
-    """The minimiser for labels (m, K) that are one-hot; shift = mλ, `start`: ρ of a similar one.
+    """The minimiser for labels (m, K) that are one-hot; shift = mλ, `start`: ρ of a similar one
+    (eq. softmax).
 
     Cost: 5 to 25 steps of 1 to 20 products with the features, and every few steps K factorisations
     of k³/3 (and products of mk²).

@@ -79,7 +79,8 @@ class Steps:
         return self._optimiser.update(gradient, self._state)
 
     def move(self, weights: Array, readout: Array, batch: Batch, pool: Pool) -> None:
-        """One more step, in place: the gradient at these weights, through their own output."""
+        """One more step, in place: the gradient at these weights, through their own output
+        (eq. gradient-step)."""
         slopes = pool.product(batch.x, weights.T)
         slopes_and_error(
             self._problem.activation, slopes, readout, batch.y, self.next(batch),

@@ -54,7 +54,8 @@ class Predictor:
 def predictor_risk(
     trial: Trial, predictor: Predictor, dtype: np.dtype | None = None, output: int = 0
 ) -> ExactRisk:
-    """The test error of a predictor in this trial's population, noise of labels and model included.
+    """The test error of a predictor in this trial's population, noise of labels and model included
+    (eq. exact-risk).
 
     Closed forms for centred relu [cho2009] and erf [williams1998] where they are faster, else
     Mehler's series with its error. Cost: k²n operations for ŴŴᵀ (shared by all models with the

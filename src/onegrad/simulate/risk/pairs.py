@@ -30,7 +30,7 @@ _CACHED = 1 << 16  # correlations worked on at once; they should stay in the cac
 
 
 class PairSum:
-    """Σ_{i≠j} a_ia_j Σ_{r≥2} ĉ_riĉ_rj ρ_ij^r for one component, from blocks of ŴŴᵀ.
+    """Σ_{i≠j} a_ia_j Σ_{r≥2} ĉ_riĉ_rj ρ_ij^r for one component, from blocks of ŴŴᵀ (eq. mehler).
 
     K = ŴŴᵀ + structure·structureᵀ is the covariance of the preactivations; `along`, if given, is
     the k × r root of the part of it that κ makes. The order R is chosen on the first rows so that

@@ -1,6 +1,6 @@
 """From errors on subsets to errors at more rows: a power law whose slope is drawn towards others'.
 
-Equation numbers are those of docs/learning-curves.md. The numbers of the law come from a corpus of
+Equations are named as in docs/learning-curves.md. The numbers of the law come from a corpus of
 curves (corpus.json, written by benchmarks/learning_curves.py).
 """
 
@@ -31,7 +31,8 @@ Shape = Callable[[float], float]  # log of the error that a theory expects, by r
 
 @dataclass(frozen=True)
 class Law:
-    """Prior of the logarithm of an error as a function of u = log₂ rows (eqs. (6)–(8)).
+    """Prior of the logarithm of an error as a function of u = log₂ rows (eqs. curve-law,
+    measured-curve and student-process).
 
     slope, fading : mean fall per doubling at 256 rows, and its exponent: slope·(rows/256)^−fading
     follows : of the fall that a theory expects, the share that is expected here (0: no theory)
@@ -69,7 +70,8 @@ class Law:
         return np.asarray(found)
 
     def covariance(self, u: Array, v: Array) -> Array:
-        """Of the logarithms of the errors at u and v doublings from the largest subset."""
+        """Of the logarithms of the errors at u and v doublings from the largest subset. Eqs.
+        curve-law and measured-curve."""
         rate = -math.log(self.damping)
         g, h = ((1 - np.exp(-rate * w)) / rate for w in (u, v))
         walk_u, walk_v = (self._walked(w) for w in (u, v))
@@ -127,8 +129,8 @@ class Forecast:
     shape: Shape | None = None
 
     def at(self, rows: Array) -> tuple[Array, Array]:
-        """Mean and covariance of the logarithms of the errors, of a Student process (eq. (8)): a
-        curve that the law did not expect widens its own bars."""
+        """Mean and covariance of the logarithms of the errors, of a Student process
+        (eq. student-process): a curve that the law did not expect widens its own bars."""
         law, curve, start = self.law, self.curve, self.curve.known
         u, v = np.log2(curve.rows / start), np.log2(rows / start)
         inner = law.covariance(u, u) + law.noise_covariance(curve.noise)

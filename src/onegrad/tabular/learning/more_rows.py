@@ -1,6 +1,6 @@
 """Ridge regression at another number of rows, from the leave-one-out errors at one.
 
-Equation numbers are those of docs/learning-curves.md. The data's own features are the nodes, at
+Equations are named as in docs/learning-curves.md. The data's own features are the nodes, at
 full rank; that there are only N of them is taken into account exactly, to leading order.
 """
 
@@ -37,7 +37,8 @@ class LevelPath:
 def level_path(
     ridges: Array, errors: Array, values: Array, rows: int, least_free: float = LEAST_FREE
 ) -> LevelPath:
-    """κ, df₁, df₂ and the error without variance from quantities at hand (eqs. (2)–(4)).
+    """κ, df₁, df₂ and the error without variance from quantities at hand (eqs. free-directions and
+    bias-at-hand) (eq. level).
 
     ridges, errors : of the fit to `rows` rows, and its leave-one-out mean squared errors
     values : eigenvalues of the centred covariance of the features on those rows, at most rows − 1
@@ -59,7 +60,8 @@ def level_path(
 
 
 def tuned_error(paths: Sequence[LevelPath], rows: int) -> float:
-    """The least test error at `rows` rows over the paths and their levels (eq. (5)).
+    """The least test error at `rows` rows over the paths and their levels (eq. tuned-error)
+    (eq. level).
 
     Only levels that some ridge > 0 reaches with so many rows count, df₁ < m.
     """

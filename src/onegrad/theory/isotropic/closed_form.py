@@ -5,7 +5,7 @@ penalty, `train_error` the mean squared residual (1/n)‖y − F a‖², `test_e
 error on fresh noisy labels. φ = d/n, ψ = d/N, c_k = E[σ(Z)H_k(Z)]/k!, C = Σ_{k≥2} k! c_k²,
 likewise c_{*k} for the link, ρ = c_{*1}/s, ' = ∂/∂λ. Sources: [moniri2024] with its misprints
 corrected, [mei2022; adlam2020] for η = 0; degrees above two of the test error and the finite
-step are derived in docs/isotropic.md.
+step are derived in docs/book/closed-form.md.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ class RidgeLosses(NamedTuple):
 
 
 def random_features_losses(setting: IsotropicSetting) -> RidgeLosses:
-    """Losses of ridge regression on F₀; broadcasts over the numbers of the setting.
+    """Losses of ridge regression on F₀; broadcasts over the numbers of the setting
+    (eq. two-traces).
 
     With τ₀² = E f² − c_{*1}² + σ_ε²: L_tr = λ(ψ/φ)(c_{*1}² m₂ + τ₀² m₁) and
     L_te = (φ/(ψ m₁²))(−c_{*1}² m₂' − τ₀² m₁')  [mei2022; adlam2020]. A mean of the labels counts
@@ -86,7 +87,8 @@ def captured(setting: IsotropicSetting, degree: int, inflation: float) -> tuple[
 def polynomial_gain(
     link: LinkSeries, cosine: ArrayLike, degree: int, inflation: float = 0.0
 ) -> Array:
-    """T_ℓ: the part of E f² beyond degree one that ℓ spikes fit when c₁, …, c_ℓ are all nonzero.
+    """T_ℓ: the part of E f² beyond degree one that ℓ spikes fit when c₁, …, c_ℓ are all nonzero
+    (eq. polynomial-gain) (eq. inflated-gain).
 
     T_ℓ = Σ_{k≠1} k! t_k² − (Σ_{even k} t_k H_k(0))² / Σ_{even k} H_k(0)²/k!, k ≤ ℓ,
     t_k = c_{*k}ρᵏ: the powers x, …, x^ℓ span the polynomials that vanish at 0. With
@@ -104,7 +106,8 @@ def polynomial_gain(
 def closed_form_drops(
     setting: IsotropicSetting, degree: int, inflation: float = 0.0
 ) -> tuple[Array, Array]:
-    """(Δ_ℓ, Λ_ℓ) as if c₁, …, c_ℓ were all nonzero; broadcasts over the numbers of the setting.
+    """(Δ_ℓ, Λ_ℓ) as if c₁, …, c_ℓ were all nonzero; broadcasts over the numbers of the setting
+    (eq. drop).
 
     Δ_ℓ = λ(ψ/φ)[m₂c_{*1}²ρ² + m₁T_ℓ], Λ_ℓ = (φ/(ψm₁²))[−m₂'c_{*1}²ρ² − m₁'T_ℓ], T_ℓ from
     `polynomial_gain`. ReLU has c₃ = 0: `loss_drops` knows.
@@ -147,7 +150,8 @@ def loss_drops(
 def active_set_drops(
     setting: IsotropicSetting, degree: int, inflation: float = 0.0
 ) -> tuple[Array, Array]:
-    """(Δ_ℓ, Λ_ℓ) by projection on the spikes that exist, whichever c_k vanish; see `loss_drops`."""
+    """(Δ_ℓ, Λ_ℓ) by projection on the spikes that exist, whichever c_k vanish; see `loss_drops`
+    (eq. drop)."""
     _check(setting, degree)
     traces, ratio = setting.traces, setting.psi / setting.phi
     t, h = captured(setting, degree, inflation)
@@ -163,7 +167,8 @@ def active_set_drops(
 
 
 def finite_step_losses(setting: IsotropicSetting, spikes: StepSpikes) -> RidgeLosses:
-    """Losses with spikes of finite strength, the readout's coordinates on them minimised over.
+    """Losses with spikes of finite strength, the readout's coordinates on them minimised over
+    (eq. finite-step).
 
     Given the readout's part w = Σ v_j q_j on the spikes' neurons (h = B v the polynomial it
     makes), what is left for F₀ is X̃b + noise of variance τ², with

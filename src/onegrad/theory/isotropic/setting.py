@@ -17,7 +17,8 @@ from onegrad.theory.isotropic.traces import Traces, limiting_traces
 
 @dataclass(frozen=True)
 class IsotropicSetting:
-    """One step on isotropic data: d inputs, N neurons, n₁ samples for the step, n for the readout.
+    """One step on isotropic data: d inputs, N neurons, n₁ samples for the step, n for the readout
+    (eq. spike-length).
 
     activation : σ; the theory takes its mean off
     features, link : the series of σ and of the teacher's link

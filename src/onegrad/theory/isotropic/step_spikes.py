@@ -55,7 +55,7 @@ class StepSpikes:
 
 
 def polynomial_spikes(setting: IsotropicSetting, degree: int, inflation: float = 0.0) -> StepSpikes:
-    """The spikes of F_ℓ, ℓ = `degree`, after a step of rate η at N neurons.
+    """The spikes of F_ℓ, ℓ = `degree`, after a step of rate η at N neurons (eq. powers).
 
     With `inflation` = κ (`IsotropicSetting.norm_inflation`) the powers (X̃β)ᵏ become
     E(X̃β + s√κ Z)ᵏ.

@@ -106,7 +106,7 @@ def _equation(
 def limiting_traces(
     c1: float, rest: float, phi: ArrayLike, psi: ArrayLike, ridge: ArrayLike
 ) -> Traces:
-    """m₁, m₂, ∂m₁/∂λ, ∂m₂/∂λ for c₁, C = `rest`, φ, ψ and λ = `ridge`; broadcasts.
+    """m₁, m₂, ∂m₁/∂λ, ∂m₂/∂λ for c₁, C = `rest`, φ, ψ and λ = `ridge`; broadcasts (eq. traces).
 
     The ridge is that of (1/n)‖y − F a‖² + λ‖a‖². g is the only root in (0, 1/λ] of the
     increasing f(g) = λg + (φ/ψ)(1 − q(g)) − 1; 1/g lies in [λ, λ + (φ/ψ)(c₁² + C)].

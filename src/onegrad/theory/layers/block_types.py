@@ -1,7 +1,7 @@
 """Neurons on a bulk Λ that is not flat, as types: random features, and a step that is not large.
 
 Axes are closed under Λ and the rest of the inputs is in blocks of one eigenvalue each (closed.py).
-Inputs are whitened, weights are Λ^{½}w. Equation numbers are those of docs/structure.md.
+Inputs are whitened, weights are Λ^{½}w. Equations are named as in docs/book/structure.md.
 """
 
 from __future__ import annotations
@@ -48,12 +48,14 @@ def block_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) ->
     """Types of neurons after at most one step, nothing drawn.
 
     With λ_j, p_j the blocks, L = diag(λ) along the axes, those of the parts e_j of the sampling
-    noise in each block among them, and E over a sample of the step as in docs/theory.md, eq. (22):
+    noise in each block among them, and E over a sample of the step as in eq. neurons-after:
 
-        f⁰_i ~ N(0, s_w² L),  b⁰_ij² = p_jλ_j s_w²,  e_j·x̃ = √(p_j/(m̃ E u²)) u + N(0, 1)    (10)
+        f⁰_i ~ N(0, s_w² L),  b⁰_ij² = p_jλ_j s_w²,  e_j·x̃ = √(p_j/(m̃ E u²)) u + N(0, 1)
+            (eq. block-start)
         v_i = L^{½} A_i L^{−½} f⁰_i + h_i L g_i,
         A_i² = I + h_i²/(m̃ s_w²) L^{½} E[u² Var σ' κ̃κ̃ᵀ] L^{½}
-        b_ij² = b⁰_ij²(1 + h_iλ_jE[uσ''])² + h_i²λ_j²(p_j/m̃)(E[u²σ'²] − E[u²σ']²/E u²)         (11)
+        b_ij² = b⁰_ij²(1 + h_iλ_jE[uσ''])² + h_i²λ_j²(p_j/m̃)(E[u²σ'²] − E[u²σ']²/E u²)
+            (eq. block-neurons)
     """
     levels = geometry.levels
     assert levels is not None
@@ -117,7 +119,7 @@ def output_noise(problem: Problem, geometry: Geometry) -> float:
 
     Neurons weighted with a look along Ŵᵀa. Of that the step has taught η|a|²Λg, and the rest is
 
-        (1 − η|a|²d̄²Λ)W₀ᵀa                                                                     (15)
+        (1 − η|a|²d̄²Λ)W₀ᵀa  (eq. output-noise)
 
     with the exact gradient, W₀ᵀa with that of the labels alone. The result is the difference of the
     taught share of the variance, S/(S + N), between the two.

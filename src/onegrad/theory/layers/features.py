@@ -71,7 +71,7 @@ class Harmonic(NamedTuple):
 class NodeFeatures:
     """The conditional Gaussian features ν_s + D_s Ŵ_⊥ x_⊥ + E_s^{1/2} g: T types at S nodes.
 
-    mean, slope, extra : (T, S), docs/theory.md eqs. (5)–(7): ν_is = E_z σ(v_i·κ_s + b_i z),
+    mean, slope, extra : (T, S), eqs. mean-and-slope and remainder: ν_is = E_z σ(v_i·κ_s + b_i z),
         d_is = E_z σ'(…), e_is = Var_z σ(…) − b_i² d_is²
     bulk : (T,) b_i = |ŵ_{i,⊥}|; of the first block where the bulk is not flat
     counts : (T,) c_i, summing to the width k
@@ -79,10 +79,10 @@ class NodeFeatures:
     labels, noise : (S,) ȳ_s = E[y|κ_s], Var[y|κ_s]
     bulk_dim : n' = n − r, an array of no axes (or the leading one)
     tilt : (T,) or None; the rows of Ŵ_⊥ are correlated as b_i² δ_ij − tilt_i tilt_j when the
-        direction W₀ᵀa is among those conditioned on (docs/theory.md eq. (24))
+        direction W₀ᵀa is among those conditioned on (eq. tilt)
     harmonics : what nodes and types add that stand for whole spheres of directions
-        (docs/theory.md, section 8), or the further blocks of a bulk that is not flat
-        (docs/structure.md); no stacks
+        (docs/book/structure.md), or the further blocks of a bulk that is not flat
+        (docs/book/structure.md); no stacks
     dropped : squared singular values of the table of slopes below this part of the largest one are
     """
 
@@ -217,7 +217,8 @@ class NodeFeatures:
 def features_at(
     problem: Problem, geometry: Geometry, neurons: NeuronTypes, where: Nodes
 ) -> NodeFeatures:
-    """ν, d, e of every type at every node, and the labels there."""
+    """ν, d, e of every type at every node, and the labels there. Eqs. mean-and-slope and
+    remainder."""
     if geometry.groups:
         mean, slope, extra, harmonics = averaged_tables(
             geometry, problem.activation, neurons, where
@@ -251,7 +252,8 @@ def table_count(geometry: Geometry, level: QuadratureLevel) -> int:
 def averaged_tables(
     geometry: Geometry, activation: Activation, neurons: NeuronTypes, where: Nodes
 ) -> tuple[Array, Array, Array, tuple[Harmonic, ...]]:
-    """ν, d, e averaged over the angles within groups, and the harmonics of d and ν.
+    """ν, d, e averaged over the angles within groups, and the harmonics of d and ν. Eqs. harmonics
+    and blocks.
 
     A harmonic of degree l of ν is N_l coordinates of the sample that the readout can fit, beside
     the bulk's n'. What is not kept is counted as noise. O(types × nodes × angles), held in

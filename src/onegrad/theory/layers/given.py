@@ -7,7 +7,7 @@ special beside V stays in the covariance of its component,
     x | κ, c = μ_c + L_c(κ − Vᵀμ_c) + N(0, Σ_c − L_cVᵀΣ_c),  L_c = Σ_cV(VᵀΣ_cV)⁻¹
     A_c = Ŵ(Σ_c − L_cVᵀΣ_c)Ŵᵀ,  b_ic² = (A_c)_ii
 
-(docs/layers.md, (11)). Inputs are whitened where the bulk of the data is not the identity.
+(eq. own-nodes). Inputs are whitened where the bulk of the data is not the identity.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class GivenLayer:
     bulk : (k,) length of ŵ_i outside of everything special, outside : of how many coordinates
     special : special directions, conditioned on or not
     lengths : (2, C) √(1 ± √(2/n')) of the samples' bulks in each component, half of the samples
-        each (docs/finite-size.md, section 3). n' is one over the mean ρ_ij² between neurons: so
+        each (docs/book/chance-and-size.md). n' is one over the mean ρ_ij² between neurons: so
         many equal coordinates would make |x_⊥|², as neurons see it, fluctuate as it does
     shares, coordinates : (k, B) part of each neuron's bulk in each block of alike eigenvalues of
         the data's bulk, and (B,) how many equal coordinates a block is worth
@@ -115,10 +115,11 @@ class GivenLayer:
         return Tables(*self._moments(where, np.ones(len(self.parts))), None)
 
     def tables(self, where: Nodes) -> Tables:
-        """At every node twice, for the shorter and for the longer half of the samples (`twice`).
+        """At every node twice, for the shorter and for the longer half of the samples (`twice`)
+        (eq. beside-the-axes).
 
         A shift gives ν, ρd and the second moment the means that they have without lengths, because
-        at a given length z is not quite Gaussian (docs/finite-size.md, section 4).
+        at a given length z is not quite Gaussian (docs/book/chance-and-size.md).
         """
         alone = self.at(where)
         rho = self.lengths[:, where.component]
@@ -194,7 +195,8 @@ def given_layer(
     eigenvalues: Array | None = None,
 ) -> GivenLayer:
     """geometry : with its basis; weights : (k, n); own : (n, q) orthonormal directions beside it;
-    eigenvalues : (n,) of the data's bulk in descending order, None where it is flat.
+    eigenvalues : (n,) of the data's bulk in descending order, None where it is flat
+    (eq. own-nodes).
 
     Cost O(k²n), and O(k²r) for each component where not all special directions are axes.
     """

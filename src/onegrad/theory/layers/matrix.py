@@ -1,6 +1,6 @@
 """The actual matrix of a first layer, conditioned on the projections of the data's own nodes.
 
-Equation numbers are those of docs/real-data.md. Given the group c of a node and its projections
+Equations are named as in docs/book/real-data.md. Given the group c of a node and its projections
 κ = Vᵀx on a few directions, the rest of x is taken as Gaussian with the group's own conditional
 mean and covariance; κ itself is as it is, not Gaussian at all.
 """
@@ -95,7 +95,7 @@ class ConditionedLayer:
         return cls(prepared.nodes, activation, basis, prepared.projections(basis), parts)
 
     def blocks(self, rows: np.ndarray | None = None) -> Iterator[FeatureBlock]:
-        """The features at the given nodes (all by default), group by group."""
+        """The features at the given nodes (all by default), group by group (eq. own-features)."""
         rows = np.arange(len(self.nodes)) if rows is None else rows
         step = max(1, _BLOCK // self.width)
         for c, part in enumerate(self.parts):
@@ -115,7 +115,7 @@ def unit_basis(columns: Array) -> Array:
 
 
 def _group_features(moments: GroupMoments, weights: Array, basis: Array) -> GroupFeatures:
-    """x | κ = μ + L(κ − Vᵀμ) + N(0, Σ − LVᵀΣ) with L = ΣV(VᵀΣV)⁻¹ (eq. (2))."""
+    """x | κ = μ + L(κ − Vᵀμ) + N(0, Σ − LVᵀΣ) with L = ΣV(VᵀΣV)⁻¹ (eq. own-nodes)."""
     along = moments.times(basis)
     within = basis.T @ along
     # a direction without any variance (constant pixels, fewer samples than directions) has

@@ -1,6 +1,6 @@
 """Errors of ridge regression on a given first layer, with one response χ for all nodes.
 
-Equation numbers are those of docs/real-data.md.
+Equations are named as in docs/book/real-data.md.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class FeatureMoments:
 
 
 def feature_moments(layer: ConditionedLayer, rows: np.ndarray) -> FeatureMoments:
-    """Averages over the given nodes (eqs. (3), (4)): O(S·k²) in two symmetric products."""
+    """Averages over the given nodes (eqs. own-features and one-response): O(S·k²) in two symmetric
+    products."""
     k = layer.width
     second, cross, variance = np.zeros((k, k)), np.zeros(k), np.zeros(k)
     slopes = [np.zeros((k, k)) for _ in layer.parts]
@@ -65,7 +66,7 @@ def feature_moments(layer: ConditionedLayer, rows: np.ndarray) -> FeatureMoments
 def common_errors(
     moments: FeatureMoments, samples: int, ridge: float
 ) -> tuple[MatrixErrors, float]:
-    """Errors with one χ for all nodes, and χ (eqs. (5)–(8)).
+    """Errors with one χ for all nodes, and χ (eqs. one-response and one-response-errors).
 
     The readout minimises (1/m)‖y − Φa‖² + λ‖a‖² with m = `samples` and λ = `ridge`. One
     eigendecomposition (values only) and one Cholesky factorisation, O(k³).

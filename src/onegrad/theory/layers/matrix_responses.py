@@ -1,7 +1,7 @@
 """Errors of the readout on a given first layer, with a response χ_s of its own for every node.
 
 Samples differ in how far the features move when they are left out: after a visible step those
-along the learned direction most of all. Equation numbers are those of docs/real-data.md.
+along the learned direction most of all. Equations are named as in docs/book/real-data.md.
 """
 
 from __future__ import annotations
@@ -183,7 +183,8 @@ class NodeSolution:
 def node_errors(
     q: Quadratics, samples: int, ridge: float, chi: float, tolerance: float = 1e-3
 ) -> MatrixErrors:
-    """Errors with χ_s per node (eqs. (9)–(12)), from the common χ as the first guess."""
+    """Errors with χ_s per node (eqs. own-responses and own-response-errors), from the common χ as
+    the first guess."""
     return solve_nodes(q, samples, ridge, chi, tolerance).errors
 
 
@@ -193,13 +194,15 @@ def solve_nodes(
 ) -> NodeSolution:  # fmt: skip
     """The readout at all nodes: χ_s = tr(Q_sM)/m, M = (λ + Σ_s ω_sQ_s/(1 + χ_s))⁻¹,
     a = M Σ_s ω_sȳ_sν_s/(1 + χ_s), f_s = ν_sᵀa and Var f_s, from the common χ as the first guess
-    (docs/layers.md, (2)–(4); docs/real-data.md, (9)–(12)).
+    (eqs. matrix-response, matrix-readout and matrix-variance; eqs. own-responses and
+    own-response-errors).
 
     The readout minimises (1/m)‖y − Φa‖² + λ‖a‖² with m = `samples` and λ = `ridge`. Each iteration
     costs two or three products of S·k² and a few of k³.
 
     mean : whether ν_sν_sᵀ counts in the Q_s of χ_s and of its response, an effect of order 1/m;
-        without it this is the limit that the 1/n correction starts from (docs/finite-size.md)
+        without it this is the limit that the 1/n correction starts from
+        (docs/book/chance-and-size.md)
     like : of other labels at the same nodes, for χ_s and M, which know none
     """
     weight = q.weights

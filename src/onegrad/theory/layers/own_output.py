@@ -1,8 +1,8 @@
 """A neuron's own share of the initial output, in the residual that its step follows.
 
 f₀ has a_iσ(w_i·x) in it, and with it the step of neuron i a term −η a_i² E[σσ'x], of relative size
-η E a² and of one sign for all neurons. Its linear part is known from W₀ᵀa (docs/theory.md,
-eq. (23)); the rest counts as noise in u, which knows nothing of w_i.
+η E a² and of one sign for all neurons. Its linear part is known from W₀ᵀa (eq. initial-output); the
+rest counts as noise in u, which knows nothing of w_i.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ENTRIES = 1_000_000  # of a table held at once
 
 
 class OwnMoments(NamedTuple):
-    """Means over a sample of the step with ψ = σ(p) − d̄(κ)p and ū = E[u|κ]: eq. (37)."""
+    """Means over a sample of the step with ψ = σ(p) − d̄(κ)p and ū = E[u|κ]: eq. own-output."""
 
     push: Array  # (T, r) E[ψσ'κ]
     stretch: Array  # (T,) E[(ψσ')']
@@ -38,7 +38,7 @@ class OwnMoments(NamedTuple):
 
 
 def own_moments(problem: Problem, geometry: Geometry, start: Array, bulk: Array) -> OwnMoments:
-    """Of neurons before the step, p = f⁰·κ + b z.
+    """Of neurons before the step, p = f⁰·κ + b z (eq. own-output).
 
     start : (T, r') coordinates of neurons before the step; along those after the r of the geometry
         data are N(0, 1), like the bulk. ψ lacks ν̄(κ) too where all a_i are equal.

@@ -1,7 +1,7 @@
 """Types of neurons after several steps of gradient descent, each on samples of its own.
 
 Nothing is drawn: the types after one step (types.py) take the next one, and so on. Formulas and
-their checks: docs/layers.md, section 3.
+their checks: docs/book/any-first-layer.md.
 """
 
 from __future__ import annotations
@@ -144,7 +144,8 @@ def _next_step(
     step: tuple[float, NoiseDirections],
     level: QuadratureLevel,
 ) -> NeuronTypes:
-    """One more step, with h_i = η a_i and E over κ, u and z of its sample:
+    """One more step, with h_i = η a_i and E over κ, u and z of its sample (eqs. current-output,
+    recursion-sample, recursion-push, recursion-noise and recursion-bulk):
 
         e_l·x̃ = √(n'/m̃) uψ_l + N(0, 1),   new coordinates f_l ~ N(0, b²/n')
         v   += h (E[uσ'κ] + Lζ),            LLᵀ = E[u² Var_z(σ') κκᵀ]/m̃

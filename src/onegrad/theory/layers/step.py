@@ -1,7 +1,7 @@
 """The first step as its samples see it: nodes of (κ̃, u), and averages over them for a neuron.
 
 The step moves w_i by η a_i (1/m̃) Σ_t u_t σ'(w_i·x̃_t) x̃_t, u = y − f₀ (or y: `labels-only`).
-Equation numbers refer to docs/theory.md.
+Equations are named as in docs/book.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FAR = 2  # nodes of noise and of the initial output, beyond the level's number
 
 
 class StepMoments(NamedTuple):
-    """Averages over one sample of the step for each of T neurons before it: eq. (22).
+    """Averages over one sample of the step for each of T neurons before it: eq. neurons-after.
 
     E is over κ̃ = (κ, e·x̃), u and z'; σ', σ'' are taken at the preactivation f⁰_i·κ̃ + b₀ z'.
     """
@@ -69,7 +69,8 @@ class StepMoments(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class StepChance:
-    """What one draw of the first step has by chance along strong directions: eqs. (31), (32).
+    """What one draw of the first step has by chance along strong directions: eqs. initial-chance
+    and push-noise.
 
     output : (r,) c = VᵀW₀ᵀa, known along `directions` of them and otherwise zero
     noise : (r,) ζ, the sampling noise of (1/m̃) Σ u σ' κ̃ that all neurons share
@@ -96,7 +97,8 @@ class StepSample:
     def moments(
         self, activation: Activation, start: Array, bulk: Array, spread: bool = True
     ) -> StepMoments:
-        """Averages over κ̃, u and z' for neurons with coordinates f⁰ (T, r') and bulk norm b₀ (T,).
+        """Averages over κ̃, u and z' for neurons with coordinates f⁰ (T, r') and bulk norm b₀ (T,)
+        (eq. neurons-after).
 
         The N(0, 1) part of e·x̃ is merged into z'. spread : False leaves it zero, where nobody
         asks for it
@@ -143,11 +145,12 @@ def step_sample(
     output: bool,
     chance: StepChance | None = None,
 ) -> StepSample:
-    """Nodes of (κ, t, u), with the initial output in the residual if `output`.
+    """Nodes of (κ, t, u), with the initial output in the residual if `output` (eq. step-sample).
 
     Given κ, f₀ is k ā ν̄(κ) + ℓ d̄(κ) t + √(k E a² ē(κ)) g with t = ŵ_a·x ~ N(0, 1) the coordinate
-    along W₀ᵀa of length ℓ = √(k E a² n s_w²), and ν̄, d̄, ē of an untrained neuron: eq. (23). Where
-    coordinates c of W₀ᵀa are given by `chance`, f₀ has the part d̄(κ) c·κ too, and t the rest: (31).
+    along W₀ᵀa of length ℓ = √(k E a² n s_w²), and ν̄, d̄, ē of an untrained neuron:
+    eq. initial-output. Where coordinates c of W₀ᵀa are given by `chance`, f₀ has the part d̄(κ) c·κ
+    too, and t the rest: (eq. initial-chance).
 
     Points of a curve and steps of a computation ask for the same ones: the last ones are kept.
     """
@@ -246,7 +249,7 @@ def bulk_dimension(geometry: Geometry, output: bool) -> int:
 
 
 def _memory(bulk_dim: int, step_samples: int, power: float) -> float:
-    """sh = √(n'/m̃)/√E u²: eq. (21)."""
+    """sh = √(n'/m̃)/√E u²: eq. step-sample."""
     return math.sqrt(bulk_dim / step_samples) / math.sqrt(power) if power > 0 else 0.0
 
 
@@ -297,10 +300,10 @@ def output_effect(problem: Problem, geometry: Geometry, moved: float | None = No
     """What leaving f₀ out may change of the errors, relative, spikes of degree two included.
 
     What neurons share along a is η|a|²d̄ g·x + W₀ᵀa·x: the first layer before the step is noise to
-    what the step has learned. The exact gradient takes the part η|a|²d̄² off that noise, which is no
-    small one at η|a|² ≈ 1, and squares of the shared direction fit labels beyond the linear ones by
-    it alone. Their spike has the strength kI²/λ. The factor, of the order (E y²/error − 1)·4, was
-    1 to 21 where it was looked at (docs/finite-size.md, section 6).
+    what the step has learned. The exact gradient takes the part η|a|²d̄² off that noise, which is
+    no small one at η|a|² ≈ 1, and squares of the shared direction fit labels beyond the linear ones
+    by it alone. Their spike has the strength kI²/λ. The factor, of the order (E y²/error − 1)·4,
+    was 1 to 21 where it was looked at (notes/2026-11-finite-size.md, section 6).
     """
     share = output_share(problem, geometry)
     if (1 + _SECOND) * share <= OUTPUT_LOSS:

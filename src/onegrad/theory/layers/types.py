@@ -1,7 +1,7 @@
 """Neurons after the first step, as types: coordinates v_i, bulk norm b_i, multiplicity c_i.
 
 `pure_types` predicts the joint law of (v_i, b_i) without drawing anything; `drawn_types` reads it
-off a trained first layer. Equation numbers refer to docs/theory.md.
+off a trained first layer. Equations are named as in docs/book.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SPIKES = 4  # degrees of spikes whose strength decides about the readout's rule
 
 class RowMixing(NamedTuple):
     """Bulks of neurons s_iz_i + Σ_l P_il M_l z_i + noise, z_i white: matrices M_l of the steps'
-    samples that all neurons share turn what a neuron had before (docs/structure.md, eq. (16)).
+    samples that all neurons share turn what a neuron had before (eq. shared-rows).
 
     start : (T,) s_i; parts : (T, L) P_il, for M_l of variance one
     """
@@ -131,22 +131,23 @@ def pure_types(
     level: QuadratureLevel,
     chance: StepChance | None = None,
 ) -> NeuronTypes:
-    """Types of neurons after the first step, nothing drawn.
+    """Types of neurons after the first step, nothing drawn (eq. bulk-after) (eq. own-noise).
 
     With h_i = η a_i, s_w² the variance of an entry of W and E over one sample (κ̃, u) of the step
-    and z', at the preactivation f⁰_i·κ̃ + b₀ z' (docs/theory.md, section 4):
+    and z', at the preactivation f⁰_i·κ̃ + b₀ z' (docs/book/what-the-step-writes.md):
 
         f⁰_i ~ N(0, s_w² I),  b₀² = n' s_w²                       coordinates and bulk before it
-        e·x̃ = sh·u + N(0, 1),  sh = √(n'/m̃)/√E u²                 its sample remembers u     (21)
-        g_i = E[u σ' κ̃],  mult_i = 1 + h_i E[u σ'']                                          (22)
+        e·x̃ = sh·u + N(0, 1),  sh = √(n'/m̃)/√E u²                 its sample remembers u
+            (eq. step-sample)
+        g_i = E[u σ' κ̃],  mult_i = 1 + h_i E[u σ'']  (eq. neurons-after)
         v_i = f⁰_i + h_i g_i + noise of the covariance h_i²/m̃ E[u² Var_z'(σ') κ̃κ̃ᵀ]
               (`_with_own_noise`; where all a_i are equal `_with_noise`)
         b_i² = b₀² mult_i² + h_i² (n'/m̃) (E[u² σ'²] − E[u² σ']²/E u²)
 
     Where the initial output matters, u = y − f₀, the coordinate of f⁰_i along W₀ᵀa has the mean
-    a_i √(n s_w²/(k E a²)), and tilt_i = b₀ mult_i a_i/√(k E a²): eqs. (23), (24). What
-    `chance` knows of one draw makes f⁰_i ~ N(a_i c/(k E a²), s_w² I) and adds h_i ζ to v_i: eqs.
-    (31), (32).
+    a_i √(n s_w²/(k E a²)), and tilt_i = b₀ mult_i a_i/√(k E a²): eqs. initial-output and tilt. What
+    `chance` knows of one draw makes f⁰_i ~ N(a_i c/(k E a²), s_w² I) and adds h_i ζ to v_i:
+    eqs. initial-chance and push-noise.
     """
     variance, bulk_dim = problem.weight_variance, bulk_dimension(geometry, False)
     if bulk_dim < 2:
@@ -314,7 +315,8 @@ def _with_noise(pushed: Array, spread: Array, weights: Array, variance: float) -
 def _with_own_noise(
     start: _Start, before: Array, pushed: Array, spread: Array, variance: float
 ) -> Array:
-    """Nodes (T, r') of f⁰ + h g + h L ζ, ζ a standard Gaussian of each neuron and h²LLᵀ = `spread`.
+    """Nodes (T, r') of f⁰ + h g + h L ζ, ζ a standard Gaussian of each neuron and h²LLᵀ = `spread`
+    (eq. with-own-noise).
 
     before, pushed : (T, r') f⁰ and f⁰ + h g, where bulks are turned with what that makes of them
 
@@ -351,7 +353,7 @@ def drawn_types(first_layer: Array, basis: Array, tilt: Array | None = None) -> 
 
     basis : (n, r') orthonormal: the geometry's basis first, then further directions on which
         fresh data are N(0, 1), above all the direction e of the gradient.
-    tilt : (k,), needed when W₀ᵀa is one of those directions (eq. (24))
+    tilt : (k,), needed when W₀ᵀa is one of those directions (eq. tilt)
     """
     vectors = first_layer @ basis
     square = np.einsum("ij,ij->i", first_layer, first_layer)

@@ -21,7 +21,8 @@ _REACH = 6.5  # standard deviations that count
 
 
 def misclassified(weights: Array, labels: Array, mean: Array, variance: Array) -> float:
-    """P(sign f ≠ y) = Σ_s ω_s E Φ(−y f_s/√q_s), y = ±1 with the mean ȳ_s (`labels`)."""
+    """P(sign f ≠ y) = Σ_s ω_s E Φ(−y f_s/√q_s), y = ±1 with the mean ȳ_s (`labels`)
+    (eq. wrong-sign)."""
     wrong = ndtr(-mean / np.sqrt(np.maximum(variance, 1e-300)))  # of y = +1
     plus = 0.5 * (1 + labels)
     return float(weights @ (plus * wrong + (1 - plus) * (1 - wrong)))

@@ -2,7 +2,7 @@
 
 In a loss like the hinge all samples within the margin pull alike, whatever their output. A surplus
 of one sign, of the order of √m labels, shifts all outputs until samples leave the margin: by much
-even in large training sets, where few are near it (docs/losses.md, section 4).
+even in large training sets, where few are near it (docs/book/losses.md).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def with_surplus(
 
     p(y|s) ω_s (1 + ε(y − ȳ)) with ε = z/√(m Var y) has
 
-        ω'_s = ω_s (1 + ε(ȳ_s − ȳ)),   ȳ'_s = (ȳ_s + ε(1 − ȳ ȳ_s))/(1 + ε(ȳ_s − ȳ))        (12)
+        ω'_s = ω_s (1 + ε(ȳ_s − ȳ)),   ȳ'_s = (ȳ_s + ε(1 − ȳ ȳ_s))/(1 + ε(ȳ_s − ȳ))  (eq. surplus)
     """
     mean = (weights * labels).sum(axis=-1)
     per = np.asarray(surplus / np.sqrt(samples * np.maximum(1 - mean**2, 1e-300)))

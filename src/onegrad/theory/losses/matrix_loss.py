@@ -1,5 +1,6 @@
-"""The readout with any convex loss on a given first layer: (1)–(10) of docs/losses.md with its
-actual matrix (docs/layers.md) instead of types of neurons.
+"""The readout with any convex loss on a given first layer: eqs. proximal, force, clipped,
+loss-equations, smoothing, loss-values, readout-norm and squared-errors with its actual matrix
+(docs/book/any-first-layer.md) instead of types of neurons.
 
     M = (λ + Σ_s ω_sD_sQ_s)⁻¹,  χ_s = tr(Q_sM)/m,  a = M Σ_s (ω_sD_sf_s + ω_s E ρ)ν_s
     f_s = ν_sᵀa,  q_s = aᵀC_sa + tr(Q_s M L M)/m,  L = Σ_s ω_s E ρ² Q_s

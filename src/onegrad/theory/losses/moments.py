@@ -1,7 +1,7 @@
 """What a loss makes of a node: means over the output of a fresh sample there, h ~ N(f_s, q_s).
 
 A sample that is fitted as well moves to p = argmin ℓ(y, p) + (p − h)²/χ_s, where its slope is
-ρ = −½ℓ'(p) = (p − h)/χ_s (docs/losses.md, eqs. (1), (2)). Losses with a clipped slope have closed
+ρ = −½ℓ'(p) = (p − h)/χ_s (eqs. proximal and force). Losses with a clipped slope have closed
 forms, the logistic one a rule over h.
 """
 
@@ -51,7 +51,8 @@ class LabelLaw:
     def moments(
         self, loss: Loss, f: Array, q: Array, chi: Array, smooth: float = 0.0, losses: bool = True
     ) -> LossMoments:
-        """Means of a loss; `smooth` is added to χ_s in ρ where a kink is approached (eq. (7)).
+        """Means of a loss; `smooth` is added to χ_s in ρ where a kink is approached
+        (eq. smoothing). Eqs. proximal, force and clipped.
 
         losses : with those that an iteration over (f, q, χ) does not need
         """
@@ -83,7 +84,7 @@ def _clipped(
     loss: Clipped, y: Array, spread: Array, f: Array, chi: Array, smooth: float
 ) -> LossMoments:
     """ρ = clip(u/(c + χ), lo, hi) with u = y − h, so that E uρ = E u·E ρ + Var u·D (Stein) and
-    ℓ(y, p) = 2ρ(u − χρ) − cρ² (eq. (3))."""
+    ℓ(y, p) = 2ρ(u − χρ) − cρ² (eq. clipped)."""
     low, high = loss.bounds(y)
     rest, divisor = y - f, np.maximum(loss.softness + chi + smooth, 1 / _STEEPEST)
     found = clipped_moments(rest / divisor, np.sqrt(spread) / divisor, low, high)

@@ -1,10 +1,10 @@
-"""The readout with any convex loss as a squared one, re-weighted (docs/losses.md, section 3).
+"""The readout with any convex loss as a squared one, re-weighted (docs/book/losses.md).
 
 At every node the loss has the mean curvature D, mean slope E ρ and mean square E ρ² (moments.py),
 all functions of (f, q, χ) there. With c = 1/D − χ the fixed point of the squared loss is that of
 the weights w_s = ω_s/(c_s + χ_s), and
 
-    f = Nα,  α_s = ω_s E ρ,      q = B(α) + (1/m) J (ω E ρ²)                               (5), (6)
+    f = Nα,  α_s = ω_s E ρ,      q = B(α) + (1/m) J (ω E ρ²)  (eq. loss-equations)
 
 are its equations for f and q with other labels and noise. The outer iteration is over (f, q, χ).
 """
@@ -71,7 +71,7 @@ class LossProblem:
 
     @cached_property
     def drawn(self) -> NodeFeatures:
-        """With the weights and labels of that training set, eq. (12)."""
+        """With the weights and labels of that training set, eq. surplus."""
         f = self.features
         if not np.any(self.surplus):
             return f
@@ -93,7 +93,8 @@ class _State:
 
 
 def solve_with_loss(problem: LossProblem, tolerance: float = 1e-6) -> tuple[FixedPoint, NodeErrors]:
-    """Fixed point and errors with any loss; the squared one goes through the same iteration.
+    """Fixed point and errors with any loss; the squared one goes through the same iteration. Eqs.
+    loss-equations and smoothing.
 
     tolerance : of the outer iteration, in log q, log χ and f over its size. Raises ConvergenceError
     with advice where it does not settle. 4 to 20 outer iterations of one fixed point and one
@@ -151,7 +152,8 @@ def _from_smoother_losses(problem: LossProblem, tolerance: float, inner: float) 
     """A kink approached from far away, by steps in s that are as large as they may be.
 
     Where nearly all samples are on one side of a kink, none says where the output has to go. With a
-    large s in (7) all are between, and what each counts changes by the factor of a step only.
+    large s in eq. smoothing all are between, and what each counts changes by the factor of a step
+    only.
     """
     smooth, factor = _SMOOTHEST, _FACTORS[0]
     state = _settled(problem, _of_squared_loss(problem, inner), smooth, _LOOSE, inner)
@@ -258,7 +260,8 @@ def _outputs(point: FixedPoint, at: _State, found: LossMoments, tolerance: float
 
 
 def _finished(problem: LossProblem, state: _State) -> tuple[FixedPoint, NodeErrors]:
-    """Errors at the solution: mean squared ones, and those of the loss itself (eqs. (8)–(10))."""
+    """Errors at the solution: mean squared ones, and those of the loss itself (eqs. loss-values,
+    readout-norm and squared-errors)."""
     f, q, chi, labels = state.prediction, state.variance, state.point.chi, problem.labels
     found = problem.drawn_labels.moments(problem.loss, f, q, chi)
     fresh = labels.moments(problem.loss, f, q, chi) if np.any(problem.surplus) else found

@@ -7,7 +7,7 @@ prediction moves by χ_s times its new residual, so that this is the minimum ove
     y − f' = u/(1 + χ_s).
 
 So a node counts in the sums over samples with w_s = ω_s/(1 + χ_s), and the mean squared residual
-of the training samples is 1/(1 + χ_s)² times that of fresh ones (docs/theory.md, eqs. (8), (19)).
+of the training samples is 1/(1 + χ_s)² times that of fresh ones (eqs. gains and test-and-train).
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def halves(order: int, bend: float = 0.0) -> Rule:
     """Rules on each side of a bend instead of a Gauss–Hermite rule of that order.
 
     After a step neurons are steep functions of the readout and of what they look at: nine nodes on
-    each side are closer than 48 whole ones, most of which are far out (docs/structure.md).
+    each side are closer than 48 whole ones, most of which are far out (docs/book/structure.md).
     """
     if order <= 2 * FEWEST or abs(bend) >= REACH:
         return Rule(order)

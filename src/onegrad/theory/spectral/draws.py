@@ -1,6 +1,6 @@
 """Outliers in draws of a finite size: which neurons and samples are drawn, the step's chance.
 
-Equation numbers are those of docs/structure.md.
+Equations are named as in docs/book/structure.md.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ class Found:
         return np.array(rows).reshape(len(rows), len(self.names))
 
     def changes(self) -> Array:
-        """δ of eq. (12), matrices (draws, outliers, outliers).
+        """δ of eq. one-draw, matrices (draws, outliers, outliers).
 
-        N and W of eq. (7) are sums over k neurons and m samples. In the space of the outliers they
-        fluctuate as symmetric matrices, which move singular values and turn those that are close
-        into each other.
+        N and W of eq. transition are sums over k neurons and m samples. In the space of the
+        outliers they fluctuate as symmetric matrices, which move singular values and turn those
+        that are close into each other.
         """
         rng, count, s = np.random.default_rng(0), len(self.limits), self.values
         change = np.zeros((_DRAWS, count, count))

@@ -1,6 +1,6 @@
 """Outliers of a bulk plus a part of finite rank, and what their singular vectors look at.
 
-Equation numbers are those of docs/structure.md.
+Equations are named as in docs/book/structure.md.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class FiniteRank:
 
     def strengths(self, point: Point, roots: Roots) -> tuple[Array, Array]:
         """ℓ_j in descending order and the unit vectors q_j in the columns: the singular values
-        squared of (−M)^{½}UYᵀW^{½}, eq. (7)."""
+        squared of (−M)^{½}UYᵀW^{½}, eq. transition."""
         root = roots.times(self.left)
         right = self.right if self.fixed else self.right * np.sqrt(point.weights[0])[:, None]
         _, triangle = np.linalg.qr(root)
@@ -75,7 +75,7 @@ class Seen:
     slopes: Sequence[Slopes]
 
     def shape(self, bulk: Resolvent, point: Point, part: FiniteRank, vector: Array) -> Array:
-        """√w_s q_s/√ω_s: q continued to these nodes, eq. (8)."""
+        """√w_s q_s/√ω_s: q continued to these nodes, eq. alignment."""
         at_nodes = part.right.T @ (vector * np.sqrt(point.weights[0]))
         pull = bulk.roots(point).applied(part.left @ at_nodes)
         w = self.weights / (1 + bulk.response_at(point, self.extra, self.slopes))
@@ -85,8 +85,9 @@ class Seen:
 def find_outliers(
     bulk: Resolvent, part: FiniteRank, edge: float, seen: Seen | Mapping[str, Array]
 ) -> Found:
-    """Roots of ℓ_j(x) = 1 beyond the edge, largest first, with eq. (8) for their alignments, and
-    all ℓ_j at the edge: each direction above (> 1) or below the transition.
+    """Roots of ℓ_j(x) = 1 beyond the edge, largest first, with eq. alignment for their alignments,
+    and all ℓ_j at the edge: each direction above (> 1) or below the transition. Eqs. transition and
+    one-draw (eq. outlier).
 
     seen : functions of the samples; unit directions (r,) by name where the part is `fixed`
     """

@@ -1,7 +1,7 @@
 """Deterministic equivalent of a resolvent (FᵀF/m − z)⁻¹, types of rows by nodes of samples.
 
-The fixed point of the readout (docs/theory.md, section 2) at the ridge −z, without the mean part
-of the features, which is of finite rank. Equation numbers are those of docs/structure.md.
+The fixed point of the readout (docs/book/fixed-point.md) at the ridge −z, without the mean part
+of the features, which is of finite rank. Equations are named as in docs/book/structure.md.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Point(NamedTuple):
 
 class Roots(NamedTuple):
     """−(M⁻¹ − QPQᵀ)⁻¹ at a real point, M = diag(c m) < 0 and Q_is = tilt_i d_is as in
-    docs/theory.md, eq. (24): C^½ (I + U diag(s) Uᵀ)⁻¹ C^½ with C = −M, U (T, R) orthonormal."""
+    eq. tilt: C^½ (I + U diag(s) Uᵀ)⁻¹ C^½ with C = −M, U (T, R) orthonormal."""
 
     gain: Array  # (T,) C^½
     vectors: Array  # U
@@ -117,8 +117,8 @@ class _TableFactors:
         response: Array,
         other: _TableFactors | None,
     ) -> None:
-        """Its terms of eqs. (4) and (5), with m the gains times the counts; the responses of
-        `other` nodes instead of its own, if given."""
+        """Its terms of eqs. complex-gains and density, with m the gains times the counts; the
+        responses of `other` nodes instead of its own, if given."""
         i, j = self.upper
         twice = np.where(i == j, 1.0, 2.0)
         g, t = (self._full(_times(x, y)) for x, y in ((w, self.nodes), (m, self.types)))
@@ -138,7 +138,8 @@ class _TableFactors:
 
 
 class Resolvent:
-    """m_i(z), χ_s(z) of a matrix F (m × k) whose rows belong to nodes and columns to types.
+    """m_i(z), χ_s(z) of a matrix F (m × k) whose rows belong to nodes and columns to types. Eqs.
+    complex-gains, density and row-law.
 
     extra : (T, S) e_is, variance of an entry of type i at node s that is free of all others
     slopes : what is linear in shared coordinates

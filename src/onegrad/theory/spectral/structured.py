@@ -2,7 +2,7 @@
 
 Types of neurons after the step(s) and nodes of the data as in the theory of the errors: the bulk is
 that of what is random given them, the outliers come from the mean part of the features and from
-the coordinates of the weights in the special directions (docs/structure.md, section 3).
+the coordinates of the weights in the special directions (docs/book/spectra.md).
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def structured_limit(problem: Problem, overlaps: str = "auto", seed: int = 0) ->
 
 def _chances(chance: Chance, plain: Task) -> tuple[list[Task], Array]:
     """Tasks and weights over what the step has by chance along strong directions, of either sign:
-    its mean is zero, but outliers grow with its square (docs/theory.md, section 9)."""
+    its mean is zero, but outliers grow with its square (docs/book/chance-and-size.md)."""
     return chance.steps() if chance.strong else ([plain], np.ones(1))
 
 
@@ -282,7 +282,7 @@ def _weights(neurons: NeuronTypes, geometry: Geometry) -> Resolvent:
 
 def _mixed_rows(neurons: NeuronTypes, mixing: RowMixing) -> tuple[Array, Array]:
     """b_i² + 2s_iP_i·μ + (P_i·μ)² − |P_i|² (T, S) at the nodes μ of the semicircle law along each
-    of the leading matrices, and their weights: eq. (16)."""
+    of the leading matrices, and their weights: eq. shared-rows."""
     scaled = np.sqrt(neurons.counts)[:, None] * mixing.parts
     _, _, right = np.linalg.svd(scaled, full_matrices=False)
     parts = mixing.parts @ right[: len(_RULES)].T
