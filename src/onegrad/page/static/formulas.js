@@ -73,7 +73,7 @@ export const FORMULAS = {
         sum("s"),
         frac(row(omega, t), sup(row("( 1 + ", chi, ")"), "2")),
       ),
-    more: "Equations (9)–(19) of docs/theory.md; for isotropic data the closed form of docs/isotropic.md where both agree.",
+    more: "The book, chapters “The fixed point” and “The errors” (docs/book); on isotropic data also in closed form.",
     cite: ["demir2025", "cui2024", "moniri2024"],
   },
   map: {
@@ -142,7 +142,7 @@ export const FORMULAS = {
         "R ( x ) = ",
         sup(row("( ", frac("1", "m"), sub("F", "0"), both("F", "0", "⊤"), "− x )"), "−1"),
       ),
-    more: "docs/isotropic.md, “Spectra”. The labels ≈ Hₖ give the cosine of a spike's left singular vector with Hₖ(Xβ).",
+    more: "The book, chapter “Spectra” (docs/book/spectra.md). The labels ≈ Hₖ give the cosine of a spike's left singular vector with Hₖ(Xβ).",
     cite: ["moniri2024", "ba2022", "pennington2017"],
   },
   steps: {
@@ -182,7 +182,7 @@ export const FORMULAS = {
         sup("φ", "⊤"),
         "| s ]",
       ),
-    more: "docs/layers.md: equations (1)–(5) for drawn layers, (6)–(10) for a few fresh steps without a draw, used here where they hold.",
+    more: "The book, chapter “Several steps, and any first layer” (docs/book/any-first-layer.md): for drawn layers, and for a few fresh steps without a draw where that holds.",
     cite: ["demir2025", "cui2024"],
   },
   features: {
@@ -218,7 +218,7 @@ export const FORMULAS = {
         sup(row("( ", sub("c", "j"), "<msqrt><mrow><mi>j</mi><mo>!</mo></mrow></msqrt>", ")"), "2"),
       ) +
       `<p>so that the squares of the bars add up to the mean square of the function.</p>`,
-    more: "Equation (26) of docs/theory.md.",
+    more: "The book, chapter “The errors” (docs/book/errors.md), what was learned.",
     cite: ["demir2025", "cui2024"],
   },
 };
