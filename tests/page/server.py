@@ -90,7 +90,7 @@ def collect(socket, number, timeout=90):
         if message["type"] != "parts":
             return message["text"]
         parts |= dict(message["parts"])
-        if message["done"]:
+        if not message["left"]:
             return [parts[i] for i in range(len(parts))]
 
 

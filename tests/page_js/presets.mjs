@@ -27,7 +27,7 @@ function whatItShows(state) {
   const slider = sliderOf(about, state.axis, taskOf(state.tables));
   const xs = axisValues(slider, state.range, "curve", state.tables, state.zip, state.dots);
   const asked = state.view === "map" ? { type: "map", spec: withSweep(pointOf(state), mapSweep(about, state, 17)) }
-    : curveMessage(about, state, xs, false, false);
+    : curveMessage(about, state, xs);
   const count = state.curves.values.length * xs.length;
   const places = Array.from({ length: count }, (_, i) => placeOf(state, i, xs.length));
   return { view: state.view, copied, asked, places, xs, state, point: pointSpec(state, "here"), headline: pointOf(state) };

@@ -157,11 +157,6 @@ def explore(
     host: Annotated[
         str, typer.Option(help="address to listen on; 0.0.0.0 lets other computers in")
     ] = "127.0.0.1",
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(help="a name under which a proxy serves it; repeatable"),
-    ] = None,
-    base_url: Annotated[str, typer.Option(help="path below which a proxy serves it")] = "/",
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="print the address, open nothing")
     ] = False,
@@ -177,8 +172,7 @@ def explore(
     from onegrad.page.server import Place
     from onegrad.page.server import explore as serve
 
-    place = Place(host, port, tuple(allow_host or ()), base_url)
-    serve(folder, place, browser=not no_browser)
+    serve(folder, Place(host, port), browser=not no_browser)
 
 
 def reproduce(

@@ -59,7 +59,8 @@ class Neurons:
     cosines : (steps + 1, k, D) of every neuron with every direction, first without a step
     changes : (steps, k, D) the same of what each step adds to a neuron: after one step of gradient
         descent the cosine of the neuron's gradient
-    readout : (k,) the initial readout a_i, along which a step moves a neuron
+    readout : (k,) the initial readout a_i, along which a step moves a neuron; of several outputs
+        that of the first
     law : of the neurons after all steps; None where the theory has no types, `note` says why
     """
 
@@ -158,11 +159,6 @@ def neurons(problem: Problem | Spec, rng: Seed = 0) -> Neurons:
             "neurons are compared with spikes, means and teachers, which images and files do not "
             "have: use data.model = \"isotropic\" or \"mixture\""
         )  # fmt: skip
-    if problem.outputs > 1:
-        raise AssumptionError(
-            "neurons of several outputs have several readouts: use labels.values, one number for "
-            "each component"
-        )
     seed = root_seed(rng)
     trial = Trial(problem, Streams(seed, 0))
     named = special_directions(trial.instance)
@@ -174,7 +170,8 @@ def neurons(problem: Problem | Spec, rng: Seed = 0) -> Neurons:
     moves = [after - before for before, after in itertools.pairwise(layers)]
     changes = np.stack([_cosines(move, basis) for move in moves])
     law, note = _law(problem, tuple(named), seed)
-    return Neurons(tuple(named), cosines, changes, host(trial.readout), law, note)
+    readout = host(trial.readout).reshape(len(layers[0]), -1)[:, 0]
+    return Neurons(tuple(named), cosines, changes, readout, law, note)
 
 
 def special_directions(instance: Instance) -> dict[str, Array]:

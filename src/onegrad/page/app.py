@@ -17,7 +17,7 @@ from onegrad.compute.threads import cores
 from onegrad.page.bounds import PAGES, SEND_SECONDS
 from onegrad.page.cache import Cache
 from onegrad.page.controls import about
-from onegrad.page.guard import Door, Guard
+from onegrad.page.guard import Guard
 from onegrad.page.session import Session
 from onegrad.page.worker_pool import WorkerPool
 
@@ -44,7 +44,7 @@ class Hub:
         self.simulation.stop()
 
 
-def make_app(door: Door, stored: dict[str, Any] | None = None) -> ASGIApp:
+def make_app(token: str, stored: dict[str, Any] | None = None) -> ASGIApp:
     """The guarded application; the page's files are read once and no other file ever is."""
     hub = Hub()
     files = _page_files(resources.files("onegrad.page") / "static")
@@ -101,7 +101,7 @@ def make_app(door: Door, stored: dict[str, Any] | None = None) -> ASGIApp:
         with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError):
             await asyncio.wait_for(websocket.close(1011), SEND_SECONDS)
 
-    return Guard(app, door)
+    return Guard(app, token)
 
 
 def _page_files(folder: Traversable, prefix: str = "") -> dict[str, bytes]:

@@ -12,7 +12,7 @@ from onegrad.page.steps import COUNTS, VERSUS, step_tables
 from onegrad.page.untrained import tables_without_step
 
 _SHARED = ("theory", "map", "spikes")  # kinds of which one task may hold several
-_CURVE = 20  # points of a curve
+_DRAFTS = (3, 10)  # points of a draft in one task: some work, and enough for all workers
 _FINE = 4  # accurate points in one task: a cancelled one ends soon
 _Pieces = list[tuple[str, Mapping[str, Any], dict[str, Any]]]
 
@@ -34,9 +34,9 @@ class Piece:
 
 
 def chunks(pieces: list[Piece], workers: int) -> list[list[Piece]]:
-    """Pieces that are cheaper together: points of theory, a curve's worth for all workers."""
+    """Pieces that are cheaper together: points of theory, drafts shared among all workers."""
     together: list[list[Piece]] = []
-    most = -(-_CURVE // workers)
+    most = min(max(-(-len(pieces) // workers), _DRAFTS[0]), _DRAFTS[1])
     for piece in pieces:
         last = together[-1][-1] if together else None
         if (

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from onegrad.errors import OnegradError, SpecError
 from onegrad.page.bounds import CONNECTIONS, MESSAGE_BYTES, PING_SECONDS
-from onegrad.page.guard import Door
 from onegrad.page.worker_pool import one_thread_each
 
 PORT = 8471
@@ -46,34 +45,19 @@ class Place:
     """Where the page is served.
 
     host : address to listen on; port : None for the usual one, or any if that is taken
-    allow_hosts : names under which a proxy or another computer knows this one
-    base_url : path below which a proxy serves the page
     """
 
     host: str = "127.0.0.1"
     port: int | None = None
-    allow_hosts: tuple[str, ...] = ()
-    base_url: str = "/"
     token: str = field(default_factory=lambda: os.environ.get(TOKEN) or kept_token())
 
-    def door(self) -> Door:
-        """Who may come in; refuses what cannot be meant."""
-        base = "/" + self.base_url.strip("/") + ("/" if self.base_url.strip("/") else "")
-        if not base.isascii() or any(c in base for c in ' ;?#"\\'):
-            raise SpecError.of("--base-url", self.base_url, "must be a path", "For example /page/")
-        for name in self.allow_hosts:
-            if not name.replace("-", "").replace(".", "").isalnum() or not name.isascii():
-                raise SpecError.of(
-                    "--allow-host", name, "must be the name of a computer, without port",
-                    "For example hub.example.org",
-                )  # fmt: skip
+    def __post_init__(self) -> None:
         letters = self.token.replace("-", "").replace("_", "")
         if len(self.token) < _SHORTEST or not (letters.isascii() and letters.isalnum()):
             raise SpecError.of(
                 TOKEN, "…", f"must be at least {_SHORTEST} letters, digits, - and _",
                 "Leave it out, and one is made",
             )  # fmt: skip
-        return Door(self.token, frozenset(name.lower() for name in self.allow_hosts), base)
 
     def listen(self) -> socket.socket:
         """A socket on the address: the port asked for, else the usual one, else any."""
@@ -102,7 +86,7 @@ class Place:
         name = self.host.strip("[]")
         near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)
         shown = f"[{near}]" if ":" in near else near
-        return f"http://{shown}:{port}{self.door().base}?token={self.token}"
+        return f"http://{shown}:{port}/?token={self.token}"
 
 
 def explore(folder: Path | None = None, place: Place | None = None, browser: bool = True) -> None:
@@ -117,13 +101,12 @@ def explore(folder: Path | None = None, place: Place | None = None, browser: boo
     from onegrad.page.stored import open_stored
 
     place = place or Place()
-    door = place.door()
     stored = open_stored(folder) if folder is not None else None
     opened = place.listen()
     address = place.address(opened.getsockname()[1])
     one_thread_each()
     config = uvicorn.Config(
-        make_app(door, stored), log_level="warning", access_log=False, server_header=False,
+        make_app(place.token, stored), log_level="warning", access_log=False, server_header=False,
         ws_max_size=4 * MESSAGE_BYTES, ws_per_message_deflate=False,
         ws_ping_interval=PING_SECONDS, ws_ping_timeout=PING_SECONDS,
         limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=2, proxy_headers=False,

@@ -79,9 +79,8 @@ class Session:
             for channel, parts in self._ready.items():
                 if parts:
                     self._ready[channel] = []
-                    done = self._left[channel] == 0
                     reply = {"type": "parts", "id": self._current[channel], "parts": parts}
-                    await self._send(json.dumps(reply | {"done": done}))
+                    await self._send(json.dumps(reply | {"left": self._left[channel]}))
 
     def close(self) -> None:
         """The page is gone: so is its work."""

@@ -88,7 +88,7 @@ def after_steps(
     theory = known or tuple(np.mean([_of_layer(trial) for trial in others], axis=0))
     answer |= dict(zip(("theory_test", "theory_train"), theory, strict=True))
     learned = [
-        _learned(trial, fitted, direction, component)
+        learned_of_network(trial, fitted, direction, component)[1]
         for trial, fitted in zip(trials, fits, strict=True)
     ]
     return {k: float(v) if isinstance(v, np.floating) else v for k, v in answer.items()} | (
@@ -151,21 +151,27 @@ def _alignment(trial: Trial) -> float:
     return float(np.linalg.norm(leading @ plane))
 
 
-def _learned(
-    trial: Trial, fitted: Fitted, direction: str, component: int
-) -> LearnedFunction | None:
-    """What this network has learned along the direction; None where no direction is special."""
+def learned_of_network(
+    trial: Trial, fitted: Fitted, direction: str, component: int, degrees: int = _DEGREES
+) -> tuple[list[str], LearnedFunction | None]:
+    """Known directions, and what this network has learned along one; None without directions."""
     problem, population = trial.problem, trial.instance.population
+    component = min(component, problem.components - 1)
+    readout = fitted.readout.coefficients
+    if problem.outputs > 1:  # an output for each class: the one that is 1 in its component
+        readout = readout[:, component]
+        values = [float(c == component) for c in range(problem.components)]
+        tables = problem.model_dump(mode="json", exclude_none=True)
+        problem = Problem.from_spec(tables | {"labels": tables["labels"] | {"values": values}})
     labelled = problem.links is not None or problem.joint_link is not None
     geometry = drawn_geometry(population, trial.instance.teacher.direction if labelled else None)
     known = list(geometry.directions)
     if not known:
-        return None
+        return known, None
     assert geometry.basis is not None
     neurons = drawn_types(population.seen(trial.updated_weights), geometry.basis)
-    learner = Learner(problem, geometry, neurons, fitted.readout.coefficients)
     name = direction if direction in known else known[-1]  # teachers are the last ones
-    return learned_by(learner, name, min(component, problem.components - 1), _DEGREES)
+    return known, learned_by(Learner(problem, geometry, neurons, readout), name, component, degrees)
 
 
 def _mean_function(functions: list[LearnedFunction]) -> dict[str, Any]:

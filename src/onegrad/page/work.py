@@ -11,15 +11,18 @@ from typing import Any
 import numpy as np
 
 from onegrad.compute.backend import Array
+from onegrad.compute.randomness import Streams
 from onegrad.errors import AssumptionError, OnegradError
 from onegrad.gaussian.polynomials import sqrt_factorial
 from onegrad.neurons.report import neurons as report_neurons
 from onegrad.page.scatter import scatter
-from onegrad.page.steps import after_steps
+from onegrad.page.steps import after_steps, learned_of_network
 from onegrad.page.untrained import without_step
 from onegrad.predict.predict import predict, predict_curve
 from onegrad.predict.prediction import Prediction
 from onegrad.problem import Problem
+from onegrad.simulate.models.network import fit_network
+from onegrad.simulate.network.trial import Trial
 from onegrad.simulate.simulate import run_group
 from onegrad.spec.experiment import Experiment
 from onegrad.spectrum import report as spectra
@@ -138,27 +141,36 @@ def _theory(
 def features(
     tables: Tables, coarse: bool, direction: str, component: int, step: bool
 ) -> dict[str, Any]:
-    """E[f|t] along one direction, and its coefficients c_j√j!, with or without the step."""
+    """E[f|t] along one direction, and its coefficients c_j√j!, with or without the step.
+
+    Of several outputs that of the component's own class, in one trained network: the theory of
+    types has one output.
+    """
     problem = Problem.from_spec(tables)
     shown = problem if step else without_step(problem)
-    prediction = predict(shown, _theory(coarse, "conditional"))
-    known = prediction.directions
-    if direction not in known and known:
-        direction = known[0]
-    count = problem.components
-    found = prediction.learned(direction, min(component, count - 1), _DEGREES)
+    component = min(component, problem.components - 1)
+    if problem.outputs > 1:
+        trial = Trial(shown, Streams(0, 0))
+        known, found = learned_of_network(trial, fit_network(trial), direction, component, _DEGREES)
+        method = "one network, drawn and trained"
+    else:
+        prediction = predict(shown, _theory(coarse, "conditional"))
+        known, method = list(prediction.directions), "conditional Gaussian theory"
+        direction = direction if direction in known or not known else known[0]
+        found = prediction.learned(direction, component, _DEGREES)
+    if found is None:
+        raise AssumptionError("these data have no special direction: no spike, mean or teacher")
     scale = sqrt_factorial(_DEGREES)
     return {
-        "directions": list(known),
-        "direction": direction,
-        "components": count,
+        "directions": known,
+        "direction": found.direction,
+        "components": problem.components,
         "t": found.t,
         "learned": found.learned,
         "target": found.target,
         "learned_coefficients": found.learned_coefficients * scale,
         "target_coefficients": found.target_coefficients * scale,
-        "test_error": prediction.test_error,
-        "label_variance": prediction.label_variance,
+        "method": method,
     }
 
 

@@ -47,6 +47,8 @@ const REST = 180; // ms without a move before the accurate numbers are asked for
 const ADDRESS = 400; // ms between two changes of the address: each costs the browser more than the move of a slider
 
 const page = {
+  pace: Infinity, // ms of a point of a draft, once it is known
+  running: { theory: null, simulation: null },
   runs: { dots: new Map(), setting: null }, // what was simulated, whichever view is looked at
   options: $("options"),
   legend: $("legend"),
@@ -72,7 +74,10 @@ const page = {
     clearErrors();
     if (kind !== "models" && kind !== "view") page.state.published = null; // it belongs to other settings
     if (moving) page.writeUrlSoon();
-    else page.writeUrl();
+    else {
+      page.pace = Infinity; // another kind of problem, perhaps
+      page.writeUrl();
+    }
     if (kind === "models") return; // asks for nothing before "simulate"
     page.pressed(null);
     if (kind === "labels") page.fill(); // with other labels some settings went
@@ -108,14 +113,12 @@ const page = {
     if (drawn) {
       buildRun($("run"), page.state, {
         changed: page.changed,
-        stop: page.stop,
         simulate: () => {
           $("alert").hidden = true;
           page.view.simulate();
         },
       });
     }
-    page.progress(page.running?.come ?? null, page.running?.total);
     page.view = new View(page);
     page.writeUrl();
     page.ask(started);
@@ -149,8 +152,7 @@ const page = {
   },
 
   stop() {
-    page.link.stop();
-    page.progress(null);
+    page.link.stop("simulate");
   },
 
   later(ask) {
@@ -163,12 +165,12 @@ const page = {
   },
 
   /** What stands below the plot once the numbers are there. */
-  settled(quality, { methods = [], worst = 0, failed } = {}) {
+  settled(quality, { methods = [], worst = 0, failed } = {}, more = "") {
     methods = [...new Set(methods.map((name) => name.replace(/, regime.*/, "")))];
     page.methods = methods.join(" and ");
     const took = page.took ? `, ${Math.round(page.took)} ms` : "";
-    const how = quality === "coarse" ? "coarse nodes, refining…" : worst ? `to about ${show(100 * worst, 1)} %` : "";
-    $("status").textContent = [methods.join(" and "), how].filter(Boolean).join(": ") + (quality ? took : "");
+    const how = quality === "coarse" && !more ? "coarse nodes, refining…" : worst ? `to about ${show(100 * worst, 1)} %` : "";
+    $("status").textContent = [methods.join(" and "), [how, more].filter(Boolean).join(", ")].filter(Boolean).join(": ") + (quality ? took : "");
     document.body.dataset.quality = quality;
     for (const id of DOWNLOADS) $(id).disabled = quality === "";
     if (failed) page.refuse(failed);
@@ -186,18 +188,17 @@ const page = {
     document.body.dataset.quality = "refused";
   },
 
-  progress(come, total) {
-    page.running = come === null ? null : { come, total };
-    document.body.dataset.simulating = come !== null;
-    const bar = $("progress");
-    if (!bar) return; // this view has none
-    bar.hidden = come === null;
-    $("stop").disabled = come === null;
-    if (come !== null) {
-      bar.value = come;
-      bar.max = total;
-      bar.title = `${come} of ${total}`;
-    }
+  /** What is being computed: a bar, and the button that ends it. */
+  work(channel, come, total) {
+    if (!(channel in page.running)) return;
+    page.running[channel] = come === null ? null : [come, total];
+    document.body.dataset.simulating = Boolean(page.running.simulation);
+    const shown = page.running.simulation ?? page.running.theory;
+    $("working").hidden = !shown;
+    if (!shown) return;
+    $("progress").removeAttribute("value"); // how much there is to come is known with the first answers
+    if (shown[1]) $("progress").value = shown[0] / shown[1];
+    $("progress").title = shown[1] ? `${shown[0]} of ${shown[1]}` : "";
   },
 
   writeUrl() {
@@ -272,6 +273,15 @@ function fillTabs() {
     ),
   );
 }
+
+$("stop").onclick = () => {
+  page.stop();
+  if (!page.running.theory) return;
+  clearTimeout(page.resting);
+  page.link.stop("curve");
+  $("status").textContent = "Stopped: the plot is a draft, or that of the settings before.";
+  document.body.dataset.quality = "stopped";
+};
 
 // --- what one takes home --------------------------------------------------------------------
 
@@ -355,8 +365,9 @@ page.link = new Link({
   },
   lost() {
     $("offline").hidden = false;
-    if (page.about) page.progress(null);
+    for (const channel of Object.keys(page.running)) page.work(channel, null);
   },
+  work: page.work,
 });
 addEventListener("hashchange", () => {
   if (!page.about || location.hash === toHash(page.state)) return;

@@ -5,7 +5,7 @@ import { sayAtBox } from "./box_errors.js";
 import { colour, css, show } from "./dom.js";
 import { Panel, niceRange } from "./plot.js";
 import { pointOf } from "./specs.js";
-import { curveHere, valueOf } from "./state.js";
+import { classesOf, curveHere, taskOf, valueOf } from "./state.js";
 import { headline } from "./words.js";
 
 export class Beside {
@@ -106,12 +106,14 @@ export class Beside {
   drawData(pen) {
     const { x, y, label } = this.points;
     const size = Math.max(...label.map(Math.abs)) || 1;
+    const { tables } = this.page.state;
+    const several = taskOf(tables) === "classification" && classesOf(tables) > 2 && !tables.labels.values; // a colour each
     const [low, high, none] = [colour(this.page.about, 0), colour(this.page.about, 1), css("--soft")];
     const { ctx, scale } = pen;
     x.forEach((value, i) => {
       const u = label[i] / size;
-      ctx.fillStyle = u === 0 ? none : u < 0 ? low : high;
-      ctx.globalAlpha = 0.3 + 0.7 * Math.min(1, Math.sqrt(Math.abs(u)));
+      ctx.fillStyle = several ? colour(this.page.about, label[i]) : u === 0 ? none : u < 0 ? low : high;
+      ctx.globalAlpha = several ? 0.8 : 0.3 + 0.7 * Math.min(1, Math.sqrt(Math.abs(u)));
       ctx.beginPath();
       ctx.arc(pen.x(value), pen.y(y[i]), (1.5 + 1.3 * Math.sqrt(Math.abs(u))) * scale, 0, 7);
       ctx.fill();

@@ -77,7 +77,8 @@ function pickerRow(about, state, picker, changed) {
       pick(state.tables, picker, event.target.value);
       if (several) state.curves = { key: "network.activation", values: [state.tables.network.activation] };
       if (picker.key === "training.loss") state.quantities = forLoss(state);
-      changed(state.view === "curve" ? "curves" : "value"); // other quantities, perhaps
+      const others = several || ["training.loss", "labels.link"].includes(picker.key); // other curves or quantities
+      changed(others && state.view === "curve" ? "curves" : "value");
     },
   });
   if (picker.default === null && value !== "") options.unshift("");
@@ -237,8 +238,8 @@ export function refreshControls(panel, about, state) {
   }
 }
 
-/** The bar above the plot: simulate, stop, how often, which models. */
-export function buildRun(bar, state, { changed, simulate, stop }) {
+/** The bar above the plot: simulate, how often, which models. */
+export function buildRun(bar, state, { changed, simulate }) {
   if (["start", "map", "features", "neurons", "steps"].includes(state.view)) return bar.replaceChildren();
   const once = state.view === "spectrum";
   const { compare } = state.tables;
@@ -284,10 +285,8 @@ export function buildRun(bar, state, { changed, simulate, stop }) {
   bar.replaceChildren(
     ...[
       el("button", { class: "primary", id: "simulate", onclick: simulate }, once ? "▶ Draw one network" : "▶ Simulate"),
-      el("button", { id: "stop", onclick: stop, disabled: true }, "Stop"),
       once ? null : el("label", {}, "seeds", seeds),
       once ? null : chips,
-      el("progress", { id: "progress", value: 0, max: 1, hidden: true, "aria-label": "simulated rows" }),
     ].filter(Boolean),
   );
 }

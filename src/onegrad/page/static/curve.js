@@ -113,7 +113,9 @@ export class Curve {
     const axis = page.slider(state.axis);
     const all = axisValues(axis, state.range, "curve", state.tables, state.zip, state.dots);
     checkDots(page);
-    const message = (xs, coarse) => curveMessage(page.about, state, xs, coarse, state.tables.compare.models.includes(LIMIT));
+    const limit = state.tables.compare.models.includes(LIMIT);
+    // a thinned draft leaves the lines without the step for later: it has to follow the slider
+    const message = (xs, coarse) => curveMessage(page.about, state, xs, { coarse, limit, gain: xs.length === all.length });
     const ask = (xs, coarse) => {
       const values = state.zip ? xs : xs.map((x) => shown(axis, written(axis, x, state.tables), state.tables));
       const size = xs.length;
@@ -128,12 +130,13 @@ export class Curve {
         thin: size < all.length,
       }));
       const count = size * lines.length;
+      const kinds = size === all.length ? ["parts", "without", "limits"] : ["parts", "limits"];
       const sent = performance.now();
       page.link.ask("theory", message(xs, coarse), {
         part: (index, value) => {
           const [curve, place] = placeOf(state, index, size);
           const line = lines[curve];
-          const kind = ["parts", "without", "limits"][Math.floor(index / count)];
+          const kind = kinds[Math.floor(index / count)];
           line[kind][place] = value;
           if (kind !== "parts" || --line.left) return;
           if (coarse && line === lines[0]) page.pace = (performance.now() - sent) / size;
@@ -141,21 +144,24 @@ export class Curve {
         },
         draft: () => {
           this.finish(lines);
-          if (!slow) this.beside.refresh(true);
+          if (!slow()) this.beside.refresh(true);
         },
         done: (parts) => {
           this.finish(lines);
-          page.settled(coarse ? "coarse" : "accurate", report(parts.slice(0, 2 * count)));
+          const whole = size === all.length;
+          page.settled(!coarse && whole ? "accurate" : "coarse", report(parts.slice(0, 2 * count)), whole ? "" : "more points follow");
+          if (coarse && !whole && !slow()) return ask(all, true);
           this.beside.refresh(coarse);
-          if (coarse) page.later(() => (size < all.length ? ask(all, true) : ask(all, false)));
+          if (coarse || !whole) page.later(() => ask(coarse && slow() ? few : all, false));
         },
         error: (text) => page.refuse(text),
       });
     };
-    const most =
-      state.zip || axis.kind === "whole" ? all.length : Math.max(DRAFT.fewest, Math.round(DRAFT.time / (page.pace || 1)));
-    const slow = most < all.length && !page.link.knows(message(all, true));
-    ask(slow ? thinned(all, most) : all, true);
+    const most = Math.max(DRAFT.fewest, Math.round(DRAFT.time / page.pace));
+    const few = state.zip || axis.kind === "whole" ? all : thinned(all, most);
+    // where the theory is slow a few accurate points come before all of them
+    const slow = () => few.length < all.length && page.pace * all.length > DRAFT.time;
+    ask(page.link.knows(message(all, true)) ? all : few, true);
   }
 
   /** All of a request has come, also what is without the step. */

@@ -26,20 +26,16 @@ export function simulate(page, paint) {
   const axis = page.slider(page.state.axis);
   const values = page.state.zip ? xs : xs.map((x) => shown(axis, written(axis, x, page.state.tables), page.state.tables));
   const perSeed = page.state.curves.values.length * xs.length;
-  const total = perSeed * spec.compare.seeds;
   const { runs } = page;
   runs.dots.clear();
   runs.setting = setting(page);
   paint();
-  let come = 0;
-  page.progress(0, total);
   page.link.ask(
     "simulation",
     { type: "simulate", spec },
     {
       part: (index, rows) => {
         const [curve, place] = placeOf(page.state, index % perSeed, xs.length);
-        page.progress(++come, total);
         if (rows.error) return page.refuse(rows.error);
         for (const row of rows) {
           if (row.status !== "ok") {
@@ -53,11 +49,7 @@ export function simulate(page, paint) {
           paint();
         });
       },
-      done: () => page.progress(null),
-      error: (text) => {
-        page.progress(null);
-        page.warn(`Not simulated. ${text}`); // beside the button, wherever the setting stands
-      },
+      error: (text) => page.warn(`Not simulated. ${text}`), // beside the button, wherever the setting stands
     },
   );
 }

@@ -41,7 +41,7 @@ export class DrawnSpectrum {
     const { data, training, network } = this.page.state.tables;
     const width = network.width ?? network.width_ratio * training.samples;
     const small = Math.max(data.dim, training.samples, training.step_samples ?? 0, width) <= LARGEST;
-    if (this.page.running) this.page.stop();
+    if (this.page.running.simulation) this.page.stop();
     if (small || this.drawn) return this.page.later(() => this.simulate());
     this.facts.textContent = "This network is large: press Draw one network.";
     this.page.settled("", {});
@@ -50,13 +50,11 @@ export class DrawnSpectrum {
   simulate() {
     const { page } = this;
     const { compare, ...problem } = page.state.tables;
-    page.progress(0, 1);
     this.facts.textContent = "A network is drawn and trained, and its limits computed …";
     const spec = { ...problem, compare: { seed: compare.seed ?? 0 } };
     const started = performance.now();
     page.link.ask("simulation", { type: "draw", spec }, {
       done: ([drawn]) => {
-        page.progress(null);
         if (drawn.error) return page.refuse(drawn.error);
         this.drawn = drawn;
         if (page.view !== this) return;
@@ -64,10 +62,7 @@ export class DrawnSpectrum {
         page.measure("drawn spectrum", started);
         page.settled("accurate", { methods: ["one network, drawn and trained: onegrad spectrum"] });
       },
-      error: (text) => {
-        page.progress(null);
-        page.refuse(text);
-      },
+      error: (text) => page.refuse(text),
     });
   }
 

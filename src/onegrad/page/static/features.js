@@ -65,7 +65,7 @@ export class Features {
             Object.assign(this, { after, before });
             this.paint();
             page.measure(coarse ? "first features" : "accurate features", started);
-            page.settled(coarse ? "coarse" : "accurate", { methods: ["conditional Gaussian theory"] });
+            page.settled(coarse ? "coarse" : "accurate", { methods: [after.method] });
             if (coarse) page.later(() => ask(false));
           },
           error: (text) => page.refuse(text),

@@ -6,17 +6,18 @@ const HOLD = 8000;
 const SEEN = 400; // remembered requests
 
 export class Link {
-  constructor({ hello, lost }) {
+  constructor({ hello, lost, work }) {
     this.number = 0;
     this.open = new Map(); // request number -> what to do with its answers
     this.seen = new Map(); // request as text -> its parts
     this.hello = hello;
     this.lost = lost;
+    this.work = work; // told what comes: channel, answers so far, of how many; null at the end
     this.connect();
   }
 
   connect() {
-    const address = new URL("socket", location.href); // below the base of a proxy, and without our own hash
+    const address = new URL("socket", location.href); // without our own hash
     address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
     address.hash = address.search = "";
     this.socket = new WebSocket(address);
@@ -84,6 +85,7 @@ export class Link {
   drop(channel) {
     if (channel === "theory") this.held = null;
     for (const request of this.open.values()) if (request.channel === channel) request.handlers = {};
+    this.work(channel, null);
   }
 
   /** A newer value is there: an older draft may still be drawn, but it is not the end. */
@@ -95,9 +97,10 @@ export class Link {
     }
   }
 
-  stop() {
-    this.drop("simulation");
-    this.transmit({ type: "stop", id: ++this.number });
+  /** End what is computed: "simulate" or "curve". */
+  stop(stops) {
+    this.drop(stops === "curve" ? "theory" : "simulation");
+    this.transmit({ type: "stop", id: ++this.number, stops });
   }
 
   send(channel, key, message, handlers) {
@@ -105,6 +108,7 @@ export class Link {
     const id = ++this.number;
     this.open.set(id, { channel, key, handlers, parts: [], coarse: message.coarse });
     if (channel === "theory") this.busy = message.coarse ? performance.now() : null;
+    this.work(channel, 0, null);
     this.transmit({ ...message, id });
   }
 
@@ -116,6 +120,7 @@ export class Link {
     if (message.type === "hello") return this.hello(message);
     const request = this.open.get(message.id);
     if (!request) return;
+    if (message.type !== "parts" || !message.left) this.work(request.channel, null);
     if (message.type === "error") {
       this.open.delete(message.id);
       request.handlers.error?.(message.text);
@@ -127,7 +132,9 @@ export class Link {
         request.parts[index] = value;
         request.handlers.part?.(index, value);
       }
-      if (message.done) {
+      const come = request.parts.filter(() => true).length; // parts that are there
+      if (message.left) this.work(request.channel, come, come + message.left);
+      else {
         this.open.delete(message.id);
         if (request.channel !== "simulation") this.remember(request);
         (request.handlers.done ?? request.handlers.draft)?.(request.parts);

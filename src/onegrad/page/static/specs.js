@@ -57,9 +57,9 @@ export const dotPlaces = (about, state) =>
   state.dots ?? axisValues(axisOf(about, state), state.range, "dots", state.tables, state.zip);
 
 /** The request of lines of the curve view at the places `xs`. */
-export function curveMessage(about, state, xs, coarse, limit) {
+export function curveMessage(about, state, xs, { coarse = false, gain = true, limit = false } = {}) {
   const spec = withSweep(pointOf(state), sweepOf(state, axisOf(about, state), xs));
-  return { type: "curve", spec, coarse, gain: true, limit };
+  return { type: "curve", spec, coarse, gain, limit };
 }
 
 /** The experiment of the curve view. */

@@ -83,7 +83,7 @@ class Spectrum {
     const setting = JSON.stringify(problem);
     if (setting !== this.setting) {
       this.drawn = null;
-      if (page.running) page.stop(); // it would come too late
+      if (page.running.simulation) page.stop(); // it would come too late
     }
     this.setting = setting;
     // the path does not depend on the exponent itself: asked for once per setting
@@ -314,7 +314,6 @@ class Spectrum {
   simulate() {
     const { page } = this;
     const { compare, ...problem } = page.state.tables;
-    page.progress(0, 1);
     page.link.ask(
       "simulation",
       { type: "draw", spec: { ...problem, compare: { seed: compare.seed ?? 0 } } },
@@ -324,11 +323,7 @@ class Spectrum {
           this.drawn = value;
           if (page.view === this) this.paint();
         },
-        done: () => page.progress(null),
-        error: (text) => {
-          page.progress(null);
-          page.refuse(text);
-        },
+        error: (text) => page.refuse(text),
       },
     );
   }
