@@ -247,10 +247,15 @@ def test_a_new_request_cancels_the_old_one(explorer):
 
 def busy(explorer):
     """Workers that are computing at this moment."""
-    seen = [psutil.Process(pid) for pid in explorer.workers()]
-    before = [one.cpu_times().user for one in seen]
+
+    def spent(pid):
+        with contextlib.suppress(psutil.Error):  # it may have ended
+            return psutil.Process(pid).cpu_times().user
+        return 0.0
+
+    before = {pid: spent(pid) for pid in explorer.workers()}
     time.sleep(3.0)  # on a busy machine they get little of a second
-    return [one.pid for one, t in zip(seen, before, strict=True) if one.cpu_times().user > t + 0.02]
+    return [pid for pid, t in before.items() if spent(pid) > t + 0.02]
 
 
 def test_closing_the_page_ends_its_work():

@@ -143,7 +143,10 @@ def _benchmarks() -> tuple[Any, Any]:
 def explore(
     folder: Annotated[
         Path | None,
-        typer.Argument(help="the --out folder of a run, to look at it; a spec with --export"),
+        typer.Argument(
+            help="the --out folder of a run, to look at it; a spec with --export; or the link of a "
+            'view, "#…"'
+        ),
     ] = None,
     export: Annotated[
         Path | None,
@@ -172,7 +175,8 @@ def explore(
     from onegrad.page.server import Place
     from onegrad.page.server import explore as serve
 
-    serve(folder, Place(host, port), browser=not no_browser)
+    view = str(folder) if str(folder).startswith("#") else ""
+    serve(None if view else folder, Place(host, port), browser=not no_browser, view=view)
 
 
 def reproduce(

@@ -1,7 +1,7 @@
 """What the page shows and lets one change: taken from the declarations of the spec.
 
-Label, help, declared range and options of a control come from the field itself; here stands only
-which fields get a slider, and over which part of their range it runs.
+Declared range and options of a control come from the field itself; here stands which fields get a
+slider, over which part of their range it runs, and what they are in the words of a reader.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ SLIDERS = (
     Slider("data.rank", "r", "rank", 0, 16, "whole", tasks=("regression",)),
     Slider("data.rank", "r", "rank", 1, 2, "whole", tasks=("classification",)),
     Slider("data.mean", "|μ|", "norm of the means", 0.0, 4.0, tasks=_MIXED),
-    Slider("labels.indices", "p", "indices", 1, 3, "whole", tasks=("multi-index",)),
-    Slider("labels.noise", "s", "label noise", 0.0, 1.0),
+    Slider("labels.indices", "q", "indices", 1, 3, "whole", tasks=("multi-index",)),
+    Slider("labels.noise", "ε", "label noise", 0.0, 1.0),
     Slider("labels.flip", "p", "flipped labels", 0.0, 0.4, tasks=("classification",)),
-    Slider("training.steps", "t", "steps on the first layer", 1, 5, "whole"),
+    Slider("training.steps", "T", "steps on the first layer", 1, 5, "whole"),
     Slider("data.dim", "n", "inputs", 50, 2000, "log"),
 )
 
@@ -100,6 +100,50 @@ CLASSES_HELP = (
     "components with equal weights, and a class for each: labels ±1 of two; of more one output for "
     "each class, fitted to 1 and 0, and the largest one is the class"
 )
+# What each setting is, in a sentence for a reader who has not seen the spec.
+WORDS = {
+    "scaling.strength": (
+        "how strong step and data are together: learning rate times spread is ηθ = n^β"
+    ),
+    "scaling.weighting": (
+        "the share of the strength that is in the step, η = n^{βα}; the rest spreads the "
+        "data, θ = n^{β(1−α)}"
+    ),
+    "scaling.exponent": (
+        "the size of the step: its learning rate is η = c·m^τ for m samples; degree 2 begins "
+        "near τ = 1/4, degree 3 near 1/3"
+    ),
+    "scaling.constant": "a factor of the learning rate η = c·m^τ",
+    "training.rate": "the learning rate of the step; 0 is no step at all",
+    "data.spread": "how far the clouds stretch along their spikes",
+    "network.width_ratio": (
+        "neurons for each sample; near 1 a network without ridge repeats the noise of every label"
+    ),
+    "training.samples": (
+        "samples for each input: as many for the step as, drawn anew, for the second layer"
+    ),
+    "training.ridge": "the penalty on the weights of the second layer",
+    "data.weights": "the share of the samples that is in the first cloud",
+    "data.alignment": "the cosine between the leading spikes of the two clouds",
+    "data.rank": "how many spikes each cloud has: directions in which it is stretched",
+    "data.mean": "how far the centre of each cloud is from the origin",
+    "labels.indices": "how many directions the labels depend on",
+    "labels.noise": "the standard deviation of noise that is added to the labels",
+    "labels.flip": "the share of the labels that is turned to the other class",
+    "training.steps": "gradient steps on the first layer, before the second one is fitted",
+    "data.dim": "numbers in each sample; samples and neurons grow with it",
+    "network.activation": "what each neuron does with its input: f(x) = Σ aᵢ σ(wᵢ·x)",
+    "labels.link": (
+        "how the labels depend on their direction; hermite(0, 1, 0.5) is a line and a parabola"
+    ),
+    "training.gradient": "exact, or labels-only: as if the network gave 0 before the step",
+    "training.optimiser": "how a gradient moves the first layer: gd is gradient descent",
+    "training.loss": "what the second layer is fitted by",
+    "data.spectrum": (
+        "variances of the inputs: flat is the same for all; power-law: they fall from input "
+        "to input; two-level: a share is larger"
+    ),
+}
 JOINT_LINKS = ("max", "sum", "product", "xor")
 LINKS = ("sign", "hermite(0, 1, 0.5)", "hermite(0, 1, 0.5, 0.3)", "hermite(0, 0, 1)")
 
@@ -113,7 +157,7 @@ _COMMON: dict[str, Any] = {
 TASKS: dict[str, dict[str, Any]] = {
     "isotropic": {
         "title": "isotropic data, single-index labels",
-        "about": "x ~ N(0, I); y = link(βᵀx) + noise; the step is η = c·m^τ",
+        "about": "x ~ N(0, I); y = link(ξᵀx) + noise; the learning rate is η = c·m^τ",
         "axis": "scaling.exponent",
         "tables": {
             "data": {"model": "isotropic", "dim": 300},
@@ -216,7 +260,7 @@ def slider_json(slider: Slider) -> dict[str, Any]:
         "key": slider.key,
         "symbol": slider.symbol,
         "title": slider.title,
-        "help": field.description,
+        "help": WORDS.get(slider.key, field.description),
         "allowed": allowed(field),
         "default": slider.unset if default is None else default,
         "low": slider.low,
@@ -253,7 +297,7 @@ def picker_json(key: str, title: str, tasks: tuple[str, ...]) -> dict[str, Any]:
     return {
         "key": key,
         "title": title,
-        "help": field.description,
+        "help": WORDS[key],
         "default": default_of(field),
         "options": options,
         "companions": COMPANIONS.get(key, {}),

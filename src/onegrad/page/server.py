@@ -89,8 +89,10 @@ class Place:
         return f"http://{shown}:{port}/?token={self.token}"
 
 
-def explore(folder: Path | None = None, place: Place | None = None, browser: bool = True) -> None:
-    """Serve the page until interrupted."""
+def explore(
+    folder: Path | None = None, place: Place | None = None, browser: bool = True, view: str = ""
+) -> None:
+    """Serve the page until interrupted; view : what it opens with, as its links have it (#…)."""
     try:
         import uvicorn
         import websockets  # noqa: F401
@@ -103,7 +105,7 @@ def explore(folder: Path | None = None, place: Place | None = None, browser: boo
     place = place or Place()
     stored = open_stored(folder) if folder is not None else None
     opened = place.listen()
-    address = place.address(opened.getsockname()[1])
+    address = place.address(opened.getsockname()[1]) + view
     one_thread_each()
     config = uvicorn.Config(
         make_app(place.token, stored), log_level="warning", access_log=False, server_header=False,

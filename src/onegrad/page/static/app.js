@@ -1,5 +1,6 @@
 // The page: holds the state, the connection and the view, and lets them hear of each other.
 
+import "./ratio.js";
 import * as curve from "./curve.js";
 import * as features from "./features.js";
 import * as map from "./map.js";
@@ -183,7 +184,7 @@ const page = {
 
   /** Why there are no numbers: at the box that caused it, or below the plot. */
   refuse(text) {
-    if (!sayAtBox(text)) page.warn(text);
+    if (!sayAtBox(text, page.state)) page.warn(text);
     $("status").textContent = "";
     document.body.dataset.quality = "refused";
   },
@@ -286,11 +287,11 @@ $("stop").onclick = () => {
 // --- what one takes home --------------------------------------------------------------------
 
 $("share").onclick = async () => {
-  page.writeUrl();
-  const done = await copyText(location.href);
-  if (!done) return showText("Share link", "Copy this address.", location.href);
-  $("share").textContent = "Link copied";
-  setTimeout(() => ($("share").textContent = "Share link"), 1500);
+  const text = `onegrad explore "${toHash(page.state)}"`; // neither this computer's address nor its token
+  const done = await copyText(text);
+  const help = 'Whoever has onegrad (pip install "onegrad[explore]") runs this line and sees the same. Where the page is open ' +
+    "already, put what is between the quotes behind its address.";
+  showText(done ? "Copied: a link to this view" : "A link to this view", help, text);
 };
 $("copy-spec").onclick = () => {
   const spec = page.view.spec();
@@ -315,7 +316,7 @@ $("download-csv").onclick = () => saveCsv(`${fileName()}.csv`, page.view.table()
 $("download-png").onclick = () =>
   savePng(`${fileName()}.png`, {
     title: page.state.view === "curve" ? page.view.spec().name : KINDS[page.state.view][0].title,
-    caption: caption(),
+    caption: `${caption()} onegrad explore "${toHash(page.state)}"`,
     panels: page.panels,
     legend: page.legend,
   });

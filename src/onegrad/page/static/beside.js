@@ -54,7 +54,7 @@ export class Beside {
         error: (text) => {
           this.show(false);
           page.answer(null);
-          sayAtBox(text);
+          sayAtBox(text, page.state);
           come();
         }, // the axis' own value, perhaps
       },
@@ -115,7 +115,7 @@ export class Beside {
       ctx.fillStyle = several ? colour(this.page.about, label[i]) : u === 0 ? none : u < 0 ? low : high;
       ctx.globalAlpha = several ? 0.8 : 0.3 + 0.7 * Math.min(1, Math.sqrt(Math.abs(u)));
       ctx.beginPath();
-      ctx.arc(pen.x(value), pen.y(y[i]), (1.5 + 1.3 * Math.sqrt(Math.abs(u))) * scale, 0, 7);
+      ctx.arc(pen.x(value), pen.y(y[i]), (1.5 + 1.3 * Math.sqrt(several ? 0.6 : Math.abs(u))) * scale, 0, 7);
       ctx.fill();
     });
     ctx.globalAlpha = 1;

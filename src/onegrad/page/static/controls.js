@@ -179,7 +179,7 @@ function sliderRow(about, state, slider, changed) {
   const id = `slide-${slider.key.replace(".", "-")}`;
   const whole = slider.kind === "whole";
   const now = valueOf(slider, state.tables);
-  const help = `${slider.help} (${slider.key} ${slider.allowed})`;
+  const help = slider.over ? `${slider.help} (${slider.key})` : `${slider.help} (${slider.key} ${slider.allowed})`;
   const number = el("input", { type: "number", step: "any", "aria-label": `${slider.title}, typed`, value: typed(now) });
   const range = el("input", {
     type: "range",
@@ -208,7 +208,7 @@ function sliderRow(about, state, slider, changed) {
   });
   const row = el(
     "div",
-    { class: "control", "data-key": slider.key, "data-help": help },
+    { class: "control", "data-key": slider.key, "data-over": slider.over, "data-title": slider.title, "data-help": help },
     el("label", { htmlFor: id }, el("i", {}, slider.symbol), slider.title),
     number,
     range,

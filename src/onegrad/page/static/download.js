@@ -79,11 +79,12 @@ function legendRows(entries, width, unit, font) {
   return rows;
 }
 
+/** Lines of at most `width` characters; a link may also break after its signs &. */
 function wrap(text, width) {
   const lines = [""];
-  for (const word of text.split(" ")) {
-    if (lines[lines.length - 1].length + word.length > width) lines.push("");
-    lines[lines.length - 1] += (lines[lines.length - 1] ? " " : "") + word;
+  for (const part of text.split(/(?<=[ &])/)) {
+    if (lines[lines.length - 1].length + part.length > width) lines.push("");
+    lines[lines.length - 1] += part;
   }
   return lines;
 }

@@ -65,8 +65,9 @@ export class Features {
             Object.assign(this, { after, before });
             this.paint();
             page.measure(coarse ? "first features" : "accurate features", started);
-            page.settled(coarse ? "coarse" : "accurate", { methods: [after.method] });
-            if (coarse) page.later(() => ask(false));
+            const drawn = after.components > 1 && after.method.includes("drawn"); // the same at any accuracy
+            page.settled(coarse && !drawn ? "coarse" : "accurate", { methods: [after.method] });
+            if (coarse && !drawn) page.later(() => ask(false));
           },
           error: (text) => page.refuse(text),
         },

@@ -79,7 +79,7 @@ export class Neurons {
       ...(ringed ? [legendMark("law of the theory", "o", colour(this.page.about, 1), false)] : []),
     );
     const listed = directions.map((name, i) => `${name} ${show(rms[0][i], 2)} → ${show(rms[rms.length - 1][i], 2)}`);
-    this.facts.textContent = `Root mean square cosine: ${listed.join(", ")}.${note ? ` No law: ${note}.` : ""}`;
+    this.facts.textContent = `Root mean square cosine: ${listed.join(", ")}.${note ? ` ${note}` : ""}`;
   }
 
   paintDots(pen, isAfter) {

@@ -235,6 +235,7 @@ export function pen(u) {
     bar(px, low, high, colour) {
       ctx.strokeStyle = colour;
       ctx.lineWidth = 1.2 * scale;
+      ctx.setLineDash([]);
       ctx.beginPath();
       ctx.moveTo(px, low);
       ctx.lineTo(px, high);

@@ -23,6 +23,9 @@ export function learnNames(about) {
   QUANTITIES.splice(0, Infinity, ...Object.keys(about.quantities));
 }
 
+// How to look at it, unless something else is chosen; left out of links.
+const PLAIN = { layer: "test_error", direction: "teacher", component: 0, versus: "batch", measure: "test_error", followed: 0 };
+
 export function startState(about) {
   return withTask(about, Object.keys(about.tasks)[0]);
 }
@@ -40,12 +43,7 @@ export function withTask(about, name) {
     zip: null,
     published: null,
     quantities: [...(task.quantities ?? ["test_error"])],
-    layer: "test_error",
-    direction: "teacher",
-    component: 0,
-    versus: "batch",
-    measure: "test_error",
-    followed: 0,
+    ...PLAIN,
     grid: null,
     figure: null,
   };
@@ -286,7 +284,8 @@ function withDots(values, dots, slider) {
 export function toHash(state) {
   const fields = new URLSearchParams();
   for (const [name, value] of Object.entries(state)) {
-    if (name !== "tables" && value !== null) fields.set(name, typeof value === "string" ? value : JSON.stringify(value));
+    if (name === "tables" || value === null || PLAIN[name] === value) continue;
+    fields.set(name, typeof value === "string" ? value : JSON.stringify(value));
   }
   for (const table of TABLES) {
     for (const [key, value] of Object.entries(state.tables[table] ?? {})) fields.set(`${table}.${key}`, JSON.stringify(value));
