@@ -1,7 +1,8 @@
 // node --test tests/page_js: state, specs, words and formulas, without a browser.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FORMULAS } from "../../src/onegrad/page/static/formulas.js";
+import { inUnits } from "../../src/onegrad/page/static/box_errors.js";
+import { FORMULAS, mathml } from "../../src/onegrad/page/static/formulas.js";
 import { placeOf, pointOf, sweepOf } from "../../src/onegrad/page/static/specs.js";
 import { axisValues, setKey, shown, written } from "../../src/onegrad/page/static/state.js";
 import { headline } from "../../src/onegrad/page/static/words.js";
@@ -76,6 +77,19 @@ test("answers of lists that advance together find their curve", () => {
   assert.deepEqual(pointOf(state).compare, { models: ["theory"], seed: 3, accuracy: 0.003 });
 });
 
+test("a refusal is in the unit of its slider", () => {
+  const text = "training.samples = 1e9: must be a whole number from 1 to 1e+07. For example 1000";
+  const said = inUnits(text, { title: "samples over inputs", over: "data.dim" }, { data: { dim: 500 } });
+  assert.equal(said, "samples over inputs, at 500 inputs: must be a number from 0.002 to 20000. For example 2");
+  assert.equal(inUnits(text, { title: "ridge", over: "" }, {}), text);
+});
+
+test("a little TeX becomes MathML", () => {
+  assert.match(mathml("\\frac{1}{2 m̃}"), /<mfrac><mrow><mn>1<\/mn><\/mrow><mrow><mn>2<\/mn><mi>m̃<\/mi><\/mrow><\/mfrac>/);
+  assert.match(mathml("h_ℓ^2 z"), /<msubsup><mi>h<\/mi><mi>ℓ<\/mi><mn>2<\/mn><\/msubsup><mi>z<\/mi>/);
+  for (const { html } of Object.values(FORMULAS)) assert.ok(!/undefined|\\/.test(html), html);
+});
+
 test("the rule of the degree is an inequality", () => {
-  assert.match(FORMULAS.map.html, /<mo>&lt;<\/mo>\s*<mi>β<\/mi><mo>&lt;<\/mo>/);
+  assert.match(FORMULAS.map.html, /<mo stretchy="false">&lt;<\/mo><mi>β<\/mi><mo stretchy="false">&lt;<\/mo>/);
 });

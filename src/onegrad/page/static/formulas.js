@@ -23,7 +23,7 @@ export function mathml(source) {
     if (token === "\\quad") return "<mspace width='1em'/>";
     if (token === "\\sum") return "<mo>∑</mo>";
     if (/^\d/.test(token)) return `<mn>${token}</mn>`;
-    return /^\p{L}/u.test(token) ? `<mi>${token}</mi>` : `<mo>${escaped(token)}</mo>`;
+    return /^\p{L}/u.test(token) ? `<mi>${token}</mi>` : `<mo stretchy="false">${escaped(token)}</mo>`;
   };
   const scripted = () => {
     const base = atom();

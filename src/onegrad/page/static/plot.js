@@ -96,6 +96,7 @@ export class Panel {
           points: { show: false },
           ...(s.smooth ? { paths: uPlot.paths.spline() } : {}),
           ...s,
+          dash: s.dash?.map((length) => length * devicePixelRatio),
           width: ((s.width ?? 1.6) * size) / 15,
         })),
       ],
