@@ -45,7 +45,7 @@ const page = (more, cite, ...parts) => ({
 
 export const FORMULAS = {
   curve: page(
-    "Equations (9)–(19) of docs/theory.md; for isotropic data the closed form of docs/isotropic.md where both agree.",
+    "The book, chapters “The fixed point” and “The errors” (docs/book); on isotropic data also in closed form.",
     ["demir2025", "cui2024", "moniri2024"],
     "One step on ½·MSE for the first layer W, then ridge regression for the second layer a on m fresh samples:",
     "$Ŵ = W + η G , \\quad â = \\text{argmin} \\frac{1}{m} {‖ y − Φ a ‖}^2 + λ {‖ a ‖}^2 , \\quad Φ = σ ( X Ŵ^⊤ )",
@@ -67,7 +67,7 @@ export const FORMULAS = {
       "The gain is 1 − (test error)/(test error of the same network with η = 0).",
   ),
   spectrum: page(
-    "docs/isotropic.md, “Spectra”. The labels ≈ Hₖ give the cosine of a spike's left singular vector with Hₖ(Xξ).",
+    "The book, chapter “Spectra” (docs/book/spectra.md). The labels ≈ Hₖ give the cosine of a spike's left singular vector with Hₖ(Xξ).",
     ["moniri2024", "ba2022", "pennington2017"],
     "The step adds a matrix of rank one to the weights W: the second layer a before the step, times the teacher ξ. Through the " +
       "activation it becomes one spike of the features F for each degree k:",
@@ -77,7 +77,7 @@ export const FORMULAS = {
     "$\\text{det} ( I + M^⊤ R ( x ) M ) = 0 , \\quad R ( x ) = {( \\frac{1}{m} F_0 F_0^⊤ − x )}^{−1}",
   ),
   steps: page(
-    "docs/layers.md: equations (1)–(5) for drawn layers, (6)–(10) for a few fresh steps without a draw, used here where they hold.",
+    "The book, chapter “Several steps, and any first layer” (docs/book/any-first-layer.md).",
     ["demir2025", "cui2024"],
     "Step number T takes the gradient at the weights before it, on fresh samples X̃ or on those of the first step; " +
       "the second layer a stays at its start until the last step is made:",
@@ -86,7 +86,7 @@ export const FORMULAS = {
       "the first layer, whatever it is, and the law of the data, as in the view Curve.",
   ),
   features: page(
-    "Equation (26) of docs/theory.md.",
+    "The book, chapter “The errors” (docs/book/errors.md), what was learned.",
     ["demir2025", "cui2024"],
     "Let t be the position along a direction, in standard deviations. Given t what enters neuron i is Gaussian, with mean μ + κt and " +
       "standard deviation ρ, so that the mean output is a sum over neurons:",
@@ -96,7 +96,7 @@ export const FORMULAS = {
     "so that the squares of the bars add up to the mean square of the function.",
   ),
   neurons: page(
-    "docs/theory.md, “First layers”.",
+    "The book, chapter “What the step writes” (docs/book/what-the-step-writes.md).",
     ["dandi2023", "demir2025"],
     "The cosine of neuron i, a row of the first layer W, with a unit direction û is",
     "$\\text{cos}_i = \\frac{ŵ_i û}{‖ ŵ_i ‖} , \\quad ŵ_i ≈ w_i + η a_i g",
