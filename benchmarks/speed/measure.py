@@ -18,7 +18,6 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.speed import plain
 from benchmarks.speed.precision import Curve, cost_alone, cost_together, relative_variance
-from onegrad.compute.array_pool import Pool
 from onegrad.problem import Problem
 from onegrad.simulate.memory import peak_bytes
 from onegrad.simulate.simulate import reuse_of, run_group
@@ -93,7 +92,7 @@ def per_seed(dim: int, ratio: float, seeds: int, plain_seeds: int) -> dict[str, 
     setting = plain.Setting(
         dim, width, dim, first.rate, first.spread, first.effective_ridge, first.degree
     )
-    rng, run = np.random.default_rng(0), partial(run_group, pool=Pool())
+    rng, run = np.random.default_rng(0), run_group
     double = points(dim, width, dim, ACTIVATIONS, "float64")
     clocks: list[Clock] = []
     in_double: list[Clock] = []
@@ -161,7 +160,7 @@ def _measured(group: Sequence[Point], everything: float) -> Callable[[Sequence[s
     def cpu(activations: Sequence[str]) -> float:
         if len(activations) not in known:
             some = [p for p in group if p.settings["network.activation"] in activations]
-            run = partial(run_group, some, MODELS, pool=Pool(), controlled=True)
+            run = partial(run_group, some, MODELS, controlled=True)
             spent = [clock(partial(run, seed))[0] for seed in (0, 1)]
             known[len(activations)] = mean_clock(spent).cpu
         return known[len(activations)]
@@ -236,7 +235,7 @@ def gemm_share(size: int, repeats: int = 4) -> dict[str, Any]:
     for name, limit in (("all", None), ("one", 1)):
         with threadpool_limits(limits=limit, user_api="blas"):
             before = gemm_rate(size)
-            run = partial(run_group, group, MODELS, 0, pool=Pool())
+            run = partial(run_group, group, MODELS, 0)
             clocks = [clock(run)[0] for _ in range(repeats)]
             after = gemm_rate(size)
         spent = Clock(min(c.seconds for c in clocks), min(c.cpu for c in clocks))

@@ -1,7 +1,6 @@
 """The mixture paper's setting: two components, one spike each, label ReLU(ξᵀx), ridge 1e-4."""
 
 import onegrad as og
-from onegrad.compute.array_pool import Pool
 from onegrad.results.results import Results
 from onegrad.simulate.simulate import Simulation, group_points, run_group
 from onegrad.spec.experiment import Compare, Point
@@ -32,9 +31,9 @@ def simulate_together(problems, models=("network",), seeds=20, rng=0, controlled
         for number, problem in enumerate(problems.values())
     ]
     assert len(group_points(points)) == 1
-    rows, pool = [], Pool()
+    rows = []
     for seed in range(seeds):
-        rows += run_group(points, models, seed, None, pool, controlled=controlled)
+        rows += run_group(points, models, seed, controlled=controlled)
     assert {row.status for row in rows} == {"ok"}
     return {
         name: Simulation(Results("together", tuple(r for r in rows if r.number == number)))

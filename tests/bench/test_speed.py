@@ -9,9 +9,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.speed import plain
 from benchmarks.speed.measure import ACTIVATIONS, MODELS, clock, points
 from onegrad.compute import backend
-from onegrad.compute.array_pool import Pool
 from onegrad.simulate.network import gram as weight_gram
-from onegrad.simulate.network import readout, refine
+from onegrad.simulate.network import inputs, readout, refine, step, trial
 from onegrad.simulate.simulate import run_group
 
 
@@ -19,10 +18,10 @@ from onegrad.simulate.simulate import run_group
 def counted(monkeypatch):
     """Operations of large products by their precision, and of Gram matrices."""
     counts = {"float64": 0, "float32": 0, "gram": 0}
-    product, gram = Pool.product, backend.lower_gram
+    product, gram = backend.product, backend.lower_gram
 
-    def counting_product(self, left, right, *more):
-        result = product(self, left, right, *more)
+    def counting_product(left, right):
+        result = product(left, right)
         counts[str(result.dtype)] += 2 * left.shape[0] * left.shape[1] * right.shape[1]
         return result
 
@@ -30,7 +29,8 @@ def counted(monkeypatch):
         counts["gram"] += features.size * features.shape[0 if dual else 1]
         return gram(features, dual, *more, **names)
 
-    monkeypatch.setattr(Pool, "product", counting_product)
+    for place, name in ((trial, "product"), (step, "product"), (inputs, "multiply")):
+        monkeypatch.setattr(place, name, counting_product)
     for place in (refine, readout, weight_gram):
         monkeypatch.setattr(place, "lower_gram", counting_gram)
     return counts
@@ -56,7 +56,7 @@ def test_a_seed_takes_a_fraction_of_the_plain_procedure():
     """CPU time of a seed in turns with the plain procedure, the least of some turns each."""
     size = 400
     group = points(size, size, size, ACTIVATIONS)
-    p, rng, run = group[0].problem, np.random.default_rng(0), partial(run_group, pool=Pool())
+    p, rng, run = group[0].problem, np.random.default_rng(0), run_group
     setting = plain.Setting(size, size, size, p.rate, p.spread, p.effective_ridge, p.degree)
 
     def plainly():

@@ -8,7 +8,6 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from benchmarks.speed.measure import points
-from onegrad.compute.array_pool import Pool
 from onegrad.compute.randomness import Streams
 from onegrad.compute.side_by_side import (
     for_each,
@@ -58,19 +57,6 @@ def test_errors_of_a_thread_are_raised():
     for threads in (1, 2):
         with blas_threads(threads), pytest.raises(ValueError, match="of task"):
             for_each([1, 2], fails)
-
-
-def test_threads_get_arrays_of_their_own_from_a_pool():
-    pool, together = Pool(), threading.Barrier(4, timeout=20)
-
-    def take():
-        together.wait()
-        return [pool.empty((300, 300)) for _ in range(20)]
-
-    with blas_threads(4):
-        kept = side_by_side(*[take] * 4)
-    starts = {array.__array_interface__["data"][0] for arrays in kept for array in arrays}
-    assert len(starts) == 80
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -6,10 +6,11 @@ import pytest
 import typer
 
 from onegrad.cli import arguments
-from onegrad.results.rows import Row
 from onegrad.runs import cost
-from onegrad.runs.engines import Local
+from onegrad.runs.coordinator import Coordinator
+from onegrad.runs.engines import Local, open_engine
 from onegrad.runs.run import run_experiment
+from onegrad.runs.store import Store
 from onegrad.spec.experiment import Experiment
 
 SPEC = {
@@ -107,14 +108,14 @@ def test_a_terminal_is_asked_above_two_hours(monkeypatch, there, yes, asked):
     assert len(questions) == asked
 
 
-def test_the_work_that_is_left_is_weighed_by_point_and_model():
-    """Theories a hundred times as dear as repetitions, and one point dearer than the other."""
-    work = cost.Work(Experiment.read(SPEC | {"sweep": {"training.ridge": [0.1, 1.0]}}))
-    assert work.left({(0, "network"): 4}) is None  # nothing is known
-    work.add([Row({}, "network", 0, seconds=0.01), Row({}, "network", 0, seconds=0.03, number=1)])
-    assert work.left({(0, "network"): 3, (1, "network"): 3}) == pytest.approx(3.0)
-    expected = work.left({(0, "theory"): 1})
-    assert expected == pytest.approx(cost._THEORY / 0.04)  # none seen: by estimate
-    work.add([Row({}, "theory", 0, seconds=1.0)])
-    left = work.left({(0, "network"): 3, (1, "network"): 3, (0, "theory"): 0, (1, "theory"): 1})
-    assert left == pytest.approx((0.03 + 0.09 + 1.0) / 1.04)
+def test_the_work_that_is_left_is_weighed_by_model():
+    """A theory a hundred times as dear as a repetition: seconds of work, not a count of rows."""
+    told = []
+    experiment = Experiment.read(SPEC | {"sweep": {"training.ridge": [0.1, 1.0]}})
+    with open_engine(experiment, Local(1)) as engine:
+        coordinator = Coordinator(experiment, Store(None), engine, told.append)
+        coordinator._spent = {"network": (0.04, 4), "theory": (1.0, 1)}
+        coordinator._schedule.left = {(0, "network"): 3, (1, "network"): 3, (1, "theory"): 1}
+        assert coordinator._work_left() == pytest.approx((6 * 0.01 + 1.0) / 1.04)
+        coordinator._spent = {}
+        assert coordinator._work_left() is None

@@ -122,7 +122,7 @@ def test_words():
     assert time_left(Status(5, 10, 0, 0, [], None, None), 1.0) == ""
     weighed = replace(status, work_left=lambda: 0.5)  # many rows, but cheap ones
     assert time_left(weighed, 60.0) == "0:30 left"
-    unknown = replace(weighed, open_ended=lambda: True)
+    unknown = replace(weighed, open_ended=True)
     assert time_left(unknown, 60.0) == "at least 0:30 left"
 
 

@@ -245,20 +245,3 @@ def test_at_most(tmp_path):
 def test_bad_values_get_advice(bad):
     with pytest.raises(SpecError, match=r"compare\." + next(iter(bad))):
         experiment(compare=AUTO | bad)
-
-
-def test_rows_of_later_rounds_are_foreseen():
-    auto = AUTO | {"models": ["network"], "precision": 0.01, "control_variates": False}
-    schedule = Schedule(experiment(compare=auto, sweep={}))
-    spread, told, first = errors(0.1), [], schedule.total
-    while (unit := schedule.next()) is not None:
-        told.append((schedule.foreseen(), schedule.left[0, "network"], schedule.done))
-        finished(schedule, unit, spread[unit.seed])
-    assert schedule.foreseen() == ({(0, "network"): 0}, True)
-    needed = schedule.total
-    assert needed > 2 * first  # several rounds
-    assert not told[first - 1][0][1] and told[first][0][1]  # unknown in the first round alone
-    # from the second on nearer to the truth than what the round alone says (the control)
-    later = [(foreseen[0, "network"], left, needed - done) for (foreseen, _), left, done in told]
-    off, alone = np.abs([(f - true, left - true) for f, left, true in later[first:]]).mean(axis=0)
-    assert off < alone / 2

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import Array, host
 from onegrad.compute.randomness import Seed, Streams, root_seed
 from onegrad.data.instance import Instance
@@ -194,9 +193,9 @@ def layers_by_step(trial: Trial) -> Iterator[Array]:
     problem, draw = trial.problem, trial.draw
     weights = draw.weights.copy()
     yield weights.copy()
-    steps, pool = Steps(problem), Pool()
+    steps = Steps(problem)
     for batch in (draw.step_batch, *draw.later_batches(problem.training)):
-        steps.move(weights, draw.readout, batch, pool)
+        steps.move(weights, draw.readout, batch)
         yield weights.copy()
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from onegrad.results.estimates import Estimate
 from onegrad.results.rows import Row
-from onegrad.runs.cost import Cost, Work, cost_of
+from onegrad.runs.cost import Cost, cost_of
 from onegrad.runs.engines import Engine
 from onegrad.runs.engines.work import Done, Failure, Outcome
 from onegrad.runs.schedule import Schedule, Unit
@@ -29,9 +29,9 @@ class Status:
     done, total : rows, with those that were stored before; the total of `seeds = "auto"` grows
     computed : rows of this run
     point, estimate : where the last rows belong, and the first model's test error there so far
-    work_left : what is left to compute over what this run has computed, in seconds of work, with
-        the repetitions that the spread so far asks for; it answers None where that is not known
-    open_ended : some point has too few repetitions to tell how many it will need
+    work_left : what is left to compute over what this run has computed, in seconds of work; None
+        before the first row
+    open_ended : more repetitions may follow (`seeds = "auto"`)
     """
 
     done: int
@@ -42,7 +42,7 @@ class Status:
     point: Point | None
     estimate: Estimate | None
     work_left: Callable[[], float | None] = lambda: None
-    open_ended: Callable[[], bool] = lambda: False
+    open_ended: bool = False
 
 
 Progress = Callable[[Status], None]
@@ -68,7 +68,7 @@ class Coordinator:
         self._again: deque[Unit] = deque()
         self._suspects: deque[Unit] = deque()
         self._computed = self._failed = 0
-        self._work = Work(experiment)
+        self._spent: dict[str, tuple[float, int]] = {}  # seconds and rows of each model
         self._schedule.stored(
             row
             for point in self._points
@@ -183,7 +183,9 @@ class Coordinator:
         for unit, rows in new:
             self._schedule.arrived(unit, rows)
         self._plan()
-        self._work.add(arrived)
+        for row in arrived:
+            seconds, count = self._spent.get(row.model, (0.0, 0))
+            self._spent[row.model] = seconds + row.seconds, count + 1
         self._computed += len(arrived)
         self._failed += sum(row.status != "ok" for row in arrived)
         self._tell(arrived)
@@ -201,10 +203,19 @@ class Coordinator:
                 rows,
                 None if last is None else self._points[last],
                 None if last is None else self._schedule.estimate(last),
-                lambda: self._work.left(self._schedule.foreseen()[0]),
-                lambda: not self._schedule.foreseen()[1],
+                self._work_left,
+                self._schedule.compare.seeds == "auto",
             )
         )
+
+    def _work_left(self) -> float | None:
+        """Rows that are left cost what those of the same model did, or as the mean of all."""
+        spent, rows = (sum(column) for column in zip((0.0, 0), *self._spent.values(), strict=True))
+        if not spent > 0:
+            return None
+        each = {model: seconds / count for model, (seconds, count) in self._spent.items()}
+        left = self._schedule.left.items()
+        return sum(count * each.get(model, spent / rows) for (_, model), count in left) / spent
 
 
 def _failed_rows(points: tuple[Point, ...], unit: Unit, error: str) -> list[Row]:

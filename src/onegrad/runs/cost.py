@@ -6,14 +6,12 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from onegrad.compute.available import available_bytes
 from onegrad.compute.threads import blas_threads, threads_for
 from onegrad.problem import Problem
-from onegrad.results.rows import Row
 from onegrad.simulate.memory import peak_bytes
 from onegrad.simulate.simulate import by_layer, group_points, reuse_of
 from onegrad.spec.experiment import Experiment, Point
@@ -99,48 +97,6 @@ def cost_of(
         repetitions, predictions, seconds, workers, largest, available_bytes(),
         experiment.compare.seeds == "auto",
     )  # fmt: skip
-
-
-class Work:
-    """What rows cost, learned from those of this run, point by point and model by model.
-
-    A repetition and a prediction differ much in what they cost, and so do points: a count of rows
-    says little about the time that is left.
-    """
-
-    def __init__(self, experiment: Experiment) -> None:
-        self._experiment = experiment
-        self._seen: dict[tuple[int | None, str], tuple[float, int]] = {}  # seconds, rows
-        self._spent = 0.0
-
-    def add(self, rows: Sequence[Row]) -> None:
-        for row in rows:
-            self._spent += row.seconds
-            for key in ((row.number, row.model), (None, row.model)):
-                seconds, count = self._seen.get(key, (0.0, 0))
-                self._seen[key] = seconds + row.seconds, count + 1
-
-    def left(self, rows: Mapping[tuple[int, str], int]) -> float | None:
-        """Work in so many rows of each point and model, over that done; None before the first."""
-        if not self._spent > 0:
-            return None
-        todo = sum(count * self._each(*cell) for cell, count in rows.items() if count)
-        return todo / self._spent
-
-    def _each(self, number: int, model: str) -> float:
-        """As this row's like, as the same model elsewhere, or by estimate."""
-        for key in ((number, model), (None, model)):
-            if key in self._seen:
-                seconds, count = self._seen[key]
-                return seconds / count
-        if model in self._experiment.compare.theories:
-            return self._theory
-        simulated = [v for (i, _), v in self._seen.items() if i is None]
-        return sum(seconds for seconds, _ in simulated) / sum(count for _, count in simulated)
-
-    @cached_property
-    def _theory(self) -> float:
-        return _mean_theory_seconds(self._experiment, _operations_per_second())
 
 
 def _threads(point: Point) -> int:

@@ -119,7 +119,7 @@ def time_left(status: Status, seconds: float) -> str:
     )
     hours, minutes = divmod(left // 60, 60)
     clock = f"{hours}:{minutes:02}:{left % 60:02}" if hours else f"{minutes}:{left % 60:02}"
-    return f"{'at least ' * status.open_ended()}{clock} left"
+    return f"{'at least ' * status.open_ended}{clock} left"
 
 
 def where(experiment: Experiment, status: Status) -> str:

@@ -80,7 +80,6 @@ class Schedule:
         self.unplanned: dict[tuple[int, str], int] = {}  # repetitions wanted, for the store
         self.left: dict[tuple[int, str], int] = {}  # rows to come of each (point, model)
         self._rows_left = 0
-        self._known_needs: dict[int, tuple[int, int]] = {}  # by point: of how many, how many
         self._usual = max(1, len(self.models))
         self._groups: list[_Group] = []
         self._ready: list[tuple[int, int]] = []  # (next seed, group)
@@ -149,37 +148,6 @@ class Schedule:
         if seed not in self.values.get((number, model), {}):
             return True
         return self.experiment.controlled and seed not in self.controls.get((number, model), {})
-
-    def foreseen(self) -> tuple[dict[tuple[int, str], int], bool]:
-        """`left`, with the rows of later rounds that the present spread asks for, and whether it
-        says so for every point: before its first round is in, one may need any number."""
-        left, all_known = dict(self.left), True
-        for group in self._groups:
-            for i, wanted in group.wanted.items():
-                if self._compare(i).seeds != "auto":
-                    continue
-                needed = self._needed(i)
-                all_known = all_known and needed is not None
-                for model in self.models:
-                    left[i, model] = left.get((i, model), 0) + max(0, (needed or 0) - wanted)
-        return left, all_known
-
-    def _needed(self, number: int) -> int | None:
-        """Repetitions in all, by the spread of those that are in; None for too few of them."""
-        cells = [(number, model) for model in self.models]
-        seeds = sorted(set.intersection(*(set(self.values.get(cell, ())) for cell in cells)))
-        compare = self._compare(number)
-        if len(seeds) < first_count(compare, self.models, self.experiment.controlled):
-            return None
-        known = self._known_needs.get(number)
-        if known is None or known[0] != len(seeds):
-            errors = {m: self.values[number, m] for m in self.models}
-            controls = {m: self.controls.get((number, m), {}) for m in self.models}
-            ratio = _excess(compare, seeds, errors, controls)
-            most = compare.most_seeds
-            count = math.ceil(len(seeds) * ratio**2) if math.isfinite(ratio) else most
-            known = self._known_needs[number] = len(seeds), min(most, count)
-        return known[1]
 
     @property
     def units_left(self) -> int:

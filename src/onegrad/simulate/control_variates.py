@@ -26,7 +26,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import Array, host, like, lower_gram, namespace
 from onegrad.data.instance import Instance
 from onegrad.data.label_base import Teacher, flipped
@@ -159,7 +158,7 @@ class ControlVariates:
         if variance:
             trial.draw.add_noise(source.partition(":")[0], phi, variance)
         y = self._sampled[1]
-        for ridge, a, residual in _readouts(phi, y, ridges, trial.draw.pool):
+        for ridge, a, residual in _readouts(phi, y, ridges):
             train = np.mean(residual**2, axis=0)
             objective = train + ridge * np.sum(a**2, axis=0)
             neurons = features.predictor(trial, a[:, 0]).neurons
@@ -235,7 +234,7 @@ class ControlVariates:
 
 
 def _readouts(
-    phi: Array, y: np.ndarray, ridges: Sequence[float], pool: Pool
+    phi: Array, y: np.ndarray, ridges: Sequence[float]
 ) -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
     """At each ridge the readouts (k × R) for labels in columns and their residuals (m × R).
 
@@ -250,7 +249,7 @@ def _readouts(
         if rounding <= _ROUNDING * m * min(ridges):
             phi = phi.astype(np.float32, copy=False)
             labels: Array = np.asarray(y, dtype=phi.dtype)
-            gram = lower_gram(phi, dual, pool.empty((min(m, k),) * 2, phi.dtype))
+            gram = lower_gram(phi, dual, np.empty((min(m, k),) * 2, phi.dtype))
             right = labels if dual else phi.T @ labels
             for i, ridge in enumerate(ridges):
                 shifted = gram if i == len(ridges) - 1 else gram.copy(order="F")
@@ -261,7 +260,7 @@ def _readouts(
             return
     phi = xp.astype(phi, xp.float64, copy=False)
     columns = like(y, phi)
-    solver = RidgeSolver(phi, columns, pool)
+    solver = RidgeSolver(phi, columns)
     for i, ridge in enumerate(ridges):
         a = solver.coefficients(ridge, last=i == len(ridges) - 1)
         yield ridge, host(a), host(columns - phi @ a)

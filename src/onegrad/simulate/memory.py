@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onegrad.compute.array_pool import LARGEST
 from onegrad.compute.available import available_bytes
 from onegrad.compute.backend import NUMPY, Backend
 from onegrad.compute.threads import threads_for
@@ -18,7 +17,6 @@ from onegrad.simulate.network.trial import KEEP, Reuse
 from onegrad.simulate.risk.sampled import FEWEST
 
 _SMALL = 1 << 27  # bytes that are never worth a look at the machine
-_OFTEN = 3 << 24  # bytes of an array of which one more than are in use waits in the pool
 _BLOCK = 2048  # test samples at a time
 
 
@@ -30,9 +28,8 @@ def peak_bytes(
 ) -> int:
     """Bytes of one repetition at its largest beside the interpreter, to about 10 %, 20 % at worst.
 
-    The largest of three stages: a gradient step, the readout, the exact risk; and, where arrays
-    are small enough to be kept, some that wait for their next use. For one large network alone with
-    n = m = k that is four matrices, 32·n² bytes; half of it in single precision.
+    The largest of three stages: a gradient step, the readout, the exact risk. For one large network
+    alone with n = m = k that is four matrices, 32·n² bytes; half of it in single precision.
 
     >>> p = Problem(data={"model": "isotropic", "dim": 10_000}, network={"width": 10_000},
     ...             training={"samples": 10_000, "rate": 1.0})
@@ -80,13 +77,7 @@ def peak_bytes(
     elif problem.loss.name != "squared" or problem.labels_binary:  # signs and losses are sampled
         count = m if problem.loss.name == "squared" else max(m, FEWEST)
         risk = max(risk, kept + 2 * min(count, _BLOCK) * (n + k))
-    # what waits in the pool at that moment, measured: of the arrays of the step and, in single
-    # precision, of the readout, the largest that is kept; of very large ones half of one
-    sizes = k * n, s * k, m * k // 2, side**2 // 2
-    idle = int((1.75 if own else 1.25) * max((a for a in sizes if 8 * a <= _OFTEN), default=0))
-    if not (idle or half) and 8 * k * n <= LARGEST:
-        idle = k * n // 2
-    return (4 if half else 8) * (max(step, fit, risk) + idle)
+    return (4 if half else 8) * max(step, fit, risk)
 
 
 def check_memory(

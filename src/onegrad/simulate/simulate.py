@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from onegrad.compute.array_pool import Pool
+from onegrad.compute.allocation import keep_freed_arrays
 from onegrad.compute.backend import Backend, get_backend
 from onegrad.compute.randomness import DATA_PURPOSES, Seed, Streams, root_seed
 from onegrad.compute.threads import blas_threads, threads_for
@@ -52,7 +52,6 @@ def run_group(
     models: Sequence[str],
     seed: int,
     threads: int | None = None,
-    pool: Pool | None = None,
     controlled: bool = False,
 ) -> list[Row]:
     """One repetition of points with the same draw: a row per point and model.
@@ -61,7 +60,6 @@ def run_group(
     features and their Gram matrix by points that differ in the ridge alone. A model whose
     assumptions do not hold, or whose numbers do not settle, gives a failed row; the others go on.
     threads : of the linear algebra library, `threads_for` the problem by default
-    pool : of large arrays, for those who run many repetitions one after the other
     controlled : whether rows get control variates
 
     With compare.dtype = "auto", rows in which single precision may show are made again in double
@@ -70,7 +68,7 @@ def run_group(
     first = points[0]
     backend = get_backend(first.compare.device, first.precision)
     careful = first.compare.dtype == "auto" and first.precision == "float32"
-    how = (seed, threads, pool, controlled)
+    how = (seed, threads, controlled)
     rows = [possible(r) for r in _run_draw(points, models, replace(backend, careful=careful), *how)]
     doubted = {(row.number, row.model) for row in rows if row.status != "ok"} if careful else set()
     if doubted:
@@ -93,17 +91,17 @@ def _run_draw(
     backend: Backend,
     seed: int,
     threads: int | None,
-    pool: Pool | None,
     controlled: bool,
 ) -> list[Row]:
     problem, compare = points[0].problem, points[0].compare
+    keep_freed_arrays()
     streams = Streams(compare.seed, seed, DATA_PURPOSES if compare.redraw == "network" else ())
     rows: list[Row] = []
     layers = by_layer(points).values()
     reuse = reuse_of(models, len(layers), max(len(members) for members in layers), controlled)
     check_memory(problem, models, reuse, backend)
     with blas_threads(threads or threads_for(problem.operations), backend):
-        draw = Draw(problem, streams, reuse, backend, pool)
+        draw = Draw(problem, streams, reuse, backend)
         variates = ControlVariates(draw)
         for members in layers:
             first = members[0]
@@ -403,9 +401,8 @@ def simulate(
     compare = Compare(models=models, seeds=seeds, seed=root_seed(rng), **options)
     point = Point({}, as_problem(problem), compare)
     rows: list[Row] = []
-    pool = Pool()
     for seed in range(seeds):
-        rows += run_group([point], models, seed, None, pool, compare.control_variates is True)
+        rows += run_group([point], models, seed, None, compare.control_variates is True)
         for row in rows[-len(models) :]:
             if throw and row.status != "ok":
                 raise AssumptionError(f"{row.model}: {row.error}")

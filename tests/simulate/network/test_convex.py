@@ -191,11 +191,3 @@ def test_what_does_not_fit_is_refused_by_its_key(tables, key):
     spec = {**SPEC, **tables, "training": {**SPEC["training"], **tables["training"]}}
     with pytest.raises(og.SpecError, match=key):
         og.Problem.from_spec(spec)
-
-
-def test_the_squared_loss_leaves_no_trace_in_a_problem_s_record():
-    record = og.Problem.from_spec(with_loss("squared")).model_dump()["training"]
-    assert "loss" not in record and "delta" not in record
-    assert (
-        og.Problem.from_spec(with_loss("huber", delta=2.0)).model_dump()["training"]["delta"] == 2
-    )

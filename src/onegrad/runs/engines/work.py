@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from onegrad import __version__
-from onegrad.compute.array_pool import Pool
 from onegrad.compute.threads import blas_threads
 from onegrad.errors import quiet
 from onegrad.results.rows import Row
@@ -44,37 +43,35 @@ class Done:
 _one_at_a_time = threading.Lock()
 
 
-def work(points: Sequence[Point], units: Sequence[Unit], pool: Pool | None = None) -> Done:
+def work(points: Sequence[Point], units: Sequence[Unit]) -> Done:
     with _one_at_a_time, quiet():
         start = time.perf_counter()
-        pool = pool or Pool()
-        outcomes = [_outcome(points, unit, pool) for unit in units]
+        outcomes = [_outcome(points, unit) for unit in units]
         return Done(outcomes, time.perf_counter() - start)
 
 
-def _outcome(points: Sequence[Point], unit: Unit, pool: Pool) -> Outcome:
+def _outcome(points: Sequence[Point], unit: Unit) -> Outcome:
     """The rows that are wanted of a unit."""
     try:
-        return _rows(points, unit, pool)
+        return _rows(points, unit)
     except Exception as error:
         return Failure(f"{type(error).__name__}: {error}")
 
 
-def _rows(points: Sequence[Point], unit: Unit, pool: Pool) -> list[Row]:
+def _rows(points: Sequence[Point], unit: Unit) -> list[Row]:
     members = [points[i] for i in unit.points]
     if unit.models[0] in THEORIES:
         from onegrad.predict.predict import theory_row  # the theory is loaded where there is one
 
         with blas_threads(unit.threads):
             return [theory_row(members[0], unit.models[0])]
-    rows = run_group(members, unit.models, unit.seed, unit.threads, pool, unit.controlled)
+    rows = run_group(members, unit.models, unit.seed, unit.threads, unit.controlled)
     return [row for row in rows if (row.number, row.model) in unit.cells]
 
 
 # --- worker processes of our own ------------------------------------------------------------
 
 _packed = b""
-_pool = Pool()  # of a worker process, for all its units
 
 
 def start_worker(packed: bytes) -> None:
@@ -85,7 +82,7 @@ def start_worker(packed: bytes) -> None:
 
 
 def work_on_started(units: Sequence[Unit]) -> Done:
-    return work(_unpacked(_packed), units, _pool)
+    return work(_unpacked(_packed), units)
 
 
 class WrongVersion(Exception):

@@ -224,7 +224,7 @@ def fit_features(trial: Trial, features: FeatureMap, noise: str | None = None) -
     phi, variance = features.moments(trial.train)
     if noise is not None:
         trial.draw.add_noise(noise, phi, variance)
-    solver = readout_solver(phi, trial.train.batch.y, trial.problem.readout_loss, trial.draw.pool)
+    solver = readout_solver(phi, trial.train.batch.y, trial.problem.readout_loss)
     if trial.many_ridges:
         readout = solver.fit(trial.problem.effective_ridge)
         return LinearInFeatures(features, readout, solver)

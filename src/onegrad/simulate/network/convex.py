@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import Array, host, like
 from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.gaussian.convex_losses import Loss, Softmax
@@ -55,12 +54,10 @@ class ConvexSolver:
         return _readout(self.loss, ridge, self.y, found, like(coefficients, self._given))
 
 
-def readout_solver(
-    features: Array, y: Array, loss: Loss | Softmax, pool: Pool | None = None
-) -> RidgeSolver | ConvexSolver:
+def readout_solver(features: Array, y: Array, loss: Loss | Softmax) -> RidgeSolver | ConvexSolver:
     """What fits the readout with this loss."""
     if loss.name == "squared":
-        return RidgeSolver(features, y, pool)
+        return RidgeSolver(features, y)
     return ConvexSolver(features, y, loss)
 
 

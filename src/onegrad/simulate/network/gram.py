@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import Array, host, like, lower_gram, namespace, read_only
 
 _ROWS = 256
@@ -26,8 +25,7 @@ class Grams:
     block at a time.
     """
 
-    def __init__(self, pool: Pool | None = None) -> None:
-        self._pool = pool or Pool()
+    def __init__(self) -> None:
         self._known: list[tuple[Array, np.dtype, list[Any]]] = []
         self._products: tuple[Array, Array, Array, Array] | None = None
 
@@ -50,10 +48,10 @@ class Grams:
             if known is weights and kind == dtype:
                 yield from zip(range(0, k, _ROWS), blocks, strict=True)
                 return
-        w = self._rounded(weights, dtype)
+        w = _rounded(weights, dtype)
         if isinstance(w, np.ndarray) and k * k * dtype.itemsize <= _WHOLE:
             # one symmetric product; of the lower triangle only what is in the blocks is filled in
-            whole = lower_gram(w, True, self._pool.empty((k, k), dtype)).T
+            whole = lower_gram(w, True, np.empty((k, k), dtype)).T
             below = np.tri(_ROWS, k=-1, dtype=bool)
             for start in range(0, k, _ROWS):
                 square = whole[start : start + _ROWS, start : start + _ROWS]
@@ -67,20 +65,17 @@ class Grams:
         made = []
         for start in range(0, k, _ROWS):
             part = w[start : min(start + _ROWS, k), :]
-            block = read_only(self._pool.product(part, w[start:, :].T))
+            block = read_only(part @ w[start:, :].T)
             if keep:
                 made.append(block)
             yield start, block
         if keep:
             self._known.append((weights, dtype, made))
 
-    def _rounded(self, weights: Array, dtype: np.dtype) -> Any:
-        if not isinstance(weights, np.ndarray):
-            xp = namespace(weights)
-            return xp.astype(weights, getattr(xp, dtype.name), copy=False)
-        if weights.dtype == dtype:
-            return weights
-        return self._pool.rounded(weights, dtype)
+
+def _rounded(weights: Array, dtype: np.dtype) -> Any:
+    xp = namespace(weights)
+    return xp.astype(weights, getattr(xp, dtype.name), copy=False)
 
 
 def gram_bytes(neurons: int) -> int:

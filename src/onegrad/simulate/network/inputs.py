@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from onegrad.compute.array_pool import Pool
-from onegrad.compute.backend import Array, read_only
+from onegrad.compute.backend import Array, namespace, read_only
+from onegrad.compute.backend import product as multiply
 from onegrad.data.population import Batch
 
 
@@ -14,10 +14,9 @@ class Inputs:
     `shared`, no product is asked for twice.
     """
 
-    def __init__(self, batch: Batch, shared: bool = True, pool: Pool | None = None) -> None:
+    def __init__(self, batch: Batch, shared: bool = True) -> None:
         self.batch = batch
         self.shared = shared
-        self._pool = pool or Pool()
         self._products: list[tuple[Array, Array]] = []
 
     def preactivation(self, weights: Array) -> Array:
@@ -27,7 +26,7 @@ class Inputs:
                 self._products.append(self._products.pop(i))
                 return product
         del self._products[:-1]
-        product = read_only(self._pool.product(self.batch.x, weights.T))
+        product = read_only(multiply(self.batch.x, weights.T))
         self._products.append((weights, product))
         return product
 
@@ -39,6 +38,6 @@ class Inputs:
         """XWᵀ to read, and an array of its shape to write to: the same one unless shared."""
         if self.shared:
             product = self.preactivation(weights)
-            return product, self._pool.like(product)
-        product = self._pool.product(self.batch.x, weights.T)
+            return product, namespace(product).empty_like(product)
+        product = multiply(self.batch.x, weights.T)
         return product, product

@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import Array, lower_gram, namespace, positive_solver, shift_diagonal
 from onegrad.errors import ConvergenceError
 from onegrad.simulate.network.refine import (
@@ -61,10 +60,9 @@ class RidgeSolver:
     gradients, without a Gram matrix, where there is one ridge only.
     """
 
-    def __init__(self, features: Array, y: Array, pool: Pool | None = None) -> None:
+    def __init__(self, features: Array, y: Array) -> None:
         xp = namespace(features)
         self.features = features
-        self._pool = pool or Pool()
         self.single = features.dtype != xp.float64
         self.y = xp.astype(y, xp.float64, copy=False)
         self._gram: Array | None = None
@@ -119,7 +117,7 @@ class RidgeSolver:
 
     def _solution(self, right: Array, ridge: float, last: bool) -> Array:
         """(K + mλ)⁻¹·right, where K = ΦᵀΦ, or ΦΦᵀ in the dual form."""
-        features, pool, dual = self.features, self._pool, self._dual
+        features, dual = self.features, self._dual
         m, k = features.shape
         shift = m * ridge
 
@@ -141,13 +139,13 @@ class RidgeSolver:
             if self.single and self._magnified(ridge) <= _SOUND:
                 solution = conjugate_solution(features, right, shift, dual, multiply)
             elif not self.single:
-                solution = rounded_solution(features, right, shift, dual, multiply, pool)
+                solution = rounded_solution(features, right, shift, dual, multiply)
             if solution is not None:
                 return solution
         if self._gram is None:
             room = None
             if isinstance(features, np.ndarray):
-                room = pool.empty((min(m, k),) * 2, features.dtype)
+                room = np.empty((min(m, k),) * 2, features.dtype)
             self._gram = lower_gram(features, dual, room)
         gram = self._gram if last else namespace(self._gram).asarray(self._gram, copy=True)
         if last:
@@ -161,7 +159,7 @@ class RidgeSolver:
         features = self.features
         if not isinstance(features, np.ndarray) or 8 * features.size > COPIED:
             return None
-        return self._pool.rounded(features, np.float64)
+        return features.astype(np.float64)
 
     def _image(self, v: Array) -> Array:
         """Φᵀv (dual) or Φv of a solution, in double precision. It was `_seen` before its last step,

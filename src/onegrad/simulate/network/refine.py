@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import (
     Array,
     lower_gram,
@@ -40,7 +39,7 @@ Multiply = Callable[[Any], Any]
 
 
 def rounded_solution(
-    features: Any, right: Array, shift: float, dual: bool, multiply: Multiply, pool: Pool
+    features: Any, right: Array, shift: float, dual: bool, multiply: Multiply
 ) -> Array | None:
     """(K + shift)⁻¹·right in double precision, K = ΦᵀΦ or ΦΦᵀ (dual), at half the cost of it.
 
@@ -57,10 +56,10 @@ def rounded_solution(
     if not ROUNDED * trace <= _CONTRACTION * shift:
         return None
     side, length = sorted(features.shape)
-    room = pool.empty((side, side), single)
+    room = np.empty((side, side), single)
     for start in range(0, length, side):
         part = slice(start, start + side)
-        rounded = pool.rounded(features[:, part] if dual else features[part], single)
+        rounded = (features[:, part] if dual else features[part]).astype(single)
         gram = lower_gram(rounded, dual, room, add=start > 0)
         del rounded
     shift_diagonal(gram, shift)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from onegrad.compute.array_pool import Pool
-from onegrad.compute.backend import Array, multiplied, namespace, pieces
+from onegrad.compute.backend import Array, multiplied, namespace, pieces, product
 from onegrad.compute.side_by_side import for_pieces
 from onegrad.data.population import Batch
 from onegrad.gaussian.activation import Activation
@@ -78,13 +77,13 @@ class Steps:
         """What the step adds to the weights, from SᵀX of `slopes_and_error`; may overwrite it."""
         return self._optimiser.update(gradient, self._state)
 
-    def move(self, weights: Array, readout: Array, batch: Batch, pool: Pool) -> None:
+    def move(self, weights: Array, readout: Array, batch: Batch) -> None:
         """One more step, in place: the gradient at these weights, through their own output
         (eq. gradient-step)."""
-        slopes = pool.product(batch.x, weights.T)
+        slopes = product(batch.x, weights.T)
         slopes_and_error(
             self._problem.activation, slopes, readout, batch.y, self.next(batch),
             self._problem.training.gradient == "labels-only",
             out=slopes,
         )  # fmt: skip
-        weights += self.change(pool.product(slopes.T, batch.x))
+        weights += self.change(product(slopes.T, batch.x))

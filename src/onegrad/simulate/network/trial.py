@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.compute.array_pool import Pool
-from onegrad.compute.backend import NUMPY, Array, Backend, multiplied, namespace, pieces
+from onegrad.compute.backend import NUMPY, Array, Backend, multiplied, namespace, pieces, product
 from onegrad.compute.randomness import Streams, gaussian_rows
 from onegrad.compute.side_by_side import several_threads, side_by_side
 from onegrad.data.instance import Instance
@@ -63,13 +62,11 @@ class Draw:
         streams: Streams,
         reuse: Reuse | None = None,
         backend: Backend = NUMPY,
-        pool: Pool | None = None,
     ) -> None:
         self.problem = problem
         self.streams = streams
         self.reuse = reuse or Reuse()
         self.backend = backend
-        self.pool = pool or Pool()
         self._noise: dict[str, list[Array]] = {}
 
     @cached_property
@@ -105,13 +102,13 @@ class Draw:
     def train(self) -> Inputs:
         """The samples of the readout (m)."""
         if self.problem.training.reuse:
-            return Inputs(self.step_batch, self.reuse.products, self.pool)
+            return Inputs(self.step_batch, self.reuse.products)
         start, rng = self.problem.step_rows, self.streams.rng("train-data")
         tasks: list[Callable[[], Any]] = [lambda: self._batch(rng, start, self.problem.samples)]
         if self.reuse.noise and several_threads():
             tasks.append(self._draw_ahead)
         batch = self._without_linear(side_by_side(*tasks)[0])
-        return Inputs(batch, self.reuse.products, self.pool)
+        return Inputs(batch, self.reuse.products)
 
     def later_batches(self, training: Training) -> Iterator[Batch]:
         """The samples of the second step, of the third, …: fresh ones, or those of the first."""
@@ -165,7 +162,7 @@ class Draw:
     def _room(self, *shape: int) -> Array | None:
         """For random numbers that stay where they are drawn; others are copied to the device."""
         numpy = self.backend.xp is np
-        return self.pool.empty(shape, self.backend.dtype) if numpy else None
+        return np.empty(shape, self.backend.dtype) if numpy else None
 
     @cached_property
     def weights(self) -> Array:
@@ -184,8 +181,8 @@ class Draw:
     def step_preactivation(self) -> Array:
         """X̃W₀ᵀ (m̃ × k)."""
         batch, weights = side_by_side(lambda: self.step_batch, lambda: self.weights)
-        product: Array = self.pool.product(batch.x, weights.T)
-        return product
+        found: Array = product(batch.x, weights.T)
+        return found
 
     def forget(self, *names: str) -> None:
         """Free some of the draws; they are made again, the same, if asked for."""
@@ -323,7 +320,7 @@ class Trial:
     @cached_property
     def grams(self) -> Grams:
         """Products of weight matrices with themselves, shared by the exact risks of all models."""
-        return Grams(self.draw.pool)
+        return Grams()
 
     def seen_weights(self, weights: Array) -> Array:
         """ŴΛ^{½} (k × n): those weights for whitened inputs (`Population.seen`), made once; the
@@ -360,7 +357,7 @@ class Trial:
         steps = Steps(problem)
         z, batch = draw.step_preactivation, draw.step_batch  # in this order: side by side
         if draw.reuse.layers:
-            slopes = draw.pool.like(z)
+            slopes = namespace(z).empty_like(z)
         else:
             slopes = z
             draw.forget("step_preactivation")
@@ -369,7 +366,7 @@ class Trial:
             problem.training.gradient == "labels-only",
             out=slopes,
         )  # fmt: skip
-        change = steps.change(draw.pool.product(slopes.T, batch.x))
+        change = steps.change(product(slopes.T, batch.x))
         del slopes, z
         if draw.reuse.layers or draw.reuse.initial:
             change += self.weights
@@ -380,7 +377,7 @@ class Trial:
             draw.forget("weights")
         del change
         for batch in draw.later_batches(problem.training):
-            steps.move(weights, self.readout, batch, draw.pool)
+            steps.move(weights, self.readout, batch)
         if not (draw.reuse.layers or draw.reuse.initial):
             draw.forget("step_batch")
         return weights

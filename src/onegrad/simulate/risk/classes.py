@@ -24,7 +24,7 @@ def class_risk(trial: Trial, models: Mapping[Key, Predicts], count: int) -> dict
     noise, labels = trial.problem.outputs * trial.label_noise_variance, []
     rng = trial.streams.rng("class-noise")
     for batch in trial.test_batches(count):
-        inputs, y = Inputs(batch, pool=trial.draw.pool), np.asarray(host(batch.y))
+        inputs, y = Inputs(batch), np.asarray(host(batch.y))
         labels.append(y)
         drawn = rng.standard_normal(y.shape)
         for name, model in models.items():

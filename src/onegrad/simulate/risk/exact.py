@@ -189,4 +189,4 @@ def _add_pairs(
     for weights, groups in by_weights.values():
         if groups:
             for start, block in trial.grams.blocks(weights, dtype or precision(weights)):
-                add_block(groups, start, block, trial.draw.pool)
+                add_block(groups, start, block)

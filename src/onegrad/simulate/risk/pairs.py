@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.compute.array_pool import Pool
 from onegrad.compute.backend import (
     Array,
     clear_diagonal,
@@ -192,13 +191,10 @@ class PairSum:
         return Sum(value, min(bound, last) + rounding, order)
 
 
-def add_block(
-    groups: Sequence[Sequence[PairSum]], start: int, gram: Any, pool: Pool | None = None
-) -> None:
+def add_block(groups: Sequence[Sequence[PairSum]], start: int, gram: Any) -> None:
     """Rows start… of the upper triangle, gram = (ŴŴᵀ)[start:stop, start:], for groups of sums that
     share their correlations (`shares`): powers of these are taken once for all of a group."""
-    pool = pool or Pool()
-    add = partial(_add_group, start=start, gram=gram, pool=pool)
+    add = partial(_add_group, start=start, gram=gram)
     if isinstance(gram, np.ndarray):
         for_each(groups, add)
         return
@@ -206,9 +202,9 @@ def add_block(
         add(sums)
 
 
-def _add_group(sums: Sequence[PairSum], start: int, gram: Any, pool: Pool) -> None:
+def _add_group(sums: Sequence[PairSum], start: int, gram: Any) -> None:
     step = min(gram.shape[0], max(16, rows_at_once(gram, _CACHED)))
-    rooms = _Rooms(pool, step * gram.shape[1], gram)
+    rooms = _Rooms(step * gram.shape[1], gram)
     _begin([each for each in sums if each._outer is None], start, gram[:step, :])
     series = [each for each in sums if each._closed is None]
     alike = [[each for each in series if each._plain is plain] for plain in (True, False)]
@@ -229,9 +225,9 @@ class _Rooms:
     """Arrays to write to, used again for every piece: new ones would be given back to the system
     and cleared each time. None for other libraries than NumPy, which have pools of their own."""
 
-    def __init__(self, pool: Pool, size: int, gram: Any) -> None:
+    def __init__(self, size: int, gram: Any) -> None:
         numpy = isinstance(gram, np.ndarray)
-        self._rooms = [pool.empty((size,), gram.dtype) for _ in range(4)] if numpy else None
+        self._rooms = [np.empty(size, gram.dtype) for _ in range(4)] if numpy else None
 
     def like(self, i: int, piece: Any) -> Any:
         if self._rooms is None:

@@ -72,7 +72,7 @@ def sampled_risk(
     flip, kept = trial.problem.label_flip, trial.problem.label_kept
     others = {name: _LossSample(trial.problem, noise) for name in models}
     for batch in trial.test_batches(count):
-        inputs = Inputs(batch, pool=trial.draw.pool)
+        inputs = Inputs(batch)
         labels.append(np.asarray(host(batch.y)))
         signs = trial.problem.label_noise == 0 and bool(np.all(np.abs(labels[-1]) == kept))
         for name, model in models.items():
