@@ -9,7 +9,7 @@ import itertools
 import platform
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
@@ -18,6 +18,7 @@ _T = TypeVar("_T")
 
 _LONGEST_WORD, _MOST_WORDS = 100, 2000  # comparing more takes seconds
 MOST_PROBLEMS = 20  # that one error tells
+_MOST_LISTED = 60  # names of which one is allowed
 
 
 class OnegradError(Exception):
@@ -61,6 +62,16 @@ class SpecError(OnegradError, ValueError):
     @classmethod
     def of(cls, key: str, value: object, allowed: str, suggestion: str = "") -> SpecError:
         return cls([Problematic(key, value, allowed, suggestion)])
+
+    @classmethod
+    def choice(
+        cls, key: str, value: object, known: Collection[str], suggestion: str = ""
+    ) -> SpecError:
+        """Of a value that is none of the `known` ones; the nearest of them is suggested."""
+        listed = ", ".join(itertools.islice(known, _MOST_LISTED)) or "none"
+        listed += ", …" * (len(known) > _MOST_LISTED)
+        near = did_you_mean(value, known)
+        return cls.of(key, value, f"must be from {listed}", near or suggestion)
 
 
 class AssumptionError(OnegradError, ValueError):

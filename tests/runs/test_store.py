@@ -176,7 +176,7 @@ def test_a_second_run_says_so_and_waits(tmp_path, counted):
         rows = second.result(60).rows
     assert rows[0].test_error == 0.5 and len(counted) == 11 + 1  # points that share draws
     assert sorted(p.name for p in tmp_path.iterdir()) == [
-        "results.json", "results.lock", "results.sqlite"
+        "results.json", "results.lock", "results.sqlite", "spec.toml"
     ]  # fmt: skip
 
 

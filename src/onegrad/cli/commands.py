@@ -238,13 +238,12 @@ def export(
     out: Annotated[Path | None, typer.Option(help="the file, instead of FOLDER/rows.…")] = None,
 ) -> None:
     """Every stored row as a file: CSV, Parquet, or NetCDF with one dimension per swept key."""
-    from onegrad.errors import SpecError, did_you_mean
+    from onegrad.errors import SpecError
     from onegrad.results.frames import SUFFIXES
     from onegrad.runs.load import load_results
 
     if kind not in SUFFIXES:
-        known = ", ".join(SUFFIXES)
-        raise SpecError.of("--format", kind, f"must be from {known}", did_you_mean(kind, SUFFIXES))
+        raise SpecError.choice("--format", kind, SUFFIXES)
     results = load_results(folder)
     written = results.export(out or folder / f"rows{SUFFIXES[kind]}")
     print(f"{len(results.rows) + len(results.spectra)} rows: {written}")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from onegrad.cli.theory_text import count_of
-from onegrad.text.display import value_text
+from onegrad.text.display import count_of, value_text
 
 if TYPE_CHECKING:
     from onegrad.spec.experiment import Point

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onegrad.cli.layout import new_table
-from onegrad.text.display import value_text
+from onegrad.text.display import count_of, settings_text, value_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -162,7 +162,7 @@ def verdict_text(results: Results) -> str:
         if fewest < 2:
             said = "one seed cannot tell chance from a difference"
         elif off:
-            said = f"differs at {len(off)} of {count} point{'s' * (count > 1)}"
+            said = f"differs at {len(off)} of {count_of(count, 'point')}"
         else:
             said = f"agrees at all {count} points" if count > 1 else "agrees"
         worst = "; ".join(f"{_LONG[v.quantity]} {_deviation(v.largest)}" for v in own)
@@ -219,13 +219,10 @@ def reproduction_table(done: Sequence[Reproduction]) -> Table:
 
 
 def _deviation(deviation: Deviation) -> str:
-    where = ", ".join(short_setting(k, v) for k, v in deviation.point.items())
+    where = ", ".join(
+        v if isinstance(v, str) else settings_text({k: v}) for k, v in deviation.point.items()
+    )
     return percent(deviation.difference) + f" ({where})" * bool(where)
-
-
-def short_setting(key: str, value: Any) -> str:
-    """A swept key and its value; names speak for themselves."""
-    return value if isinstance(value, str) else f"{key.rpartition('.')[2]} = {value_text(value)}"
 
 
 def percent(difference: Estimate) -> str:
@@ -247,7 +244,7 @@ def failures(results: Results) -> list[str]:
         models = ", ".join(dict.fromkeys(s.model for s in stopped))
         places = {repr(s.point): s.point for s in stopped}
         (first, *more) = places.values()
-        where = ", ".join(f"{k} = {value_text(v)}" for k, v in first.items())
+        where = settings_text(first)
         where = f" at {len(places)} points" if more else f" at {where}" * bool(where)
         lines.append(f"{models}{where}: {error}")
     return lines

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from onegrad.cli.layout import new_table
 from onegrad.degree.report import in_percent, means_in_words
-from onegrad.text.display import value_text
+from onegrad.text.display import count_of, value_text
 from onegrad.theory.options import DRAFT, Theory
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ def draft_line(experiment: Experiment, theory: Theory, patience: float = 1.0) ->
     from onegrad.predict.predict import predict_experiment
 
     def show() -> None:
-        count = len(experiment.points)
-        line = f"Computing {count} prediction{'s' * (count != 1)} to {100 * theory.accuracy:.2g} %"
+        count = count_of(len(experiment.points), "prediction")
+        line = f"Computing {count} to {100 * theory.accuracy:.2g} %"
         try:
             _, drafts = predict_experiment(experiment, replace(theory, accuracy=DRAFT))
             good = [
@@ -306,7 +306,3 @@ def _degree_reason(report: DegreeReport) -> list[str]:
     else:
         lines.append(f"Because {given} lies below {high:.4g}; {further}.")
     return lines
-
-
-def count_of(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -18,7 +18,7 @@ from onegrad.compute.backend import Array
 from onegrad.data.base import DataModel, DataNodes
 from onegrad.data.files import check_file, read_npz
 from onegrad.data.population import Batch
-from onegrad.errors import SpecError, did_you_mean
+from onegrad.errors import SpecError
 
 _MOST_CLASSES = 20  # more distinct labels than this are numbers, not classes
 _FEWEST_IN_CLASS = 10
@@ -189,10 +189,7 @@ def _read_csv(path: Path, label: str | None) -> tuple[Array, Array]:
             "Add a header line",
         )  # fmt: skip
     if label is not None and label not in header:
-        raise SpecError.of(
-            "data.label", label, f"must be a column of {path.name}: {', '.join(header[:12])}",
-            did_you_mean(label, header),
-        )  # fmt: skip
+        raise SpecError.choice("data.label", label, header)
     column = header.index(label) if label is not None else len(header) - 1
     values = np.empty((len(rows) - 1, len(header)))
     for i, row in enumerate(rows[1:]):

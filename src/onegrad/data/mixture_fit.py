@@ -13,7 +13,7 @@ from onegrad.compute.backend import Array
 from onegrad.data.mixture import Mixture
 from onegrad.data.population import Population
 from onegrad.data.spikes import Spikes, find_spikes
-from onegrad.errors import AssumptionError, SpecError, did_you_mean, verb
+from onegrad.errors import AssumptionError, SpecError, verb
 
 _FEWEST = 3  # samples below which a component has no covariance to speak of
 _REDUCED = 20  # principal directions in which components without labels are looked for
@@ -115,10 +115,7 @@ def fit_mixture(
             "Check that x.shape == (N, n) and y.shape == (N,)",
         )  # fmt: skip
     if covariance not in ("spikes", "whole"):
-        raise SpecError.of(
-            "covariance", covariance, 'must be "spikes" or "whole"',
-            did_you_mean(covariance, ("spikes", "whole")) or 'For example "whole"',
-        )  # fmt: skip
+        raise SpecError.choice("covariance", covariance, ("spikes", "whole"))
     values, group = _groups(x, y, components)
     counts = np.bincount(group)
     if counts.min() < _FEWEST:

@@ -6,6 +6,7 @@ import math
 
 from onegrad.results.results import Results
 from onegrad.spec.experiment import Experiment
+from onegrad.text.display import count_of
 
 
 def caption(experiment: Experiment, results: Results, *remarks: str) -> str:
@@ -23,14 +24,14 @@ def _seeds(results: Results) -> str:
     if not counts:
         return "no simulation"
     low, high = min(counts), max(counts)
-    text = f"{low} seed{'s' * (low > 1)}" if low == high else f"{low} to {high} seeds"
+    text = count_of(low, "seed") if low == high else f"{low} to {high} seeds"
     return text + " with control variates" * all(s.corrected for s in simulated)
 
 
 def _failed(results: Results) -> list[str]:
     """Models at points that have no number at all."""
     count = sum(not math.isfinite(s.test_error.mean) for s in results.summaries())
-    return [f"{count} {'result' if count == 1 else 'results'} failed"] if count else []
+    return [f"{count_of(count, 'result')} failed"] if count else []
 
 
 def _sizes(experiment: Experiment) -> list[str]:

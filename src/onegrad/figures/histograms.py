@@ -12,6 +12,7 @@ from onegrad.figures.caption import spectrum_caption
 from onegrad.figures.style import COLOURS, RC, head, label, save_figure
 from onegrad.spec.experiment import Experiment
 from onegrad.spectrum.report import MatrixSpectrum, SpectrumReport
+from onegrad.text.display import count_of
 from onegrad.theory.spectral.law import SpectralLaw
 
 _FAR = 3.0  # edges away from zero, where an outlier needs a compressed axis
@@ -127,7 +128,7 @@ def _counted(label: str, one: MatrixSpectrum) -> str:
     prefix = f"{label}: " if label else ""
     if one.outliers is None:
         return f"{prefix}features after the step"
-    return f"{prefix}{one.outliers} outlier{'s' * (one.outliers != 1)} of the features"
+    return f"{prefix}{count_of(one.outliers, 'outlier')} of the features"
 
 
 def draw_features(panel: Axes, label: str, report: SpectrumReport) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.degree.report import DegreeReport
-from onegrad.errors import AssumptionError, OnegradError, SpecError, did_you_mean
+from onegrad.errors import AssumptionError, OnegradError, SpecError
 from onegrad.figures import histograms
 from onegrad.figures.curves import curves_of, draw_failed, draw_panel, legend_handles, theory_lines
 from onegrad.figures.style import COLOURS, RC, tick
@@ -33,11 +33,7 @@ def plot_results(
     quantities = quantities or ("test_error",)
     for quantity in quantities:
         if quantity not in (*QUANTITIES, *EXTRAS):
-            known = (*QUANTITIES, *EXTRAS)
-            raise SpecError.of(
-                "quantity", quantity, f"must be from {', '.join(known)}",
-                did_you_mean(quantity, known),
-            )  # fmt: skip
+            raise SpecError.choice("quantity", quantity, (*QUANTITIES, *EXTRAS))
     if all(row.status != "ok" for row in results.rows):
         reasons = list(dict.fromkeys(row.error for row in results.rows))
         raise OnegradError(
@@ -45,9 +41,7 @@ def plot_results(
         )
     sweep = _sweep(results)
     if x is not None and x not in sweep:
-        raise SpecError.of(
-            "x", x, f"must be a swept key: {', '.join(sweep) or 'none'}", did_you_mean(x, sweep)
-        )
+        raise SpecError.choice("x", x, sweep)
     along = x or next(iter(FigureOptions().along(sweep)), "")
     curves, failed = curves_of(results.summaries(), lambda s: _name(s.point, along))
     panels = _panels(len(quantities), ax)
@@ -131,8 +125,7 @@ def plot_spectrum(report: SpectrumReport, which: str = "features", ax: Any = Non
     import matplotlib
 
     if which not in ("features", "weights"):
-        near = did_you_mean(which, ("features", "weights"))
-        raise SpecError.of("which", which, "must be features or weights", near)
+        raise SpecError.choice("which", which, ("features", "weights"))
     panels = _panels(1 if which == "features" else 2, ax)
     with matplotlib.rc_context(RC):
         if which == "features":

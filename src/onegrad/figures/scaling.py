@@ -19,6 +19,7 @@ from onegrad.results.exponents import ScalingExponent, scaling_exponents
 from onegrad.results.results import Results
 from onegrad.results.summaries import Summary
 from onegrad.spec.experiment import Experiment
+from onegrad.text.display import settings_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +35,7 @@ def save_scaling(experiment: Experiment, results: Results, folder: Path) -> list
     for name, axis, part in panels_of(experiment, results):
         for one in _exponents(part, axis):
             local = " ".join(f"{value:.4g}" for value in one.local)
-            rows.append([name, _at(one.point), one.model, *one.exponent, local])
+            rows.append([name, settings_text(one.point), one.model, *one.exponent, local])
     return save_figure(draw_scaling(experiment, results), folder, header, rows)
 
 
@@ -100,11 +101,11 @@ def _draw_panel(
     curves: dict[str, dict[str, list[Summary]]] = {}
     for s in summaries:
         if s.status == "ok" and s.test_error.mean > 0:
-            rest = _at({k: v for k, v in s.point.items() if k != axis})
+            rest = settings_text({k: v for k, v in s.point.items() if k != axis})
             curves.setdefault(rest, {}).setdefault(s.model, []).append(s)
     for number, (name, models) in enumerate(curves.items()):
         colour = COLOURS[number % len(COLOURS)]
-        fits = {one.model: one.exponent for one in exponents if _at(one.point) == name}
+        fits = {one.model: one.exponent for one in exponents if settings_text(one.point) == name}
         powers = [_power(model, fits.get(model)) for model in models]
         legend = ": ".join(part for part in (name, ", ".join(powers)) if part)
         for model, group in models.items():
@@ -133,7 +134,3 @@ def _power(model: str, fit: Estimate | None) -> str:
         return model
     exact = bool(mark_of(model).line)
     return f"{model} {fit.mean:.2f}" + ("" if exact else f" ± {fit.standard_error:.2f}")
-
-
-def _at(point: dict[str, Any]) -> str:
-    return ", ".join(f"{key.rpartition('.')[2]} = {tick(value)}" for key, value in point.items())

@@ -18,7 +18,7 @@ import numpy as np
 from onegrad.compute.backend import Array, host
 from onegrad.compute.randomness import Seed, Streams, root_seed
 from onegrad.data.instance import Instance
-from onegrad.errors import AssumptionError, OnegradError, SpecError, did_you_mean
+from onegrad.errors import AssumptionError, OnegradError, SpecError
 from onegrad.predict.predict import predict
 from onegrad.problem import Problem, as_problem
 from onegrad.simulate.network.step import Steps
@@ -133,10 +133,7 @@ class Neurons:
     def place(self, direction: str) -> int:
         """The number of a direction by its name."""
         if direction not in self.directions:
-            raise SpecError.of(
-                "direction", direction, f"must be from {', '.join(self.directions)}",
-                did_you_mean(direction, self.directions),
-            )  # fmt: skip
+            raise SpecError.choice("direction", direction, self.directions)
         return self.directions.index(direction)
 
 

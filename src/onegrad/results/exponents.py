@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.errors import SpecError, did_you_mean
+from onegrad.errors import SpecError
 from onegrad.results.estimates import Estimate, least_squares
 from onegrad.results.results import Results
 from onegrad.results.summaries import Summary
@@ -54,10 +54,7 @@ def scaling_exponents(results: Results, along: str) -> list[ScalingExponent]:
             rest = {key: value for key, value in one.point.items() if key != along}
             groups.setdefault(f"{one.model} {sorted(rest.items())}", []).append(one)
     if along not in keys:
-        raise SpecError.of(
-            "along", along, f"must be a key of the sweep: {', '.join(sorted(keys)) or 'none'}",
-            did_you_mean(along, sorted(keys)),
-        )  # fmt: skip
+        raise SpecError.choice("along", along, sorted(keys))
     found = [_fitted(group, along) for group in groups.values() if _values(group, along).size > 2]
     if not found:
         raise SpecError.of(

@@ -11,7 +11,7 @@ from onegrad.results.frames import export, to_pandas, to_xarray
 from onegrad.results.rows import Row
 from onegrad.results.summaries import Groups, Summary, grouped, number_or_none, summaries
 from onegrad.results.verdict import verdicts
-from onegrad.text.display import html_table, plots, text_table, value_text
+from onegrad.text.display import count_of, html_table, plots, text_table, value_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +42,7 @@ class Results:
         points = len({row.number for row in self.rows})
         models = len({row.model for row in self.rows})
         failed = sum(row.status != "ok" for row in self.rows)
-        counts = [f"{points} point{'s' * (points != 1)}", f"{models} model{'s' * (models != 1)}"]
+        counts = [count_of(points, "point"), count_of(models, "model")]
         counts += [f"{len(self.rows)} rows" + f" ({failed} failed)" * bool(failed)]
         if self.spectra:
             counts.append(f"{len(self.spectra)} spectr{'a' if len(self.spectra) > 1 else 'um'}")

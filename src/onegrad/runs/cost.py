@@ -15,6 +15,7 @@ from onegrad.problem import Problem
 from onegrad.simulate.memory import peak_bytes
 from onegrad.simulate.simulate import by_layer, group_points, reuse_of
 from onegrad.spec.experiment import Experiment, Point
+from onegrad.text.display import count_of
 
 _OVERHEAD = 0.005  # seconds of a model's repetition, however small
 _SLOWER = 1.3  # than its products alone: measured 1.0 to 1.8 from n = 800 on
@@ -55,14 +56,14 @@ class Cost:
     def __str__(self) -> str:
         parts = []
         if self.repetitions:
-            parts.append(_count(self.repetitions, "repetition"))
+            parts.append(count_of(self.repetitions, "repetition"))
         if self.predictions:
-            parts.append(_count(self.predictions, "prediction"))
+            parts.append(count_of(self.predictions, "prediction"))
         least = "at least " * self.open_ended
         took = "less than a minute" if self.seconds < 60 else f"about {duration(self.seconds)}"
         text = (
             f"{' and '.join(parts)} to compute: {least}{took} on "
-            f"{_count(self.workers, 'worker')}, {_size(self.bytes)} of memory each"
+            f"{count_of(self.workers, 'worker')}, {_size(self.bytes)} of memory each"
         )
         if not self.fits and self.available is not None:
             text += f" ({_size(self.available)} are available: what does not fit is refused)"
@@ -160,10 +161,6 @@ def duration(seconds: float) -> str:
     count = seconds / size
     shown = f"{count:.1f}" if count < 2 and count != round(count) else f"{count:.0f}"
     return f"{shown} {unit}{'' if shown == '1' else 's'}"
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _size(size: float) -> str:

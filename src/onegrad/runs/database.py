@@ -25,8 +25,6 @@ VALUES = (*NUMBERS, "spectrum", "seconds", "status", "error")
 COLUMNS = (*KEY, *VALUES, "package_version")  # what a checksum covers
 _WAIT = 0.2  # seconds between two attempts to get the lock of a file
 _LOG_PAGES = 100  # pages (400 kB) of write-ahead log that are moved into the file together
-_LONGEST = 100_000_000  # bytes of a text in a file that is read
-_STEPS = 10_000  # of SQLite's machine between two looks for Ctrl-C: about a millisecond
 _SMALLEST_ROOM = 1 << 17  # bytes below which SQLite's "I/O error" is a full disk
 _NUMBERS = ", ".join(f"{name} REAL" for name in NUMBERS)
 _TABLES = {
@@ -84,7 +82,6 @@ class Database:
     def __init__(self, folder: str | Path | None, read_only: bool = False) -> None:
         self.path = Path(":memory:") if folder is None else Path(folder) / "results.sqlite"
         self.read_only = read_only
-        self._stop: BaseException | None = None  # what came while SQLite worked
         self._lock: sqlite3.Connection | None = None
         if folder is not None:
             if self.path.exists() and not self.path.is_file():
@@ -127,25 +124,7 @@ class Database:
             name = f"file:{quote(str(self.path.resolve()))}?mode=ro"
         db = sqlite3.connect(name, timeout=60, isolation_level=None, uri=self.read_only)
         db.row_factory = sqlite3.Row
-        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
-        db.execute("PRAGMA trusted_schema = OFF")
-        looks = self._looks()
-        next(looks)
-        db.set_progress_handler(looks.__next__, _STEPS)
         return db
-
-    def _looks(self) -> Iterator[int]:
-        """Called while SQLite works, so that Ctrl-C and TERM reach Python: 1 tells it to end.
-
-        SQLite drops what a handler raises. Python raises where a generator goes on, inside `try`;
-        in a function it would do so at the first line, outside of it.
-        """
-        while True:
-            try:
-                yield 0
-            except (Exception, KeyboardInterrupt) as stop:
-                self._stop = stop
-                yield 1
 
     def close(self) -> None:
         """Leaves one file without a log, which can be copied, and read in a read-only folder."""
@@ -220,9 +199,6 @@ class Database:
         try:
             yield
         except sqlite3.DatabaseError as error:
-            if self._stop is not None:
-                stop, self._stop = self._stop, None
-                raise stop from None
             text = str(error)
             if "full" in text or ("disk I/O" in text and self._no_space()):
                 raise StoreError(

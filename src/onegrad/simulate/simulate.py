@@ -12,7 +12,7 @@ from onegrad.compute.allocation import keep_freed_arrays
 from onegrad.compute.backend import Backend, get_backend
 from onegrad.compute.randomness import DATA_PURPOSES, Seed, Streams, root_seed
 from onegrad.compute.threads import blas_threads, threads_for
-from onegrad.errors import AssumptionError, ConvergenceError, SpecError, did_you_mean, verb
+from onegrad.errors import AssumptionError, ConvergenceError, SpecError, verb
 from onegrad.problem import Problem, as_problem
 from onegrad.results.estimates import Estimate
 from onegrad.results.results import Results
@@ -29,7 +29,7 @@ from onegrad.simulate.risk.exact import ExactRisk
 from onegrad.simulate.risk.sampled import SampledRisk, sampled_risk, samples_worth
 from onegrad.spec.experiment import Compare, Point
 from onegrad.spec.presets import Spec
-from onegrad.text.display import html_table, text_table
+from onegrad.text.display import count_of, html_table, text_table
 
 Fit = tuple[Point, str, Fitted | str, float]  # or why there is none; seconds that it took
 
@@ -310,7 +310,7 @@ class Simulation:
     @property
     def _seeds(self) -> str:
         count = max(summary.seeds for summary in self.estimates.values())
-        return f"{count} repetition{'s' * (count != 1)}: mean ± standard error"
+        return f"{count_of(count, 'repetition')}: mean ± standard error"
 
     def _lines(self) -> list[list[str]]:
         return [
@@ -394,10 +394,7 @@ def simulate(
     models = (models,) if isinstance(models, str) else tuple(models)
     for name in models:
         if name not in MODELS or MODELS[name].fit is None:
-            raise SpecError.of(
-                "models", name, f"must be from {', '.join((*SIMULATED, *VARIANTS))}",
-                did_you_mean(name, SIMULATED),
-            )  # fmt: skip
+            raise SpecError.choice("models", name, (*SIMULATED, *VARIANTS))
     compare = Compare(models=models, seeds=seeds, seed=root_seed(rng), **options)
     point = Point({}, as_problem(problem), compare)
     rows: list[Row] = []

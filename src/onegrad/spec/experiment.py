@@ -25,6 +25,7 @@ from onegrad.spec.overrides import quick_tables, with_changes
 from onegrad.spec.presets import read_spec
 from onegrad.spec.sweep import Axis, in_sweep, read_axes, settings_of
 from onegrad.spec.toml_text import to_toml
+from onegrad.text.display import count_of
 
 MODEL_NAMES = tuple(MODELS)
 _FEWEST_TESTS = 5000
@@ -33,10 +34,7 @@ _LONGEST_NAME = 300
 
 def _known_model(name: str) -> str:
     if name not in MODELS:
-        raise SpecError.of(
-            "compare.models", name, f"must be from {', '.join((*MODEL_NAMES, *VARIANTS))}",
-            did_you_mean(name, MODEL_NAMES),
-        )  # fmt: skip
+        raise SpecError.choice("compare.models", name, (*MODEL_NAMES, *VARIANTS))
     return name
 
 
@@ -276,7 +274,7 @@ def _extent(experiment: Experiment) -> str:
         return f"n = {size}"
     if compare.seeds == "auto":
         return f"n = {size}, standard errors of {100 * compare.precision:g} %"
-    return f"n = {size}, {compare.seeds} seed{'s' * (compare.seeds > 1)}"
+    return f"n = {size}, {count_of(compare.seeds, 'seed')}"
 
 
 def _points(tables: Mapping[str, Any], axes: Sequence[Axis]) -> tuple[Point, ...]:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from onegrad.errors import SpecError, did_you_mean
+from onegrad.errors import SpecError
 from onegrad.spec.fields import Section
 from onegrad.spec.published import published_names
 
@@ -74,30 +74,16 @@ class FigureOptions(Section):
         """Refuse what cannot be drawn before anything is computed."""
         for name in self.models:
             if name not in models:
-                raise SpecError.of(
-                    "figure.models", name, f"must be from compare.models, {', '.join(models)}",
-                    did_you_mean(name, models) or f'Add "{name}" to compare.models',
-                )  # fmt: skip
+                add = f'Add "{name}" to compare.models'
+                raise SpecError.choice("figure.models", name, models, add)
         if self.published and self.published not in published_names():
-            raise SpecError.of(
-                "figure.published", self.published,
-                f"must be from {', '.join(published_names())}",
-                did_you_mean(self.published, published_names()),
-            )  # fmt: skip
-        swept = ", ".join(sweep) or "none"
+            raise SpecError.choice("figure.published", self.published, published_names())
         for key in self.axes:
             if key not in sweep:
-                raise SpecError.of(
-                    "figure.axes", key, f"must be from the swept keys, {swept}",
-                    did_you_mean(key, sweep) or f"Add {key} to [sweep]",
-                )  # fmt: skip
+                raise SpecError.choice("figure.axes", key, sweep, f"Add {key} to [sweep]")
         if self.kind == "difference-map" and self.reference not in models:
-            raise SpecError.of(
-                "figure.reference", self.reference,
-                f"must be from compare.models, {', '.join(models)}",
-                did_you_mean(self.reference, models)
-                or f'Add "{self.reference}" to compare.models',
-            )  # fmt: skip
+            add = f'Add "{self.reference}" to compare.models'
+            raise SpecError.choice("figure.reference", self.reference, models, add)
         if self.draws_map and len(self.along(sweep)) < 2:
             raise SpecError.of(
                 "figure.kind", self.kind,

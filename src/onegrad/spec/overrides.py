@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeGuard
+from typing import Any
 
 from onegrad.errors import SpecError
-from onegrad.spec.fields import RIVALS, override, parse_toml
+from onegrad.spec.fields import RIVALS, is_whole, override, parse_toml
 from onegrad.spec.sweep import ZIP, flat
 
 Tables = Mapping[str, Any]
@@ -119,9 +119,9 @@ def quick_tables(tables: Tables) -> Tables:
         coarser = max(precision, _PRECISION) if isinstance(precision, float) else precision
         changed = override(tables, "compare.precision", coarser)
     else:
-        large = _is_whole(data.get("dim")) and data["dim"] >= _LARGE
+        large = is_whole(data.get("dim")) and data["dim"] >= _LARGE
         few = _LARGE_SEEDS if large else _SEEDS
-        changed = override(tables, "compare.seeds", min(seeds, few) if _is_whole(seeds) else seeds)
+        changed = override(tables, "compare.seeds", min(seeds, few) if is_whole(seeds) else seeds)
     if data.get("model") in ("fashion-mnist", "digits", "file"):
         changed = override(changed, "compare.accuracy", _COARSE)
     return {**changed, "sweep": lists} if lists else changed
@@ -130,10 +130,6 @@ def quick_tables(tables: Tables) -> Tables:
 def _inner(tables: Tables, table: str) -> Mapping[str, Any]:
     value = tables.get(table, {})
     return value if isinstance(value, Mapping) else {}
-
-
-def _is_whole(value: Any) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _few(key: str, values: Any, figure: Any) -> Any:

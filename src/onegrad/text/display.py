@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from html import escape
 from importlib import import_module
@@ -70,9 +70,17 @@ def _more(count: int, most: int) -> list[str]:
     return [f"… and {count - most} more"] if count > most else []
 
 
-def settings_text(settings: dict[str, Any]) -> str:
+def settings_text(settings: Mapping[str, Any]) -> str:
     """Swept keys without their table: `activation = relu, width_ratio = 0.5`."""
     return ", ".join(f"{key.rpartition('.')[2]} = {value_text(v)}" for key, v in settings.items())
+
+
+def count_of(count: int, noun: str) -> str:
+    """
+    >>> count_of(1, "seed"), count_of(2500, "row")
+    ('1 seed', '2,500 rows')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def value_text(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from onegrad.compute.backend import get_backend
-from onegrad.errors import SpecError, did_you_mean
+from onegrad.errors import SpecError
 from onegrad.runs.engines.base import Engine, EngineError
 from onegrad.runs.engines.local import LocalEngine
 from onegrad.spec.experiment import Experiment
@@ -58,9 +58,7 @@ def engine_of(
     """The engine that a command's options name: dask if a scheduler is given, else local."""
     name = name or ("dask" if scheduler else "local")
     if name not in _NAMES:
-        raise SpecError.of(
-            "engine", name, f"must be one of {', '.join(_NAMES)}", did_you_mean(name, _NAMES)
-        )
+        raise SpecError.choice("engine", name, _NAMES)
     if scheduler is not None and name != "dask":
         raise SpecError.of(
             "scheduler", scheduler, 'belongs to engine = "dask"', "Leave one of the two out"

@@ -33,4 +33,4 @@ def update(gradient: Array, state: State) -> Array:
     return change
 
 
-OPTIMISER = Optimiser("adam", times_width, update, kept=2, worked=2)
+OPTIMISER = Optimiser(times_width, update, kept=2, worked=2)

@@ -11,4 +11,4 @@ def update(gradient: Array, state: State) -> Array:
     return gradient
 
 
-OPTIMISER = Optimiser("gd", times_rate, update)
+OPTIMISER = Optimiser(times_rate, update)

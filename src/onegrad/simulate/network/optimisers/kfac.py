@@ -20,4 +20,4 @@ def update(gradient: Array, state: State) -> Array:
     return change
 
 
-OPTIMISER = Optimiser("kfac", times_rate, update, worked=2)
+OPTIMISER = Optimiser(times_rate, update, worked=2)

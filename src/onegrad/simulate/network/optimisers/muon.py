@@ -18,4 +18,4 @@ def update(gradient: Array, state: State) -> Array:
     return change
 
 
-OPTIMISER = Optimiser("muon", times_width, update, worked=3)
+OPTIMISER = Optimiser(times_width, update, worked=3)

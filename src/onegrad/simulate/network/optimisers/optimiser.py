@@ -39,7 +39,6 @@ class Optimiser:
     kept, worked : matrices k × n that it keeps between steps, and has beside them during one
     """
 
-    name: str
     factor: Callable[[State], float]
     update: Callable[[Array, State], Array]
     kept: int = 0

@@ -15,4 +15,4 @@ def update(gradient: Array, state: State) -> Array:
     return change
 
 
-OPTIMISER = Optimiser("sign", times_width, update, worked=1)
+OPTIMISER = Optimiser(times_width, update, worked=1)
