@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import tomllib
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeGuard, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeGuard, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
@@ -46,7 +46,29 @@ Whole = Annotated[int, BeforeValidator(_number)]
 Count = Annotated[int, BeforeValidator(_number), Field(ge=1, le=10_000_000)]
 
 
-class Section(BaseModel):
+class _OurNames(type(BaseModel)):  # type: ignore[misc]
+    """Of a class of settings: completion and `help` name what is ours, not pydantic's."""
+
+    def __dir__(cls) -> list[str]:
+        return _ours(type.__dir__(cls))
+
+
+def _ours(names: Iterable[str]) -> list[str]:
+    """Without what pydantic and Python add to every class of settings."""
+    added = {*type.__dir__(BaseModel), "table", "only_in_python"}
+    own = {name for name in names if not name.startswith("__")} - added
+    return sorted(own | {"__class__", "__doc__", "__init__", "__module__"})
+
+
+if TYPE_CHECKING:  # pydantic's metaclass has no public name
+    Base = BaseModel
+else:
+
+    class Base(BaseModel, metaclass=_OurNames):
+        """What `dir` lists of a table is ours."""
+
+
+class Section(Base):
     """A frozen table of settings that refuses unknown keys, NaN and infinity.
 
     table : name of the table in a spec file, the first part of its keys in messages
@@ -121,8 +143,7 @@ class Section(BaseModel):
         return ", ".join([*model, *(f"{k} = {_shown(v)}" for k, v in given.items())])
 
     def __dir__(self) -> list[str]:
-        """What completion offers: settings and methods of ours, without pydantic's."""
-        return sorted(set(super().__dir__()) - {n for n in dir(BaseModel) if n[:2] != "__"})
+        return _ours(super().__dir__())
 
 
 def _brief(value: object) -> str:
