@@ -168,7 +168,7 @@ def signature(thing: object, name: str) -> str:
         if p.name not in ("self", "cls")
     ]
     text = str(found.replace(parameters=kept, return_annotation=inspect.Signature.empty))
-    text = re.sub(r"<([\w.]+)[^<>]*>", r"\1", text.replace("<factory>", "…"))
+    text = re.sub(r"<([\w.]+)[^<>]*>", r"\1", text.replace("<factory>", "..."))
     if len(name + text) <= 90:
         return name + text
     lines = ",\n    ".join(str(p) for p in _written(kept))

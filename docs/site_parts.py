@@ -30,14 +30,14 @@ def _inline(self, node):
 
 
 def _block(self, node):
-    """A displayed formula, its name as anchor, and its number: by the build where it has a
-    name, else that of its \\tag."""
+    """A displayed formula with its number and its name, which is also the anchor."""
     source = node.astext()
     tag = re.search(r"\\tag\{([^}]*)\}", source)
     number = node.get("number") or (tag[1] if tag else "")
     text = re.sub(r"\\tag\{[^}]*\}", "", source).strip().rstrip(",")
     anchor = f' id="equation-{nodes.make_id(node["label"])}"' if node.get("label") else ""
-    shown = f'<span class="eqno">({escape(str(number))})</span>' if number else ""
+    name = f"<small>{escape(node['label'])}</small>" if node.get("label") else ""
+    shown = f'<span class="eqno">({escape(str(number))}){name}</span>' if number else ""
     self.body.append(
         f'<div class="formula"{anchor}><div class="tex display">{escape(text)}</div>{shown}</div>\n'
     )
