@@ -24,8 +24,8 @@ import onegrad as og
 from onegrad.compute.backend import get_backend
 from onegrad.compute.randomness import Streams
 from onegrad.simulate.network.trial import Draw, Reuse, Trial
-from onegrad.spectrum.singular import leading_singular
-from onegrad.theory.spectral.structured import MatrixLimit, structured_limit
+from onegrad.spectrum.report import leading_singular
+from onegrad.theory.spectra.limits import MatrixLimit, spectral_limit
 
 _LEADING = 8
 _CONSTANTS = 12.1, 10.7
@@ -73,7 +73,7 @@ def main() -> None:
     asked = parser.parse_args()
     pairs = PAIRS[asked.pairs]
     problems = [two_steps(asked.dim, pair) for pair in pairs]
-    limits = [structured_limit(problem).weights for problem in problems]
+    limits = [spectral_limit(problem).weights for problem in problems]
     for pair, limit in zip(pairs, limits, strict=True):
         outside = int(np.sum(limit.strengths > 1))
         near = ", ".join(f"{x:.2f}" for x in limit.strengths[outside - 1 : outside + 1])

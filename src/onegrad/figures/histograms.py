@@ -13,7 +13,7 @@ from onegrad.figures.style import COLOURS, RC, head, label, save_figure
 from onegrad.spec.experiment import Experiment
 from onegrad.spectrum.report import MatrixSpectrum, SpectrumReport
 from onegrad.text.display import count_of
-from onegrad.theory.spectral.law import SpectralLaw
+from onegrad.theory.spectra.law import SpectralLaw
 
 _FAR = 3.0  # edges away from zero, where an outlier needs a compressed axis
 

@@ -28,8 +28,8 @@ from onegrad.spec.experiment import Experiment
 from onegrad.spectrum import report as spectra
 from onegrad.spectrum.report import MatrixSpectrum
 from onegrad.theory.options import ACCURATE, DRAFT, Theory
-from onegrad.theory.spectral.functions import DEGREES
-from onegrad.theory.spectral.structured import MatrixLimit, structured_limit
+from onegrad.theory.spectra.functions import DEGREES
+from onegrad.theory.spectra.limits import MatrixLimit, spectral_limit
 
 _DEGREES = 7
 _GRID = 240
@@ -180,7 +180,7 @@ def spectrum(tables: Tables) -> dict[str, Any]:
     At typical overlaps, for views that follow a slider; `draw` has them for one network.
     """
     problem = Problem.from_spec(tables)
-    found = structured_limit(problem)
+    found = spectral_limit(problem)
     return {
         "degree": problem.degree,
         "rate": problem.rate,
@@ -200,7 +200,7 @@ def _with_polynomials(alignments: Mapping[str, float]) -> list[float]:
 
 def spikes(tables: Tables) -> dict[str, Any]:
     """Only where the spikes stand: for their path as the step grows."""
-    limit = structured_limit(Problem.from_spec(tables))
+    limit = spectral_limit(Problem.from_spec(tables))
     return {
         "weights": [one.singular_value for one in limit.weights.outliers],
         "features": [one.singular_value for one in limit.features.outliers],

@@ -23,7 +23,7 @@ class Row:
     test_loss, train_loss : mean of the readout's own loss, without penalty (`training.loss`)
     calibration : expected calibration error of 1/(1 + e^{−f}) in ten bins, for the logistic loss
     error_estimate : of a theory, relative; NaN where nothing was checked
-    spectrum : the record of a spectrum (spectrum/record.py), whose rows have no errors
+    spectrum : the record of a spectrum (`SpectrumReport.record`), whose rows have no errors
     """
 
     point: dict[str, Any]

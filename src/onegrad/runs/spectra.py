@@ -8,7 +8,6 @@ from pathlib import Path
 from onegrad.results.rows import SPECTRUM, Row
 from onegrad.runs.store import Store
 from onegrad.spec.experiment import Experiment, Point
-from onegrad.spectrum.record import spectrum_record, spectrum_report
 from onegrad.spectrum.report import SpectrumReport, spectrum
 
 
@@ -23,7 +22,7 @@ def run_spectra(experiment: Experiment, out: str | Path) -> list[tuple[Point, Sp
     reports = []
     for point, row in zip(experiment.points, rows, strict=True):
         assert row.spectrum is not None
-        reports.append((point, spectrum_report(row.spectrum)))
+        reports.append((point, SpectrumReport.of_record(row.spectrum)))
     return reports
 
 
@@ -34,7 +33,7 @@ def store_spectra(experiment: Experiment, store: Store) -> list[Row]:
         rows = store.rows(point, [SPECTRUM], 1)
         if not rows:
             start = time.process_time()
-            record = spectrum_record(spectrum(point.problem, point.compare.seed))
+            record = spectrum(point.problem, point.compare.seed).record()
             seconds = time.process_time() - start
             rows = [
                 Row(point.settings, SPECTRUM, 0, seconds=seconds, number=point.number,

@@ -8,37 +8,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import svd
+from scipy.sparse.linalg import svds
 
 from onegrad.compute.backend import Array, host
 from onegrad.compute.randomness import Streams
-from onegrad.errors import OnegradError, verb
+from onegrad.errors import AssumptionError, ConvergenceError, OnegradError, verb
 from onegrad.problem import Problem, as_problem
+from onegrad.results.rows import SPECTRUM_NUMBERS
 from onegrad.simulate.memory import check_memory
 from onegrad.simulate.network.trial import Trial
 from onegrad.spec.presets import Spec
-from onegrad.spectrum.singular import all_singular_values, leading_singular
 from onegrad.text.display import html_table, plots, text_table
 from onegrad.theory.closed import leading_eigenvectors
 from onegrad.theory.geometry import teacher_names
-from onegrad.theory.spectral.draws import alignment_doubts
-from onegrad.theory.spectral.functions import sample_functions
-from onegrad.theory.spectral.law import SpectralLaw, edge_and_threshold
-from onegrad.theory.spectral.resolvent import Resolvent
-from onegrad.theory.spectral.structured import (
+from onegrad.theory.spectra.functions import sample_functions
+from onegrad.theory.spectra.law import SpectralLaw
+from onegrad.theory.spectra.limits import (
     LimitingSpectrum,
     MatrixLimit,
-    structured_limit,
+    spectral_limit,
     why_no_limit,
 )
+from onegrad.theory.spectra.outliers import MOST, Outlier, alignment_doubts
+from onegrad.theory.spectra.resolvent import Resolvent
 
 _FULL = 3000  # up to this many rows or columns all singular values are computed, for histograms
-_LEADING = 12
-_TYPES = 64  # of rows by their length
-_LONGEST = 24  # rows that are types of their own: a few long ones may have singular values alone
+_DENSE = 600  # smaller dimension up to which a full decomposition is the faster one
+_TYPES = 64  # groups of rows of similar length, for the edge of a bulk without a limit
+_LONGEST = 24  # longest rows, each a group of its own: one may have a singular value alone
 _SHOWN = 0.2  # cosines from which on an alignment is shown
 _COLUMNS = ("matrix", "bulk edge", "outliers", "largest singular values", "in the limit", "along")
 
@@ -79,24 +81,49 @@ class MatrixSpectrum:
         return alignment_doubts(self.limit.outliers, self.threshold)
 
     def as_json(self) -> dict[str, Any]:
-        known = self.limit is not None
-        return {
-            "edge": _finite(self.edge),
-            "threshold": _finite(self.threshold),
-            "outliers": self.outliers,
-            "leading": self.leading.tolist(),
-            "alignments": [dict(a) for a in self.alignments],
-            "predicted": self.predicted if known else None,
-            "predicted_deviations": [o.deviation for o in self.limit.outliers]
-            if self.limit
-            else None,
-            "predicted_alignments": [o.alignments for o in self.limit.outliers]
-            if self.limit
-            else None,
-            "alignment_doubts": list(self.doubts) if known else None,
-            "strengths": self.limit.strengths.tolist() if self.limit else None,
-            "distance": _finite(self.distance),
-        }
+        limit = self.limit
+        predicted: dict[str, Any] = dict.fromkeys(
+            ("predicted", "predicted_deviations", "predicted_alignments", "alignment_doubts",
+             "strengths")
+        )  # fmt: skip
+        if limit is not None:
+            predicted = {
+                "predicted": self.predicted,
+                "predicted_deviations": [o.deviation for o in limit.outliers],
+                "predicted_alignments": [o.alignments for o in limit.outliers],
+                "alignment_doubts": self.doubts,
+                "strengths": limit.strengths,
+            }
+        own = ("edge", "threshold", "outliers", "leading", "alignments", "distance")
+        plain: dict[str, Any] = _plain({name: getattr(self, name) for name in own} | predicted)
+        return plain
+
+    def numbers(self) -> dict[str, float | None]:
+        """Those with a column of their own in a store: SPECTRUM_NUMBERS."""
+        predicted, count = self.predicted, self.outliers
+        values = (
+            self.edge, self.threshold, math.nan if count is None else count,
+            math.nan if self.limit is None else len(predicted), float(self.leading[0]),
+            predicted[0] if predicted else math.nan, self.distance,
+        )  # fmt: skip
+        return dict(zip(SPECTRUM_NUMBERS, map(_finite, values), strict=True))
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> MatrixSpectrum:
+        limit, known = None, record["limit"]
+        if known is not None:
+            law: dict[str, Any] = {
+                k: np.array(v) if isinstance(v, list) else v for k, v in known["law"].items()
+            }
+            outliers = tuple(Outlier(**one) for one in known["outliers"])
+            limit = MatrixLimit(SpectralLaw(**law), outliers, np.array(known["strengths"]))
+        before, after, leading = (np.array(record[key]) for key in ("before", "after", "leading"))
+        edge, threshold, distance = (
+            math.nan if record[key] is None else record[key]
+            for key in ("edge", "threshold", "distance")
+        )
+        return cls(before, after, leading, edge, threshold, record["outliers"],
+                   tuple(record["alignments"]), limit, distance)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -158,6 +185,22 @@ class SpectrumReport:
             "note": self.note,
         }
 
+    def record(self) -> dict[str, Any]:
+        """Plain JSON, which a store keeps and `of_record` gives back: what was drawn, its limits,
+        and under "numbers" those with a column of their own."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        plain["numbers"] = {
+            f"{matrix}_{name}": value
+            for matrix, one in (("weight", self.weights), ("feature", self.features))
+            for name, value in one.numbers().items()
+        }
+        return plain
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> SpectrumReport:
+        weights, features = (MatrixSpectrum.of_record(record[k]) for k in ("weights", "features"))
+        return cls(weights, features, record["note"], record["expected_outliers"])
+
 
 @verb
 def limiting_spectrum(problem: Problem | Spec) -> LimitingSpectrum:
@@ -167,7 +210,7 @@ def limiting_spectrum(problem: Problem | Spec) -> LimitingSpectrum:
     Raises AssumptionError where no limit is known: several steps on such a bulk, other optimisers,
     images.
     """
-    return structured_limit(as_problem(problem))
+    return spectral_limit(as_problem(problem))
 
 
 @verb
@@ -182,26 +225,23 @@ def spectrum(problem: Problem | Spec, seed: int = 0) -> SpectrumReport:
     note, limit = why_no_limit(problem), None
     if not note:
         try:
-            limit = structured_limit(problem, "drawn", seed)
+            limit = spectral_limit(problem, "drawn", seed)
         except OnegradError as error:
             note = str(error).removeprefix("no limiting spectrum: ")
-    trial = Trial(problem, Streams(seed, 0))
+    return report_of(Trial(problem, Streams(seed, 0)), limit, note)
+
+
+def report_of(trial: Trial, limit: LimitingSpectrum | None, note: str = "") -> SpectrumReport:
+    """One draw beside the limit of its directions, or the `note` why there is none."""
+    problem = trial.problem
     before, after = host(trial.weights), host(trial.updated_weights)
-    named = _directions(trial, before, after)
-    if limit is None:
-        edges = _edges_of_rows(problem, after)
-    else:
-        law = limit.weights.law
-        edges = math.sqrt(law.edge), _threshold(law, after)
-    weights = _measured((before, after), edges, None if limit is None else limit.weights, named)
-    inputs = trial.train
+    named, inputs = trial_directions(trial), trial.train
     pair = [host(problem.activation(inputs.preactivation(w))) for w in (trial.weights, after)]
-    pair = [f / math.sqrt(problem.samples) for f in pair]
-    found = None if limit is None else limit.features
-    edges = (math.nan, math.nan)
-    if found is not None:
-        edges = math.sqrt(found.law.edge), _threshold(found.law, pair[1])
-    features = _measured((pair[0].T, pair[1].T), edges, found, _functions(trial, named))
+    pair = [f.T / math.sqrt(problem.samples) for f in pair]
+    known = (None, None) if limit is None else (limit.weights, limit.features)
+    own_edges = edges_of_rows(problem, after) if limit is None else None
+    weights = _measured((before, after), known[0], named, own_edges)
+    features = _measured((pair[0], pair[1]), known[1], trial_functions(trial, named))
     return SpectrumReport(weights, features, note, expected_outliers(problem))
 
 
@@ -223,15 +263,14 @@ def expected_outliers(problem: Problem) -> int | None:
     return math.floor(second / (0.5 - first) + 1e-9)
 
 
-def _edges_of_rows(problem: Problem, weights: Array) -> tuple[float, float]:
+def edges_of_rows(problem: Problem, weights: Array) -> tuple[float, float] | None:
     """Edge and threshold of a matrix with rows of these lengths beside its outliers and no other
     structure, eq. row-law: steps of gradient descent stretch neurons and add noise
-    to them. NaN after other optimisers, which move the whole bulk."""
+    to them. None after other optimisers, which move the whole bulk."""
     if problem.trained and problem.training.optimiser != "gd":
-        return math.nan, math.nan
-    most = min(_LEADING, *weights.shape)
+        return None
+    most = min(MOST, *weights.shape)
     _, values, right = leading_singular(weights, most)
-    edge = threshold = math.nan
     for count in range(most):  # the fewest that explain themselves: long rows are no outliers
         rest = weights - (weights @ right[:count].T) @ right[:count]
         squares = np.sort(np.sum(rest**2, axis=1))
@@ -240,45 +279,66 @@ def _edges_of_rows(problem: Problem, weights: Array) -> tuple[float, float]:
         parts += [squares[i : i + 1] for i in range(others, len(rest))]
         types, counts = np.array([(part.mean(), len(part)) for part in parts]).T
         left = float(problem.dim - count)
-        bulk = Resolvent(types[:, None], (), counts, np.ones(1), left)
-        edge, threshold = edge_and_threshold(bulk, min(weights.shape))
-        if np.sum(values > threshold) <= count:
+        law = SpectralLaw.of(
+            Resolvent(types[:, None], (), counts, np.ones(1), left), 0.0, tail=True
+        )
+        edges = math.sqrt(law.edge), law.threshold(min(weights.shape))
+        if np.sum(values > edges[1]) <= count:
             break
-    return edge, threshold
-
-
-def _threshold(law: SpectralLaw, matrix: Array) -> float:
-    return law.threshold(min(matrix.shape))
+    return edges
 
 
 def _measured(
     pair: tuple[Array, Array],
-    edges: tuple[float, float],
     limit: MatrixLimit | None,
     functions: Mapping[str, Array],
+    edges: tuple[float, float] | None = None,
 ) -> MatrixSpectrum:
     """Of matrices before and after (their right singular vectors are what functions compare to)."""
     after = pair[1]
     full = max(after.shape) <= _FULL
-    values = [all_singular_values(m) if full else np.zeros(0) for m in pair]
-    count = min(_LEADING, *after.shape)
-    _, leading, right = leading_singular(after, count)
-    edge, threshold = edges
-    found = None if math.isnan(edge) else int(np.sum(leading > threshold))
+    values = [svd(m, compute_uv=False) if full else np.zeros(0) for m in pair]
+    _, leading, right = leading_singular(after, min(MOST, *after.shape))
+    if limit is not None:
+        edges = math.sqrt(limit.law.edge), limit.law.threshold(min(after.shape))
+    edge, threshold = edges or (math.nan, math.nan)
+    count = None if edges is None else int(np.sum(leading > threshold))
     aligned = tuple(
         {name: abs(float(vector @ psi)) / float(np.linalg.norm(psi)) for name, psi in
          functions.items() if np.any(psi)}
-        for vector in right[: count if found is None else found]
+        for vector in right[:count]
     )  # fmt: skip
     distance = math.nan
     if limit is not None and full:
-        rank = min(after.shape)
-        distance = limit.law.distance(values[1][:rank])
-    return MatrixSpectrum(values[0], values[1], leading, edge, threshold, found, aligned, limit,
+        distance = limit.law.distance(values[1][: min(after.shape)])
+    return MatrixSpectrum(values[0], values[1], leading, edge, threshold, count, aligned, limit,
                           distance)  # fmt: skip
 
 
-def _directions(trial: Trial, before: Array, after: Array) -> dict[str, Array]:
+def leading_singular(matrix: Array, count: int) -> tuple[Array, Array, Array]:
+    """(U, s, Vᵀ) of the `count` largest singular values, largest first.
+
+    Lanczos iterations (`scipy.sparse.linalg.svds`) once the smaller dimension exceeds 600:
+    O(count·n·N) instead of O(n·N·min(n, N)), from a fixed starting vector.
+    """
+    small = min(matrix.shape)
+    if not 1 <= count <= small:
+        raise AssumptionError(f"count = {count} must lie in 1…{small}, the smaller dimension")
+    if small <= _DENSE or count > small // 4:
+        u, s, vt = svd(matrix, full_matrices=False)
+        return u[:, :count], s[:count], vt[:count]
+    start = np.random.default_rng(0).standard_normal(small)
+    try:
+        u, s, vt = (np.asarray(part, float) for part in svds(matrix, k=count, v0=start))
+    except Exception as error:  # ARPACK raises its own kinds of errors
+        raise ConvergenceError(
+            f"the {count} leading singular values did not converge ({error}); ask for fewer"
+        ) from error
+    order = np.argsort(s)[::-1]
+    return u[:, order], s[order], vt[order]
+
+
+def trial_directions(trial: Trial) -> dict[str, Array]:
     """Teacher, spikes, means and the step, unit vectors (n,)."""
     named: dict[str, Array] = {}
     if trial.problem.data.known:
@@ -292,11 +352,13 @@ def _directions(trial: Trial, before: Array, after: Array) -> dict[str, Array]:
             unit = np.eye(population.dim, leading_eigenvectors(population.bulk))
             named |= {f"eigenvector {a + 1}": unit[:, a] for a in range(unit.shape[1])}
     if trial.problem.trained:
-        named["step"] = (after - before).T @ host(trial.readout)
+        moved = host(trial.updated_weights) - host(trial.weights)
+        named["step"] = moved.T @ host(trial.readout)
     return {k: v / np.linalg.norm(v) for k, v in named.items() if v.ndim == 1 and np.any(v)}
 
 
-def _functions(trial: Trial, named: Mapping[str, Array]) -> dict[str, Array]:
+def trial_functions(trial: Trial, named: Mapping[str, Array]) -> dict[str, Array]:
+    """Functions of the readout's samples (`sample_functions`)."""
     batch, count = trial.train.batch, len(trial.train.batch)
     x, component = host(batch.x), np.asarray(batch.component)
     members = {f"component {c + 1}": (component == c).astype(float) for c in np.unique(component)}
@@ -324,3 +386,14 @@ def _numbers(values: Any) -> str:
 
 def _finite(value: float) -> float | None:
     return None if math.isnan(value) else value
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it: arrays as lists, NaN as null."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

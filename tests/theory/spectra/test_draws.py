@@ -5,11 +5,8 @@ import pytest
 import onegrad as og
 from onegrad.theory.layers import types
 from onegrad.theory.nodes.rules import Rule
-from onegrad.theory.spectral.draws import (
-    Outlier,
-    alignment_doubts,
-)
-from onegrad.theory.spectral.structured import structured_limit
+from onegrad.theory.spectra.limits import spectral_limit
+from onegrad.theory.spectra.outliers import Outlier, alignment_doubts
 
 
 def test_rules_on_both_sides_of_the_bend(monkeypatch):
@@ -27,7 +24,7 @@ def test_rules_on_both_sides_of_the_bend(monkeypatch):
         with monkeypatch.context() as patch:
             if rule is not None:
                 patch.setattr(types, "halves", rule)
-            return structured_limit(problem, "drawn", 0).features.outliers[1].singular_value
+            return spectral_limit(problem, "drawn", 0).features.outliers[1].singular_value
 
     fine = second(lambda order: Rule(14, (0.0,)))
     assert second(None) == pytest.approx(fine, rel=0.005)

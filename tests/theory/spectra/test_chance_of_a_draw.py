@@ -11,13 +11,18 @@ import onegrad as og
 from onegrad.compute.backend import host
 from onegrad.compute.randomness import Streams
 from onegrad.simulate.network.trial import Trial
-from onegrad.spectrum.report import _directions, _functions
-from onegrad.spectrum.singular import leading_singular
-from onegrad.theory.spectral import draws as draws_of
-from onegrad.theory.spectral import structured
-from onegrad.theory.spectral.law import SpectralLaw
-from onegrad.theory.spectral.resolvent import Resolvent, Slopes
-from onegrad.theory.spectral.structured import structured_limit
+from onegrad.spectrum.report import leading_singular, trial_directions, trial_functions
+from onegrad.theory.chance import chance_of
+from onegrad.theory.layers.features import Harmonic
+from onegrad.theory.spectra.law import SpectralLaw
+from onegrad.theory.spectra.limits import (
+    bulk_of_features,
+    outliers_of,
+    resolved,
+    spectral_limit,
+)
+from onegrad.theory.spectra.outliers import mean_outliers
+from onegrad.theory.spectra.resolvent import Resolvent
 
 N, DRAWS = 250, 24
 CASES = {
@@ -62,11 +67,11 @@ def draws(p):
     found = []
     for seed in range(DRAWS):
         trial = Trial(p, SameDirections(seed, 0))
-        before, after = host(trial.weights), host(trial.updated_weights)
-        named = _directions(trial, before, after)
+        after = host(trial.updated_weights)
+        named = trial_directions(trial)
         features = host(p.activation(trial.train.preactivation(after))) / math.sqrt(p.samples)
         both = []
-        for matrix, functions in ((after, named), (features.T, _functions(trial, named))):
+        for matrix, functions in ((after, named), (features.T, trial_functions(trial, named))):
             _, values, right = leading_singular(matrix, 3)
             cosines = [
                 {k: abs(v @ f) / np.linalg.norm(f) for k, f in functions.items() if np.any(f)}
@@ -79,7 +84,7 @@ def draws(p):
 
 @pytest.fixture(scope="module")
 def known():
-    return {name: (structured_limit(problem(name), "drawn", 0), draws(problem(name)))
+    return {name: (spectral_limit(problem(name), "drawn", 0), draws(problem(name)))
             for name in CASES}  # fmt: skip
 
 
@@ -117,35 +122,42 @@ def test_alignments(known, name, which, j):
             assert seen.mean() == pytest.approx(cosine, abs=0.03 + 4 * se), function
 
 
-def test_rows_without_their_tilt_have_another_direction(known, monkeypatch):
+def typical(name, mean_step=False):
+    """Outliers of weights and features without the step's chance, or of its mean alone."""
+    p = problem(name)
+    task = chance_of(p, "drawn", 0).typical
+    task = replace(task, chance=None) if mean_step else task
+    limit = spectral_limit(p, "drawn", 0)
+    edges = limit.weights.law.edge, limit.features.law.edge
+    return task, edges, resolved(task, 2)
+
+
+def test_rows_without_their_tilt_have_another_direction(known):
     """Negative control: W₀ᵀa as a direction that the rest of the rows knows nothing of."""
-    made = structured._weights
-
-    def flat(*args):
-        bulk = made(*args)
-        return Resolvent(bulk.extra, (), bulk.counts, bulk.weights, bulk.samples)
-
-    monkeypatch.setattr(structured, "_weights", flat)
-    wrong = structured_limit(problem("means"), "drawn", 0).weights.outliers[0]
+    task, edges, (neurons, features) = typical("means")
+    neurons = replace(neurons, tilt=np.zeros_like(neurons.tilt))
+    wrong = outliers_of(task, neurons, features, edges)[0]
+    wrong = mean_outliers([wrong], np.ones(1), 0.0)[0]
     seen = np.mean([one[0][1][0]["mean 1"] for one in known["means"][1]])
     right = known["means"][0].weights.outliers[0]
     assert abs(right.alignments["mean 1"] - seen) < 0.015
     assert abs(wrong.alignments["mean 1"] - seen) > 0.025
 
 
-def test_a_step_without_its_chance_has_smaller_outliers(known, monkeypatch):
+def test_a_step_without_its_chance_has_smaller_outliers(known):
     """Negative control: the initial output pushes by nothing, its mean."""
-    monkeypatch.setattr(structured, "_chances", lambda law, plain: ([plain], np.ones(1)))
-    wrong = structured_limit(problem("chance"), "drawn", 0).features.outliers[0]
+    task, edges, pair = typical("chance", mean_step=True)
+    wrong = outliers_of(task, *pair, edges)[1].values[0]
     values = [one[1][0][0] for one in known["chance"][1]]
-    assert wrong.singular_value < 0.87 * np.mean(values)
+    assert wrong < 0.87 * np.mean(values)
 
 
-def test_outliers_that_do_not_mix_are_too_close(known, monkeypatch):
-    """Negative control: no fluctuations."""
-    real = draws_of.Found.changes
-    monkeypatch.setattr(draws_of.Found, "changes", lambda found: 0 * real(found))
-    wrong = structured_limit(problem("close"), "drawn", 0).features.outliers
+def test_outliers_that_do_not_mix_are_too_close(known):
+    """Negative control: no fluctuations, as of very many neurons and samples."""
+    task, edges, pair = typical("close")
+    found = outliers_of(task, *pair, edges)[1]
+    found = replace(found, sizes=tuple(1e12 * size for size in found.sizes))
+    wrong = mean_outliers([found], np.ones(1), 0.0)
     seen = np.mean([one[1][1][0]["constant"] for one in known["close"][1]])
     assert wrong[0].alignments["constant"] - seen > 0.06
 
@@ -153,7 +165,7 @@ def test_outliers_that_do_not_mix_are_too_close(known, monkeypatch):
 def test_gaps_do_not_end_the_bulk():
     """Three strong coordinates are a part of their own beyond a gap, in which there is a real
     solution too."""
-    few, many = Slopes(1.0, 3.0, np.full((1, 1), 0.6)), Slopes(1.0, 500.0, np.full((1, 1), 0.7))
+    few, many = Harmonic(1.0, 3.0, np.full((1, 1), 0.6)), Harmonic(1.0, 500.0, np.full((1, 1), 0.7))
     extra, sizes = np.full((1, 1), 0.1), (np.array([400.0]), np.ones(1), 800.0)
     inner = Resolvent(extra, [many], *sizes).edge()
     bulk = Resolvent(extra, [few, many], *sizes)
@@ -161,26 +173,19 @@ def test_gaps_do_not_end_the_bulk():
     assert bulk.edge() > 10 * inner
 
 
-def test_a_narrow_last_part_has_a_threshold(monkeypatch):
+def test_a_narrow_last_part_has_a_threshold():
     """Where outliers count from is not lost in the gap before the last part."""
-    one, many = Slopes(1.0, 1.0, np.full((1, 1), 0.3)), Slopes(1.0, 500.0, np.full((1, 1), 0.7))
+    one, many = Harmonic(1.0, 1.0, np.full((1, 1), 0.3)), Harmonic(1.0, 500.0, np.full((1, 1), 0.7))
     bulk = Resolvent(np.full((1, 1), 0.1), [one, many], np.array([400.0]), np.ones(1), 800.0)
-
-    def reach():
-        law = SpectralLaw.of(bulk, 0.0)
-        return law.threshold(400) / math.sqrt(law.edge)
-
-    assert 1 < reach() < 1.1
-    monkeypatch.setattr("onegrad.theory.spectral.law._WIDEST", math.inf)
-    assert reach() > 1.5
+    law = SpectralLaw.of(bulk, 0.0)
+    assert 1 < law.threshold(400) / math.sqrt(law.edge) < 1.1
 
 
 def test_acceleration_is_the_same_law():
     """The density by acceleration against means of old and new, from the same start."""
     p = problem("close")
-    task = replace(structured.chance_of(p, "drawn", 0).typical, chance=None)
-    _, features = structured._resolved(task, 1)
-    bulk = structured._features(features, float(p.samples))
+    _, features = resolved(replace(chance_of(p, "drawn", 0).typical, chance=None), 1)
+    bulk = bulk_of_features(features, p.samples)
     x = np.array([0.05, 0.3, 1.0, 2.0])
     gain = np.repeat((-1.0 / x)[:, None] + 0j, len(bulk.counts), axis=1)
     chi = np.zeros((len(x), len(bulk.weights)), complex)

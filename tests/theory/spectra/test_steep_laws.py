@@ -7,15 +7,16 @@ import numpy as np
 import onegrad as og
 from onegrad.compute.randomness import Streams
 from onegrad.simulate.network.trial import Trial
-from onegrad.spectrum.report import _edges_of_rows
+from onegrad.spectrum.report import edges_of_rows
 from onegrad.theory.chance import chance_of
+from onegrad.theory.layers.features import Harmonic
 from onegrad.theory.layers.recursion import NoiseDirections, trained_types
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import level_for
-from onegrad.theory.spectral import resolvent, structured
-from onegrad.theory.spectral.finite_rank import FiniteRank, find_outliers
-from onegrad.theory.spectral.law import SpectralLaw
-from onegrad.theory.spectral.resolvent import Resolvent, Slopes
+from onegrad.theory.spectra.law import SpectralLaw
+from onegrad.theory.spectra.limits import NOISE, bulk_of_weights
+from onegrad.theory.spectra.outliers import FiniteRank, Seen, find_outliers
+from onegrad.theory.spectra.resolvent import Resolvent
 
 SIZE, ROWS = 400, 500
 RATES, DRAWS = (0.3, 0.45), 6
@@ -34,20 +35,21 @@ def test_most_singular_values_of_a_steep_bulk_are_far_below_its_edge():
     assert coarse.distance(found) > 2 * law.distance(found)
 
 
-def test_what_tables_leave_out_is_noise(monkeypatch):
+def test_what_tables_leave_out_is_noise():
     rng, types, nodes = np.random.default_rng(1), 30, 40
     at, where = rng.standard_normal(types), rng.standard_normal(nodes)
     table = 1 + 0.1 * np.abs(np.subtract.outer(at, where))
-    slopes = [Slopes(1.0, p, c * table) for p, c in ((20.0, 2.0), (60.0, 1.0), (120.0, 0.5))]
+    slopes = [Harmonic(1.0, p, c * table) for p, c in ((20.0, 2.0), (60.0, 1.0), (120.0, 0.5))]
     low = np.geomspace(0.005, 0.1, 6)  # eigenvalues of what is no shared coordinate
 
-    def made():
-        extra = np.full((types, nodes), 0.002)
-        return Resolvent(extra, slopes, np.full(types, 10.0), np.full(nodes, 1 / nodes), 400.0)
+    def made(**least):
+        extra, sizes = (
+            np.full((types, nodes), 0.002),
+            (np.full(types, 10.0), np.full(nodes, 1 / nodes)),
+        )
+        return Resolvent(extra, slopes, *sizes, 400.0, **least)
 
-    few = made()
-    monkeypatch.setattr(resolvent, "_RANK_OF_MANY", 1e-9)
-    exact = made()
+    few, exact = made(), made(least=1e-9)
     assert few.blocks[0].rank < 0.5 * exact.blocks[0].rank
     want = exact.stieltjes(low)
     off = np.abs(few.stieltjes(low) - want).max() / want.max()
@@ -72,10 +74,10 @@ def outliers_after_two_steps(problem, noise):
     chance = chance_of(problem, "typical", 0)
     geometry = chance.typical.geometry
     level = level_for(problem, geometry, QuadratureLevel.at(4))
-    neurons = trained_types(problem, geometry, level, rows="isotropic", noise=noise)
+    neurons = trained_types(problem, geometry, level, noise=noise)
     part = FiniteRank(neurons.vectors, np.eye(neurons.vectors.shape[1]), fixed=True)
-    bulk = structured._weights(neurons, geometry)
-    return find_outliers(bulk, part, bulk.edge(), {}).values
+    bulk = bulk_of_weights(neurons, geometry)
+    return find_outliers(bulk, part, bulk.edge(), Seen([], np.zeros((0, 0)))).values
 
 
 def test_outliers_after_two_steps_of_the_isotropic_convention():
@@ -83,7 +85,7 @@ def test_outliers_after_two_steps_of_the_isotropic_convention():
     drawn = [Trial(problem, Streams(seed, 0)).updated_weights for seed in range(DRAWS)]
     found = np.array([np.linalg.svd(w, compute_uv=False)[:2] for w in drawn])
     mean, se = found.mean(axis=0), found.std(axis=0, ddof=1) / math.sqrt(DRAWS)
-    known = outliers_after_two_steps(problem, structured._NOISE)
+    known = outliers_after_two_steps(problem, NOISE)
     assert np.all(np.abs(mean - known[:2]) < 4 * se + 0.03 * mean)
     # negative control: with one direction of noise the second is missing
     assert len(outliers_after_two_steps(problem, NoiseDirections(1))) == 1
@@ -93,9 +95,9 @@ def test_long_rows_are_no_outliers():
     weights = np.random.default_rng(2).standard_normal((SIZE, SIZE)) / math.sqrt(SIZE)
     weights[:5] *= 2.2
     values = np.linalg.svd(weights, compute_uv=False)
-    edge, threshold = _edges_of_rows(two_steps(), weights)
+    edge, threshold = edges_of_rows(two_steps(), weights)
     assert values[0] < threshold and edge > 2.1
     assert np.sum(values > 2.05) >= 3  # negative control: the threshold of rows of equal lengths
     weights += 4.0 * np.outer(np.ones(SIZE), np.eye(SIZE)[0]) / math.sqrt(SIZE)
-    _, threshold = _edges_of_rows(two_steps(), weights)
+    _, threshold = edges_of_rows(two_steps(), weights)
     assert np.sum(np.linalg.svd(weights, compute_uv=False) > threshold) == 1

@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 import onegrad as og
+from onegrad.compute.randomness import Streams
 from onegrad.errors import AssumptionError
-from onegrad.spectrum.report import spectrum
-from onegrad.theory.spectral import structured
-from onegrad.theory.spectral.structured import structured_limit
+from onegrad.simulate.network.trial import Trial
+from onegrad.spectrum.report import report_of
+from onegrad.theory.spectra.law import SpectralLaw
+from onegrad.theory.spectra.limits import bulk_of_features, resolved, spectral_limit
+from onegrad.theory.task import Task
 
 N, DRAWS = 300, 6
 LABELS = {"link": "tanh"}
@@ -46,11 +49,9 @@ def reports(name):
     """The limit once, and several draws."""
     if name not in _known:
         p = problem(name)
-        limit = structured_limit(p)
-        given = pytest.MonkeyPatch()
-        with given.context() as patch:  # directions are alike in all draws: one limit is enough
-            patch.setattr("onegrad.spectrum.report.structured_limit", lambda *_: limit)
-            _known[name] = limit, [spectrum(p, seed) for seed in range(DRAWS)]
+        limit = spectral_limit(p)  # directions are alike in all draws: one limit is enough
+        drawn = [report_of(Trial(p, Streams(seed, 0)), limit) for seed in range(DRAWS)]
+        _known[name] = limit, drawn
     return _known[name]
 
 
@@ -80,18 +81,18 @@ def test_outliers_and_what_they_look_at(name, matrix):
                 assert np.mean(seen) == pytest.approx(cosine, abs=0.03 + 4 * se), function
 
 
-def test_features_that_share_no_coordinates_have_another_bulk(monkeypatch):
+def test_features_that_share_no_coordinates_have_another_bulk():
     """Negative control: the slopes counted as noise of every entry for itself."""
     _, drawn = reports("two spikes")
-    monkeypatch.setattr(structured, "_slopes", lambda features: [])
-    real = structured.features_at
-
-    def noisy(*args):
-        f = real(*args)
-        return replace(f, extra=f.extra + (f.bulk[:, None] * f.slope) ** 2)
-
-    monkeypatch.setattr(structured, "features_at", noisy)
-    wrong = structured_limit(problem("two spikes")).features.law
+    p = problem("two spikes")
+    _, f = resolved(Task.of(p), 1)
+    laws = []
+    for table in (f.slope, 0 * f.slope):
+        extra = f.extra + (f.bulk[:, None] * (f.slope - table)) ** 2
+        bulk = bulk_of_features(replace(f, slope=table, extra=extra), p.samples)
+        laws.append(SpectralLaw.of(bulk, max(0.0, 1 - p.samples / p.width)))
+    right, wrong = laws
+    assert right.distance(drawn[0].features.after) < 1.1 * drawn[0].features.distance
     assert wrong.distance(drawn[0].features.after) > 4 * drawn[0].features.distance
 
 
@@ -104,7 +105,7 @@ def test_a_spike_grows_out_of_the_bulk():
             "network": {"width": 400, "activation": "tanh"},
             "training": {"samples": 600, "rate": 0.0},
         })  # fmt: skip
-        limit = structured_limit(p).features
+        limit = spectral_limit(p).features
         counts.append(len(limit.outliers))
         strengths.append(limit.strengths[0])
     assert counts == [int(s > 1) for s in strengths] and counts[0] == 0 and counts[-1] == 1
@@ -118,4 +119,4 @@ def test_no_limit_is_claimed_where_none_is_known(change):
     p = problem("two spikes")
     p = p.model_copy(update={"training": p.training.model_copy(update=change)})
     with pytest.raises(AssumptionError, match="no limiting spectrum"):
-        structured_limit(p)
+        spectral_limit(p)

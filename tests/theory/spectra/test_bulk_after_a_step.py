@@ -7,9 +7,10 @@ import pytest
 
 import onegrad as og
 from onegrad.compute.randomness import Streams
-from onegrad.spectrum.report import spectrum
+from onegrad.simulate.network.trial import Trial
+from onegrad.spectrum.report import report_of
 from onegrad.theory.closed import Closure
-from onegrad.theory.spectral.structured import structured_limit
+from onegrad.theory.spectra.limits import spectral_limit
 
 N, DRAWS = 300, 6
 FARTHEST = 0.035  # Kolmogorov distance at this size; 0.012 and less at n = 2000
@@ -29,15 +30,12 @@ class SameDirections(Streams):
 
 @pytest.fixture(scope="module")
 def limit():
-    return structured_limit(PROBLEM, "drawn", 0)
+    return spectral_limit(PROBLEM, "drawn", 0)
 
 
 @pytest.fixture(scope="module")
 def drawn(limit):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onegrad.spectrum.report.structured_limit", lambda *_: limit)
-        patch.setattr("onegrad.spectrum.report.Streams", SameDirections)
-        return [spectrum(PROBLEM, seed) for seed in range(DRAWS)]
+    return [report_of(Trial(PROBLEM, SameDirections(seed, 0)), limit) for seed in range(DRAWS)]
 
 
 @pytest.mark.parametrize("matrix", ["weights", "features"])
@@ -63,5 +61,5 @@ def test_eigenvectors_have_outliers(limit):
 def test_few_blocks_have_another_bulk(drawn, monkeypatch):
     """Negative control: one eigenvalue for all of the bulk, directions that are not closed."""
     monkeypatch.setattr(Closure, "of", classmethod(lambda cls, *_: cls(1, 1, 0)))
-    wrong = structured_limit(PROBLEM, "drawn", 0).features.law
+    wrong = spectral_limit(PROBLEM, "drawn", 0).features.law
     assert np.mean([wrong.distance(one.features.after) for one in drawn]) > 2 * FARTHEST

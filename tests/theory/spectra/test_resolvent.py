@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from onegrad.theory.isotropic.traces import limiting_traces
-from onegrad.theory.spectral.draws import in_draws
-from onegrad.theory.spectral.finite_rank import FiniteRank, find_outliers
-from onegrad.theory.spectral.law import SpectralLaw, edge_and_threshold
-from onegrad.theory.spectral.resolvent import Resolvent, Slopes
+from onegrad.theory.layers.features import Harmonic
+from onegrad.theory.spectra.law import SpectralLaw
+from onegrad.theory.spectra.outliers import FiniteRank, Seen, find_outliers, mean_outliers
+from onegrad.theory.spectra.resolvent import Resolvent
 
 N = 1000.0
 
@@ -29,8 +29,8 @@ def test_white_noise_is_marchenko_pastur(psi):
     x = s**2
     want = np.sqrt((high - x) * (x - low)) / (math.pi * ratio * s * min(1.0, psi))
     np.testing.assert_allclose(law.singular_density(s), want, rtol=1e-2)
-    alone = edge_and_threshold(white(psi), 1000)
-    assert alone == pytest.approx((math.sqrt(law.edge), law.threshold(1000)), rel=1e-12)
+    alone = SpectralLaw.of(white(psi), 0.0, tail=True)
+    assert (alone.edge, alone.edge_scale) == pytest.approx((law.edge, law.edge_scale), rel=1e-12)
 
 
 @pytest.mark.parametrize("ridge", [0.02, 0.3])
@@ -38,7 +38,7 @@ def test_random_features_have_their_known_traces(ridge):
     """c₁²·linear part in n shared coordinates plus independent noise: Péché, Mei & Montanari."""
     c1, rest, phi, psi = 0.5, 0.09, 0.5, 0.8
     n, k, m = phi * N, phi * N / psi, N
-    slopes = [Slopes(1.0, n, np.full((1, 1), c1))]
+    slopes = [Harmonic(1.0, n, np.full((1, 1), c1))]
     bulk = Resolvent(np.full((1, 1), rest), slopes, np.array([k]), np.ones(1), m)
     law = SpectralLaw.of(bulk, 0.0)
     s = np.linspace(0, math.sqrt(law.edge), 20_001)
@@ -59,8 +59,8 @@ def test_a_spike_leaves_the_bulk_at_the_known_transition(strength):
     length = math.sqrt((strength**2 + 1) / N)
     part = FiniteRank(np.full((1, 1), length), np.eye(1), fixed=True)
     edge = bulk.edge()
-    limit = find_outliers(bulk, part, edge, {"v": np.ones(1)})
-    found = in_draws(limit)
+    limit = find_outliers(bulk, part, edge, Seen.directions({"v": np.ones(1)}))
+    found = mean_outliers([limit], np.ones(1), edge)
     assert limit.strengths[0] == pytest.approx((strength**2 + 1) / 2, rel=0.07)
     assert len(found) == (strength > 1)
     if found:

@@ -7,7 +7,6 @@ of the features, which is of finite rank. Equations are named as in docs/book/st
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,27 +14,16 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 from onegrad.theory.anderson import Acceleration
+from onegrad.theory.layers.features import Harmonic
 
 _RANK = 1e-6  # squared singular values of tables that are left out, over the largest
-_RANK_OF_MANY = 1e-3  # the same with many tables; what is left out counts as noise
-_FEW = 2  # tables of slopes: one, and that of the lengths
-_TOLERANCE = 1e-5
-_ITERATIONS = 300
-_MOST_ITERATIONS = 3000  # of the few points close to zero
+_RANK_OF_MANY = 1e-3  # the same of three tables and more, as on a bulk that is not flat, for speed
+_TOLERANCE = 1e-5  # last step of log m and log(1 + χ)
+_ITERATIONS = 3000  # of the few points close to zero; most take 20
+_CROSSING = 600  # iterations on the real line: what takes longer is within 1e-5 of the edge
 _SMOOTHING = 0.02  # imaginary part of z over its real part, extrapolated from twice as much
 _STAGES = 4  # of the imaginary part, halved each time, from where any start converges
 _EDGE = 5e-4  # relative accuracy of the edge
-_OCTAVES = np.geomspace(1.0, 16.0, 25)
-_FIRST, _NEXT = 120, 8  # points at which it is looked for
-
-
-class Slopes(NamedTuple):
-    """A part of the entries that is linear in `coordinates` shared Gaussian ones, `copies` times:
-    table (T, S) as for the harmonics of features."""
-
-    copies: float
-    coordinates: float
-    table: Array
 
 
 class Point(NamedTuple):
@@ -66,41 +54,44 @@ class Roots(NamedTuple):
         return np.asarray(self.gain * (scaled - self.vectors @ (less * (self.vectors.T @ scaled))))
 
 
-@dataclass(frozen=True)
+def factors(table: Array, counts: Array, weights: Array, least: float) -> tuple[Array, Array]:
+    """U (T, R) and V (S, R) with UVᵀ ≈ table, leading singular functions under counts and weights:
+    squared singular values below `least` of the largest are left out."""
+    scaled = table * np.sqrt(counts)[:, None] * np.sqrt(weights)
+    u, s, vt = np.linalg.svd(scaled, full_matrices=False)
+    rank = max(1, int(np.sum(s**2 > least * max(float(s[0]) ** 2, 1e-300))))
+    left: Array = u[:, :rank] * s[:rank] / np.sqrt(counts)[:, None]
+    right: Array = vt[:rank].T / np.sqrt(weights)[:, None]
+    return left, right
+
+
 class _TableFactors:
     """Symmetric products of the factors (U, V) of a table, upper triangles in one row each.
 
-    rest : (T, S) what the factors leave out of the table's variance, which is as good as noise:
-        without it edges are 0.03 % and shares of eigenvalues 0.005 off, with it 0.001
+    What the factors leave out of the table's variance, `rest` (T, S), is as good as noise: without
+    it edges are 0.03 % and shares of eigenvalues 0.005 off, with it 0.001.
     """
 
-    copies: float
-    coordinates: float
-    rank: int
-    left: Array  # (T, R) U
-    types: Array  # (T, R(R+1)/2)
-    nodes: Array  # (S, R(R+1)/2)
-    upper: tuple[Any, Any]  # where the triangle is
-    rest: Array
+    def __init__(self, part: Harmonic, counts: Array, weights: Array, least: float) -> None:
+        self.copies, self.coordinates = part.copies, part.coordinates
+        self.left, right = factors(part.table, counts, weights, least)
+        self.rank = self.left.shape[1]
+        self.upper = np.triu_indices(self.rank)
+        self.twice = np.where(self.upper[0] == self.upper[1], 1.0, 2.0)
+        self.types, self.nodes = self._products(self.left), self._products(right)  # (·, R(R+1)/2)
+        self.rest = self._rest(part.table, right)
 
-    @classmethod
-    def of(cls, slopes: Slopes, counts: Array, weights: Array, least: float) -> _TableFactors:
-        scaled = slopes.table * np.sqrt(counts)[:, None] * np.sqrt(weights)
-        u, s, vt = np.linalg.svd(scaled, full_matrices=False)
-        rank = max(1, int(np.sum(s**2 > least * max(float(s[0]) ** 2, 1e-300))))
-        left = u[:, :rank] * s[:rank] / np.sqrt(counts)[:, None]
-        right = vt[:rank].T / np.sqrt(weights)[:, None]
-        i, j = np.triu_indices(rank)
-        products = left[:, i] * left[:, j], right[:, i] * right[:, j]
-        rest = slopes.copies * (slopes.table - left @ right.T) ** 2
-        return cls(slopes.copies, slopes.coordinates, rank, left, *products, (i, j), rest)
-
-    def at(self, table: Array) -> _TableFactors:
-        """The same types at other nodes, where the table is that (T, S')."""
-        right = np.linalg.lstsq(self.left, table, rcond=None)[0].T
+    def _products(self, rows: Array) -> Array:
         i, j = self.upper
-        rest = self.copies * (table - self.left @ right.T) ** 2
-        return replace(self, nodes=right[:, i] * right[:, j], rest=rest)
+        return np.asarray(rows[:, i] * rows[:, j])
+
+    def _rest(self, table: Array, right: Array) -> Array:
+        return np.asarray(self.copies * (table - self.left @ right.T) ** 2)
+
+    def elsewhere(self, table: Array) -> tuple[Array, Array]:
+        """Products and `rest` of the same types at other nodes, where the table is that (T, S')."""
+        right: Array = np.linalg.lstsq(self.left, table, rcond=None)[0].T.astype(float)
+        return self._products(right), self._rest(table, right)
 
     def shared(self, m: Array, w: Array) -> Array:
         """A with AAᵀ = b_i b_j d_iᵀPd_j, (T, R), at one real point beyond the edge."""
@@ -109,25 +100,16 @@ class _TableFactors:
         values, vectors = np.linalg.eigh(0.5 * (product + product.T))
         return np.asarray(self.left @ (vectors * np.sqrt(np.maximum(values, 0.0))))
 
-    def add(
-        self,
-        m: Array,
-        w: Array,
-        inverse: Array | None,
-        response: Array,
-        other: _TableFactors | None,
-    ) -> None:
-        """Its terms of eqs. complex-gains and density, with m the gains times the counts; the
-        responses of `other` nodes instead of its own, if given."""
+    def terms(self, m: Array, w: Array) -> tuple[Array, Array]:
+        """Its terms of eqs. complex-gains and density as products with the rows of `types` and of
+        nodes, m the gains times the counts."""
         i, j = self.upper
-        twice = np.where(i == j, 1.0, 2.0)
         g, t = (self._full(_times(x, y)) for x, y in ((w, self.nodes), (m, self.types)))
         t /= self.coordinates
         h = np.linalg.inv(np.eye(self.rank) + t @ g)
-        if inverse is not None:
-            inverse += self.copies * _times((g @ h)[:, i, j] * twice, self.types.T)
-        nodes = self.nodes if other is None else other.nodes
-        response += self.copies * self.coordinates * _times((h @ t)[:, i, j] * twice, nodes.T)
+        inverse, response = ((p @ q)[:, i, j] * (self.copies * self.twice)
+                             for p, q in ((g, h), (h, t)))  # fmt: skip
+        return inverse, self.coordinates * response
 
     def _full(self, rows: Array) -> Array:
         """Symmetric matrices (P, R, R) from their upper triangles (P, R(R+1)/2)."""
@@ -147,21 +129,24 @@ class Resolvent:
     samples : rows m
     lift : (T,) tilt_i/b_i or None: columns are correlated as b_i² δ_ij − tilt_i tilt_j, in what is
         linear in shared coordinates (all of it where nothing is), which no bulk notices
+    least : squared singular values of the tables of slopes that count as noise, over the largest
     """
 
     def __init__(
         self,
         extra: Array,
-        slopes: Sequence[Slopes],
+        slopes: Sequence[Harmonic],
         counts: Array,
         weights: Array,
         samples: float,
         lift: Array | None = None,
+        least: float | None = None,
     ) -> None:
         self.lift = lift
         self.counts, self.weights, self.samples = counts, weights, samples
-        least = _RANK if len(slopes) <= _FEW else _RANK_OF_MANY
-        self.blocks = [_TableFactors.of(one, counts, weights, least) for one in slopes]
+        if least is None:
+            least = _RANK if len(slopes) <= 2 else _RANK_OF_MANY
+        self.blocks = [_TableFactors(one, counts, weights, least) for one in slopes]
         self.extra = extra + sum((block.rest for block in self.blocks), np.zeros(1))
         variance = extra + sum((one.copies * one.table**2 for one in slopes), np.zeros(1))
         self.scale = float(np.max(variance @ weights))  # of an eigenvalue, at k ≪ m
@@ -172,7 +157,9 @@ class Resolvent:
         inverse = -z[:, None] + _times(w, self.extra.T)
         response = _times(m, self.extra)
         for block in self.blocks:
-            block.add(m, w, inverse, response, None)
+            to_types, to_nodes = block.terms(m, w)
+            inverse += _times(to_types, block.types.T)
+            response += _times(to_nodes, block.nodes.T)
         return inverse, response / self.samples
 
     def stieltjes(self, values: Array) -> Array:
@@ -194,24 +181,20 @@ class Resolvent:
     def _settle(self, z: Any, gain: Any, chi: Any, tolerance: float) -> None:
         """The fixed point at complex z, in place: log m and log(1 + χ), accelerated where
         that leads to numbers of a resolvent, Im m > 0; elsewhere by means of old and new."""
-        going, speed = np.arange(len(z)), Acceleration()
-        for _ in range(_MOST_ITERATIONS):
+        going, speed, types = np.arange(len(z)), Acceleration(), gain.shape[1]
+        for _ in range(_ITERATIONS):
             inverse, response = self._map(z[going], gain[going], chi[going])
-            old, change = np.log(gain[going]), -np.log(inverse * gain[going])
-            level, rise = np.log1p(chi[going]), np.log((1 + response) / (1 + chi[going]))
-            moved = np.maximum(np.abs(change).max(axis=1), np.abs(rise).max(axis=1))
-            parts = [np.concatenate(p, axis=1) for p in ((old, level), (change, rise))]
-            real = [np.concatenate([one.real, one.imag], axis=1) for one in parts]
-            step = speed.step(real[0], 0.5 * real[1], moved)
-            both = real[0] + step
-            half = both.shape[1] // 2
-            new = both[:, :half] + 1j * both[:, half:]
-            types = gain.shape[1]
-            angle = new.imag  # of m and of zm, both between 0 and π, and of 1 + χ
+            old = np.hstack([np.log(gain[going]), np.log1p(chi[going])])
+            ratio = (1 + response) / (1 + chi[going])
+            change = np.hstack([-np.log(inverse * gain[going]), np.log(ratio)])
+            moved = np.abs(change).max(axis=1)
+            at, by = (np.hstack([both.real, both.imag]) for both in (old, 0.5 * change))
+            real, angle = np.hsplit(at + speed.step(at, by, moved), 2)
+            # angles of m and of zm are both between 0 and π, and so are those of 1 + χ
             last = np.pi - np.angle(z[going])[:, None]
             bad = np.any((angle[:, :types] <= 0) | (angle[:, :types] >= last), axis=1)
             bad |= np.any((angle[:, types:] < 0) | (angle[:, types:] >= np.pi), axis=1)
-            new[bad] = (parts[0] + 0.5 * parts[1])[bad]
+            new = np.where(bad[:, None], old + 0.5 * change, real + 1j * angle)
             gain[going], chi[going] = np.exp(new[:, :types]), np.expm1(new[:, types:])
             left = moved > tolerance
             if not np.any(left):
@@ -236,7 +219,7 @@ class Resolvent:
         if near is not None:
             gain[:], chi[:] = near.gain, self.weights / near.weights - 1
         outside, going = np.ones(len(values), bool), np.arange(len(values))
-        for _ in range(2 * _ITERATIONS):
+        for _ in range(_CROSSING):
             inverse, response = self._map(values[going], gain[going], chi[going])
             good = (inverse.max(axis=1) < 0) & (response.min(axis=1) > -1)
             outside[going[~good]] = False
@@ -251,14 +234,13 @@ class Resolvent:
         outside[going] &= moved[moved > tolerance] < 3 * _TOLERANCE
         return Point(gain, self.weights / (1 + chi)), outside
 
-    def response_at(self, point: Point, extra: Array, slopes: Sequence[Slopes]) -> Array:
+    def response_at(self, point: Point, extra: Array, tables: Sequence[Array]) -> Array:
         """χ at other nodes (S',), with their own tables of the same types."""
         m = self.counts * point.gain
         response = _times(m, extra)
-        for block, one in zip(self.blocks, slopes, strict=True):
-            other = block.at(one.table)
-            response += _times(m, other.rest)
-            block.add(m, point.weights, None, response, other)
+        for block, table in zip(self.blocks, tables, strict=True):
+            nodes, rest = block.elsewhere(table)
+            response += _times(m, rest) + _times(block.terms(m, point.weights)[1], nodes.T)
         return np.asarray(response[0] / self.samples)
 
     def roots(self, point: Point) -> Roots:
@@ -278,24 +260,22 @@ class Resolvent:
         """The upper edge of the bulk, of its last part where it has gaps, as an eigenvalue."""
         high = self.scale
         for _ in range(60):  # not in a gap: outside all the way up to some octaves more
-            if np.all(self.beyond(high * _OCTAVES, None, _TOLERANCE)[1]):
+            if np.all(self.beyond(high * np.geomspace(1.0, 16.0, 25), None, _TOLERANCE)[1]):
                 break
             high *= 2
         else:
             raise ConvergenceError("the upper edge of the limiting bulk was not found")
-        low, points = 1e-3 * self.scale, _FIRST  # a part beyond a gap may be narrow
+        low, points = 1e-3 * self.scale, 120  # a part beyond a gap may be narrow
         near: Point | None = None
         while high / low - 1 > _EDGE:
-            inner, points = np.geomspace(low, high, points + 2)[1:-1], _NEXT
-            point, outside = self.beyond(inner, near, _TOLERANCE)
+            inner = np.geomspace(low, high, points + 2)
+            point, outside = self.beyond(inner[1:-1], near, _TOLERANCE)
             inside = np.flatnonzero(~outside)
             first = int(inside[-1]) + 1 if len(inside) else 0
-            if first < len(inner):
+            if first < points:
                 near = Point(point.gain[first : first + 1], point.weights[first : first + 1])
-            low, high = (
-                inner[first - 1] if first else low, inner[first] if first < len(inner) else high,
-            )  # fmt: skip
-        return float(high)
+            low, high, points = float(inner[first]), float(inner[first + 1]), 8
+        return high
 
 
 def _times(left: Array, right: Array) -> Array:

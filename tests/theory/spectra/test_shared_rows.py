@@ -12,7 +12,8 @@ from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.layers.types import NeuronTypes, RowMixing
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import level_for
-from onegrad.theory.spectral import structured
+from onegrad.theory.spectra.law import SpectralLaw
+from onegrad.theory.spectra.limits import NOISE, bulk_of_weights
 
 SIZE, DRAWS = 500, 6
 TW_MEAN, TW_DEVIATION = -1.2065, 1.268  # of the real Tracy–Widom law
@@ -37,8 +38,8 @@ def test_the_edge_of_rows_that_one_matrix_turns():
     found = np.array([top(np.random.default_rng(seed)) for seed in range(DRAWS)])
     off = []
     for mixing in (True, False):
-        bulk = structured._weights(rows(mixing), None)
-        law = structured.SpectralLaw.of(bulk, 0.0)
+        bulk = bulk_of_weights(rows(mixing), None)
+        law = SpectralLaw.of(bulk, 0.0)
         unit = law.edge_scale * SIZE ** (-2 / 3) / (2 * math.sqrt(law.edge))
         mean = math.sqrt(law.edge) + TW_MEAN * unit
         off.append(abs(found.mean() - mean) / (TW_DEVIATION * unit / math.sqrt(DRAWS)))
@@ -63,8 +64,8 @@ def test_parts_are_those_of_a_draw():
     chance = chance_of(problem, "typical", 0)
     geometry = chance.typical.geometry
     level = level_for(problem, geometry, QuadratureLevel.at(2))
-    neurons = trained_types(problem, geometry, level, rows="isotropic", noise=structured._NOISE)
-    assert neurons.mixing.parts.shape[1] == 1 + structured._NOISE.matrices
+    neurons = trained_types(problem, geometry, level, noise=NOISE)
+    assert neurons.mixing.parts.shape[1] == 1 + NOISE.matrices
     size = np.abs(neurons.mixing.parts[:, 1]) @ (neurons.counts * np.abs(neurons.readout))
     size /= neurons.counts @ neurons.readout**2
 

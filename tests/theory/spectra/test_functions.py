@@ -8,8 +8,11 @@ import pytest
 from onegrad.theory.geometry import Geometry
 from onegrad.theory.nodes.population import quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.spectral.functions import ProjectionLaw, sample_functions
-from onegrad.theory.spectral.nodes import comparing_nodes
+from onegrad.theory.spectra.functions import (
+    sample_functions,
+    strong_axis_nodes,
+    unit_functions,
+)
 
 AXES, POINTS, LEVEL = 8, 512, QuadratureLevel.at(2)
 STEEP = np.diag([50.0] + [0.1] * (AXES - 1))
@@ -25,13 +28,13 @@ def geometry(means=((0.0,) * AXES,), weights=(1.0,)):
 
 
 def cosines(given, where, values):
-    names, unit = ProjectionLaw.of(given, NAMED).units(where)
+    names, unit = unit_functions(given, NAMED, where)
     return dict(zip(names, unit @ (np.sqrt(where.weights) * values), strict=True))
 
 
 def test_a_sign_along_the_steep_axis():
     given = geometry()
-    where = comparing_nodes(given, STEEP, LEVEL, POINTS)
+    where = strong_axis_nodes(given, STEEP, LEVEL, POINTS)
     found = cosines(given, where, np.sign(where.kappa[:, 0]))
     along = AXES**-0.5
     for degree, value in SIGN.items():
@@ -48,7 +51,7 @@ def test_a_sign_along_the_steep_axis():
 def test_polynomials_of_a_mixture():
     """Exact wherever the nodes are: H₁ and H₃ of two components are not orthogonal."""
     given = geometry(means=np.outer([1.5, -1.5], np.eye(AXES)[0]), weights=(0.3, 0.7))
-    where = comparing_nodes(given, STEEP, LEVEL, POINTS)
+    where = strong_axis_nodes(given, STEEP, LEVEL, POINTS)
     t = where.kappa @ NAMED["step"]
     rng = np.random.default_rng(0)
     side = np.where(rng.random(400_000) < 0.3, 1.5, -1.5)

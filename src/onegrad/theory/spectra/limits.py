@@ -1,4 +1,4 @@
-"""Limiting spectra of Ŵ and of the features σ(XŴᵀ)/√m under structure, nothing trained.
+"""Limiting spectra of Ŵ and of the features σ(XŴᵀ)/√m, nothing trained.
 
 Types of neurons after the step(s) and nodes of the data as in the theory of the errors: the bulk is
 that of what is random given them, the outliers come from the mean part of the features and from
@@ -8,7 +8,6 @@ the coordinates of the weights in the special directions (docs/book/spectra.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,9 +15,9 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
-from onegrad.theory.chance import Chance, chance_of
+from onegrad.theory.chance import chance_of
 from onegrad.theory.geometry import Geometry
-from onegrad.theory.layers.features import NodeFeatures, features_at
+from onegrad.theory.layers.features import Harmonic, NodeFeatures, features_at
 from onegrad.theory.layers.recursion import NoiseDirections, recursion_holds, trained_types
 from onegrad.theory.layers.types import NeuronTypes, RowMixing
 from onegrad.theory.nodes.designs import tensor
@@ -26,26 +25,23 @@ from onegrad.theory.nodes.population import data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.resolution import level_for
-from onegrad.theory.spectral.draws import (
-    Found,
+from onegrad.theory.spectra.functions import strong_axis_nodes, unit_functions
+from onegrad.theory.spectra.law import SpectralLaw
+from onegrad.theory.spectra.outliers import (
+    FiniteRank,
     Outlier,
-    in_draws,
+    Outliers,
+    Seen,
+    find_outliers,
     mean_outliers,
 )
-from onegrad.theory.spectral.finite_rank import FiniteRank, Seen, find_outliers
-from onegrad.theory.spectral.functions import ProjectionLaw, sample_functions
-from onegrad.theory.spectral.law import SpectralLaw
-from onegrad.theory.spectral.nodes import comparing_nodes, strong_axis_nodes
-from onegrad.theory.spectral.resolvent import Resolvent, Slopes
+from onegrad.theory.spectra.resolvent import Resolvent
 from onegrad.theory.task import Task
 
 _LAW_LEVEL, _OUTLIER_LEVEL = 1, 2  # resolutions: the density needs many points, and less
-_HALF = 0.5
-_NO_ROW = 1e-6  # of its square length: the least along any column
-_MOST_NODES = 500
-_NOISE = NoiseDirections(most=6, visible=0.01, matrices=3)  # weights have outliers along them
-_RULES = (9, 5)  # orders of the semicircle law along the leading matrices that turn rows
-_SEEN = 512  # nodes of each component for alignments
+_MOST_NODES = 500  # of a rule, for seconds; errors have up to 2,400
+_SEEN = 512  # nodes of each component for alignments: polynomials of degree six
+NOISE = NoiseDirections(most=6, visible=0.01, matrices=3)  # weights have outliers along them
 
 
 @dataclass(frozen=True)
@@ -79,9 +75,10 @@ class LimitingSpectrum:
 def why_no_limit(problem: Problem) -> str:
     """Why the limiting spectra of a problem are not known, or nothing."""
     data, training = problem.data, problem.training
+    several = problem.trained and training.steps > 1
     if not data.known or data.own_nodes:
         return "the law of these data is not known"
-    if data.bulk_eigenvalues is not None and problem.trained and training.steps > 1:
+    if data.bulk_eigenvalues is not None and several:
         return "types of neurons after several steps are known for a flat bulk only"
     isotropic = data.isotropic and problem.network.convention == "isotropic"
     if isotropic and (problem.strength or 0.0) >= 1:
@@ -90,7 +87,7 @@ def why_no_limit(problem: Problem) -> str:
         return "neurons have as many initial readouts as there are classes"
     if problem.trained and training.optimiser != "gd":
         return f'no types of neurons are known for optimiser = "{training.optimiser}"'
-    if problem.trained and training.steps > 1 and not recursion_holds(problem, spectra=True):
+    if several and not recursion_holds(problem, spectra=True):
         return (
             "several steps have types of neurons on fresh batches in the mixture convention, or of "
             "the gradient of the labels alone"
@@ -98,7 +95,7 @@ def why_no_limit(problem: Problem) -> str:
     return ""
 
 
-def structured_limit(problem: Problem, overlaps: str = "auto", seed: int = 0) -> LimitingSpectrum:
+def spectral_limit(problem: Problem, overlaps: str = "auto", seed: int = 0) -> LimitingSpectrum:
     """Bulks, outliers and alignments of weights and features; about a second, up to half a minute
     after a step on a bulk that is not flat.
 
@@ -116,38 +113,40 @@ def structured_limit(problem: Problem, overlaps: str = "auto", seed: int = 0) ->
         raise AssumptionError(
             f"no limiting spectrum: {plain.geometry.special} special directions are too many"
         )
-    tasks, chances = _chances(chance, plain)
-    neurons, features = _resolved(plain, _LAW_LEVEL)
-    atoms = max(0.0, 1 - neurons.bulk_dim / problem.width), 1 - problem.samples / problem.width
-    laws = (
-        SpectralLaw.of(_weights(neurons, plain.geometry), atoms[0]),
-        SpectralLaw.of(_features(features, float(problem.samples)), max(0.0, atoms[1])),
-    )
-    found = [_outliers(task, laws) for task in tasks]
-    return LimitingSpectrum(
-        *(_limit(one, [both[i] for both in found], chances) for i, one in enumerate(laws))
-    )
+    neurons, features = resolved(plain, _LAW_LEVEL)
+    atoms = 1 - neurons.bulk_dim / problem.width, 1 - problem.samples / problem.width
+    bulks = bulk_of_weights(neurons, plain.geometry), bulk_of_features(features, problem.samples)
+    laws = [SpectralLaw.of(b, max(0.0, atom)) for b, atom in zip(bulks, atoms, strict=True)]
+    # the mean of the step's chance along strong directions is zero, but outliers grow with its
+    # square (docs/book/chance-and-size.md)
+    tasks, shares = chance.steps() if chance.strong else ([plain], np.ones(1))
+    edges = laws[0].edge, laws[1].edge
+    parts = [outliers_of(task, *resolved(task, _OUTLIER_LEVEL), edges) for task in tasks]
+    limits = []
+    for law, found in zip(laws, zip(*parts, strict=True), strict=True):
+        count = min(len(one.strengths) for one in found)
+        strengths = shares @ np.array([one.strengths[:count] for one in found])
+        outliers = mean_outliers(found, shares, math.sqrt(law.edge))
+        limits.append(MatrixLimit(law, outliers, strengths))
+    return LimitingSpectrum(*limits)
 
 
-def _chances(chance: Chance, plain: Task) -> tuple[list[Task], Array]:
-    """Tasks and weights over what the step has by chance along strong directions, of either sign:
-    its mean is zero, but outliers grow with its square (docs/book/chance-and-size.md)."""
-    return chance.steps() if chance.strong else ([plain], np.ones(1))
-
-
-def _outliers(task: Task, laws: tuple[SpectralLaw, SpectralLaw]) -> tuple[Found, Found]:
-    """Of weights and features, at the finer resolution."""
-    problem, geometry = task.problem, task.geometry
-    neurons, features = _resolved(task, _OUTLIER_LEVEL)
-    seen = _seen(task, neurons, neurons.spread)
+def outliers_of(
+    task: Task, neurons: NeuronTypes, features: NodeFeatures, edges: tuple[float, float]
+) -> tuple[Outliers, Outliers]:
+    """Of weights and features, beyond these edges."""
+    geometry = task.geometry
     root = _roots(geometry, neurons.vectors.shape[1])
     part = FiniteRank(neurons.vectors / root, np.eye(len(root)), fixed=True)
     mean = FiniteRank.of_table(features.mean, features.counts, features.weights)
     named = _projections(task, neurons)
-    bulk = _features(features, float(problem.samples))
+    weights, bulk = (
+        bulk_of_weights(neurons, geometry),
+        bulk_of_features(features, task.problem.samples),
+    )
     return (
-        find_outliers(_weights(neurons, geometry), part, laws[0].edge, named),
-        find_outliers(bulk, mean, laws[1].edge, seen),
+        find_outliers(weights, part, edges[0], Seen.directions(named)),
+        find_outliers(bulk, mean, edges[1], _seen(task, neurons, named)),
     )
 
 
@@ -156,11 +155,10 @@ def _level(task: Task, number: int) -> QuadratureLevel:
     return replace(level, most=min(level.most, _MOST_NODES), halves=True)
 
 
-def _resolved(task: Task, number: int) -> tuple[NeuronTypes, NodeFeatures]:
+def resolved(task: Task, number: int) -> tuple[NeuronTypes, NodeFeatures]:
     """Types, and features at the nodes, at one resolution."""
-    problem, geometry = task.problem, task.geometry
-    level = _level(task, number)
-    neurons = _present(trained_types(problem, geometry, level, task.chance, noise=_NOISE))
+    problem, geometry, level = task.problem, task.geometry, _level(task, number)
+    neurons = _present(trained_types(problem, geometry, level, task.chance, noise=NOISE))
     if geometry.levels is None:
         where = data_nodes(problem, geometry, neurons.spread, level)
     else:
@@ -174,15 +172,10 @@ def _present(neurons: NeuronTypes) -> NeuronTypes:
     if neurons.readout is None:
         return neurons
     _, owner = np.unique(np.round(neurons.readout, 12), return_inverse=True)
-    kept = np.bincount(owner, neurons.counts)[owner] > _HALF
-    counts = neurons.counts[kept] * (neurons.counts.sum() / neurons.counts[kept].sum())
-    tilt = None if neurons.tilt is None else neurons.tilt[kept]
+    kept = np.bincount(owner, neurons.counts)[owner] > 0.5
     shares = None if neurons.shares is None else neurons.shares[kept]
     mixing = None if neurons.mixing is None else neurons.mixing.of(kept)
-    return replace(
-        neurons, vectors=neurons.vectors[kept], bulk=neurons.bulk[kept], counts=counts, tilt=tilt,
-        readout=neurons.readout[kept], shares=shares, mixing=mixing,
-    )  # fmt: skip
+    return replace(neurons.of(kept), shares=shares, mixing=mixing)
 
 
 def _projections(task: Task, neurons: NeuronTypes) -> dict[str, Array]:
@@ -196,13 +189,10 @@ def _projections(task: Task, neurons: NeuronTypes) -> dict[str, Array]:
     named = dict(geometry.directions)
     if problem.links is None:
         named.pop("teacher", None)
-    for c, mean in enumerate(geometry.means):
-        if np.any(mean):
-            named[f"mean {c + 1}"] = mean
+    named |= {f"mean {c + 1}": mean for c, mean in enumerate(geometry.means) if np.any(mean)}
     found = {}
     for name, vector in named.items():
-        padded = np.zeros(size)
-        padded[: len(vector)] = vector
+        padded = np.pad(vector, (0, size - len(vector)))
         found[name] = padded / root if name.startswith("teacher") else padded * root
     if problem.trained and neurons.readout is not None:
         moved = (neurons.counts * neurons.readout) @ neurons.vectors
@@ -230,79 +220,61 @@ def _roots(geometry: Geometry, size: int) -> Array:
     return np.sqrt(np.concatenate([geometry.levels.axes, geometry.levels.values])[:size])
 
 
-def _seen(task: Task, neurons: NeuronTypes, spread: Array) -> Seen:
+def _seen(task: Task, neurons: NeuronTypes, named: dict[str, Array]) -> Seen:
     """The constant, components, and Hermite polynomials of every projection."""
-    geometry, level = task.geometry, _level(task, _OUTLIER_LEVEL)
-    root = _roots(geometry, len(spread))
-    named = _projections(task, neurons)
-    projections = {name: root * v / np.linalg.norm(root * v) for name, v in named.items()}
+    geometry, level, size = task.geometry, _level(task, _OUTLIER_LEVEL), neurons.vectors.shape[1]
+    root = _roots(geometry, size)
+    directions = {name: root * v / np.linalg.norm(root * v) for name, v in named.items()}
     if geometry.groups:
-        where = quasi_nodes(geometry, _SEEN, len(spread), level)
+        where = quasi_nodes(geometry, _SEEN, size, level)
     else:
-        where = comparing_nodes(geometry, spread, level, _SEEN)
+        where = strong_axis_nodes(geometry, neurons.spread, level, _SEEN)
     features = features_at(task.problem, geometry, neurons, where)
-    if projections and not geometry.groups:
-        law = ProjectionLaw.of(geometry, projections)
-        names, unit = law.units(where)
-    else:
-        components = {
-            f"component {c + 1}": (where.component == c).astype(float)
-            for c in np.unique(where.component)
-        }
-        along = {name: where.kappa @ v for name, v in projections.items()}
-        functions = sample_functions(along, components, where.weights)
-        names, unit = list(functions), np.array(list(functions.values())) * np.sqrt(where.weights)
-        unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-150)
-    return Seen(names, unit, where.weights, features.mean, features.extra, _slopes(features))
+    names, unit = unit_functions(geometry, directions, where)
+    tables = [slopes.table for slopes in slopes_of(features)]
+    return Seen(names, unit, where.weights, features.mean, features.extra, tables)
 
 
-def _slopes(features: NodeFeatures) -> list[Slopes]:
-    first = Slopes(1.0, float(features.bulk_dim), features.slope * features.bulk[:, None])
-    others = [Slopes(h.copies, float(h.coordinates), h.table) for h in features.harmonics]
-    return [first, *others]
+def slopes_of(features: NodeFeatures) -> list[Harmonic]:
+    """All that is linear in coordinates which entries share."""
+    table = features.slope * features.bulk[:, None]
+    return [Harmonic(1.0, float(features.bulk_dim), table), *features.harmonics]
 
 
-def _weights(neurons: NeuronTypes, geometry: Geometry) -> Resolvent:
+def bulk_of_features(features: NodeFeatures, samples: float) -> Resolvent:
+    """FᵀF/m: slopes and noise given the nodes; the means there are of finite rank."""
+    return Resolvent(features.extra, slopes_of(features), features.counts, features.weights,
+                     float(samples), features.lift)  # fmt: skip
+
+
+def bulk_of_weights(neurons: NeuronTypes, geometry: Geometry | None) -> Resolvent:
     """ŴŴᵀ: rows b_i/√n' times white noise in n' coordinates; v_i is of finite rank.
 
     Where the bulk is not flat, the coordinates are in blocks: b_ij²/(p_jλ_j) for each.
     """
+    square, size = neurons.bulk[:, None] ** 2, float(neurons.bulk_dim)
     if neurons.shares is not None and neurons.coordinates is not None:
-        assert geometry.levels is not None
+        assert geometry is not None and geometry.levels is not None
         p, values = neurons.coordinates, geometry.levels.values
-        table = neurons.bulk[:, None] ** 2 * neurons.shares * (p.sum() / (p * values))
+        table = square * neurons.shares * (p.sum() / (p * values))
         return Resolvent(table, (), neurons.counts, p / p.sum(), float(p.sum()))
-    size = float(neurons.bulk_dim)
     if neurons.mixing is not None:
         table, shares = _mixed_rows(neurons, neurons.mixing)
         return Resolvent(table, (), neurons.counts, shares, size)
     lift = None if neurons.tilt is None else neurons.tilt / neurons.bulk
-    return Resolvent(neurons.bulk[:, None] ** 2, (), neurons.counts, np.ones(1), size, lift)
+    return Resolvent(square, (), neurons.counts, np.ones(1), size, lift)
 
 
 def _mixed_rows(neurons: NeuronTypes, mixing: RowMixing) -> tuple[Array, Array]:
     """b_i² + 2s_iP_i·μ + (P_i·μ)² − |P_i|² (T, S) at the nodes μ of the semicircle law along each
-    of the leading matrices, and their weights: eq. shared-rows."""
+    of the leading matrices, by rules of nine and five nodes, and their weights: eq. shared-rows."""
     scaled = np.sqrt(neurons.counts)[:, None] * mixing.parts
     _, _, right = np.linalg.svd(scaled, full_matrices=False)
-    parts = mixing.parts @ right[: len(_RULES)].T
-    angles = [np.pi * np.arange(1, order + 1) / (order + 1) for order in _RULES[: len(right)]]
+    parts = mixing.parts @ right[:2].T
+    angles = [np.pi * np.arange(1, order + 1) / (order + 1) for order in (9, 5)[: len(right)]]
     nodes, weights = tensor([(2 * np.cos(t), 2 * np.sin(t) ** 2 / (len(t) + 1)) for t in angles])
-    moved = parts @ nodes.T
-    square = neurons.bulk**2 - np.sum(parts**2, axis=1)
-    table = square[:, None] + 2 * mixing.start[:, None] * moved + moved**2
-    return np.maximum(table, _NO_ROW * neurons.bulk[:, None] ** 2), weights
-
-
-def _features(features: NodeFeatures, samples: float) -> Resolvent:
-    """FᵀF/m: slopes and noise given the nodes; the means there are of finite rank."""
-    slopes, lift = _slopes(features), features.lift
-    return Resolvent(features.extra, slopes, features.counts, features.weights, samples, lift)
-
-
-def _limit(law: SpectralLaw, found: Sequence[Found], chances: Array) -> MatrixLimit:
-    """The mean over what is left to chance."""
-    outliers = mean_outliers([in_draws(one) for one in found], chances, math.sqrt(law.edge))
-    count = min(len(one.strengths) for one in found)
-    strengths = chances @ np.array([one.strengths[:count] for one in found])
-    return MatrixLimit(law, outliers, strengths)
+    moved, square = parts @ nodes.T, neurons.bulk**2
+    table = (
+        (square - np.sum(parts**2, axis=1))[:, None] + 2 * mixing.start[:, None] * moved + moved**2
+    )
+    return np.maximum(table, 1e-6 * square[:, None]), weights  # a row has some length everywhere

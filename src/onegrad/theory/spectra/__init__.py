@@ -1,0 +1,1 @@
+"""Limiting spectra of weights and features: bulks, outliers, alignments."""

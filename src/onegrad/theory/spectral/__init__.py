@@ -1,1 +1,0 @@
-"""Limiting spectra of features and weights under structure: bulks, outliers, alignments."""
