@@ -129,6 +129,8 @@ def _setting(key: str, value: Any) -> str:
     """A swept key in a legend; names speak for themselves, and so does a step."""
     if key == "training.rate" and isinstance(value, int | float):
         return f"one step, η = {tick(value)}" if value else "no step (random features)"
+    if key == "labels.preprocess":
+        return "labels as they are" if value == "none" else "linear part removed"
     return plain(value) if isinstance(value, str) else f"{key.rpartition('.')[2]} = {tick(value)}"
 
 

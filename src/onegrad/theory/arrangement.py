@@ -206,7 +206,7 @@ class Arrangement:
         if not self.alignment:
             return gram
         leading = [own.start for own in self.owners if own.stop > own.start]
-        return aligned(gram, np.array(leading), self.alignment)
+        return aligned(gram, np.array(leading, dtype=int), self.alignment)
 
     def geometry(self, g: Array | None = None) -> Geometry:
         """The mixture with these overlaps, typical ones by default."""
