@@ -1,7 +1,6 @@
 """Work on threads of our own: the same numbers as on one, none of the library's beside it."""
 
 import threading
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,29 +8,10 @@ from threadpoolctl import threadpool_info
 
 from benchmarks.speed.measure import points
 from onegrad.compute.randomness import Streams
-from onegrad.compute.side_by_side import (
-    for_each,
-    for_pieces,
-    several_threads,
-    side_by_side,
-    sum_of_shares,
-)
+from onegrad.compute.side_by_side import several_threads, side_by_side
 from onegrad.compute.threads import blas_threads
 from onegrad.simulate.network.trial import Draw
 from onegrad.simulate.simulate import reuse_of, run_group
-
-
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_pieces_are_all_worked_on_once(threads):
-    x = np.arange(400_000.0).reshape(400, 1000)
-    out = np.zeros_like(x)
-
-    def work(rows):
-        out[rows] += 2 * x[rows]
-
-    with blas_threads(threads):
-        for_pieces(x, work)
-    np.testing.assert_array_equal(out, 2 * x)
 
 
 def test_tasks_run_at_the_same_time_on_one_thread_each_of_the_library():
@@ -51,12 +31,12 @@ def test_tasks_run_at_the_same_time_on_one_thread_each_of_the_library():
 
 
 def test_errors_of_a_thread_are_raised():
-    def fails(item):
-        raise ValueError(f"of task {item}")
+    def fails():
+        raise ValueError("of a task")
 
     for threads in (1, 2):
-        with blas_threads(threads), pytest.raises(ValueError, match="of task"):
-            for_each([1, 2], fails)
+        with blas_threads(threads), pytest.raises(ValueError, match="of a task"):
+            side_by_side(int, fails)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -88,18 +68,3 @@ def test_noise_that_was_drawn_ahead_is_the_same_and_used_once():
     assert (before, after, none) == (["hermite"], [], [])
     np.testing.assert_array_equal(first, second)
     np.testing.assert_array_equal(first, third)
-
-
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_shares_are_summed_in_an_order_of_their_own(threads):
-    shares = []
-
-    def work(share):
-        shares.append(list(share))
-        return float(sum(share))
-
-    with blas_threads(threads):
-        assert sum_of_shares(range(10), work) == 45.0
-        assert sum_of_shares([7.0], work) == 7.0
-    ends = [10 * i // threads for i in range(threads + 1)]
-    assert sorted(shares[:-1]) == [list(range(a, b)) for a, b in pairwise(ends)]

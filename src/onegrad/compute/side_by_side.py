@@ -1,18 +1,11 @@
-"""Work between the products of large matrices, on as many threads as these have."""
+"""Draws between the products of large matrices, on as many threads as these have."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
-
-import numpy as np
-
-from onegrad.compute.backend import pieces
 
 
 class _Threads(NamedTuple):
@@ -56,39 +49,3 @@ def side_by_side(*tasks: Callable[[], Any]) -> list[Any]:
         finally:
             _THREADS.reset(token)
         return [first, *(task.result() for task in begun)]
-
-
-def for_each(items: Sequence[Any], work: Callable[[Any], None]) -> None:
-    """`work` on items that do not depend on each other; each thread takes the next one."""
-    left = deque(items)
-
-    def share() -> None:
-        while left:
-            try:
-                item = left.popleft()
-            except IndexError:  # another thread was faster
-                return
-            work(item)
-
-    side_by_side(*[share] * max(1, min(_THREADS.get().number, len(items))))
-
-
-def sum_of_shares(items: Sequence[Any], work: Callable[[Sequence[Any]], Any]) -> Any:
-    """Σ `work(share)` over shares of the items, neighbours together, one for each thread: the order
-    of the sum follows from the number of threads alone, not from who is faster."""
-    number = max(1, min(_THREADS.get().number, len(items)))
-    ends = [len(items) * i // number for i in range(number + 1)]
-    total, *others = side_by_side(*(partial(work, items[a:b]) for a, b in pairwise(ends)))
-    for other in others:
-        total += other
-    return total
-
-
-def for_pieces(x: Any, work: Callable[[Any], None], threads: bool = True) -> None:
-    """`work` on the rows of each of the `pieces` of a matrix, side by side where it is NumPy's and
-    threads are no harm: a user's function may want one."""
-    if threads and isinstance(x, np.ndarray):
-        for_each(list(pieces(x)), work)
-        return
-    for rows in pieces(x):
-        work(rows)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from onegrad.compute.backend import CACHED, Array, host, like, namespace, pieces
-from onegrad.compute.side_by_side import for_pieces
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.gaussian import elementwise
 from onegrad.gaussian.content import content_digest
@@ -104,11 +103,8 @@ class Activation:
 
     def into(self, x: Any, out: Any) -> Any:
         """σ(x) of a matrix, written to `out`, which may be x: no large temporary array."""
-
-        def fill(rows: Any) -> None:
+        for rows in pieces(x):
             out[rows] = self(x[rows])
-
-        for_pieces(x, fill, self.portable)
         return out
 
     def value_and_slope(self, x: Any) -> tuple[Any, Any]:

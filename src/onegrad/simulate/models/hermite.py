@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
 
-from onegrad.compute.backend import Array
-from onegrad.compute.side_by_side import for_pieces
+from onegrad.compute.backend import Array, pieces
 from onegrad.gaussian.activation import Activation, hermite_activation
 from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
 from onegrad.simulate.models.base import Fitted, Mark, Model, fit_features
@@ -39,11 +37,8 @@ class HermiteFeatures:
 
     def moments(self, inputs: Inputs) -> tuple[Array, float]:
         product, out = inputs.workspace(self.weights)
-
-        def fill(rows: Any) -> None:
+        for rows in pieces(product):
             hermite_series(self.coefficients, product[rows], out[rows], self.scale)
-
-        for_pieces(product, fill)
         return out, self.remainder**2
 
     def predictor(self, trial: Trial, a: Array) -> Predictor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from onegrad.compute.backend import (
     positive_solver,
     shift_diagonal,
 )
-from onegrad.compute.side_by_side import for_pieces, sum_of_shares
 from onegrad.errors import ConvergenceError
 
 _STEPS = 20
@@ -175,17 +174,13 @@ def gram_times(features: Any, vector: Array, dual: bool) -> tuple[Array, Array]:
     rows = features.T if dual else features
     image = np.empty(rows.shape[0])
     blocks = _blocks(rows, _BLOCK)
-
-    def share(some: Sequence[slice]) -> Array:
-        total, room = np.zeros_like(vector), np.empty_like(rows[blocks[0]], dtype=np.float64)
-        for block in some:
-            part = room[: len(image[block])]
-            np.copyto(part, rows[block])
-            image[block] = part @ vector
-            total += image[block] @ part
-        return total
-
-    return image, sum_of_shares(blocks, share)
+    total, room = np.zeros_like(vector), np.empty_like(rows[blocks[0]], dtype=np.float64)
+    for block in blocks:
+        part = room[: len(image[block])]
+        np.copyto(part, rows[block])
+        image[block] = part @ vector
+        total += image[block] @ part
+    return image, total
 
 
 def refined(
@@ -239,11 +234,8 @@ def times(features: Any, vector: Any) -> Any:
     xp = namespace(features)
     shape = (features.shape[0], *vector.shape[1:])
     result = xp.empty(shape, dtype=vector.dtype, device=vector.device)
-
-    def fill(rows: Any) -> None:
+    for rows in pieces(features):
         result[rows] = xp.astype(features[rows], vector.dtype) @ vector
-
-    for_pieces(features, fill)
     return result
 
 
@@ -251,13 +243,8 @@ def transposed_times(features: Any, vector: Any) -> Any:
     """Φᵀv in double precision."""
     xp = namespace(features)
     shape = (features.shape[1], *vector.shape[1:])
-
-    def share(some: Sequence[Any]) -> Any:
-        total = xp.zeros(shape, dtype=vector.dtype, device=vector.device)
-        for rows in some:
-            part = xp.astype(features[rows], vector.dtype)
-            total += vector[rows] @ part if vector.ndim == 1 else part.T @ vector[rows]
-        return total
-
-    blocks = list(pieces(features))
-    return sum_of_shares(blocks, share) if isinstance(features, np.ndarray) else share(blocks)
+    total = xp.zeros(shape, dtype=vector.dtype, device=vector.device)
+    for rows in pieces(features):
+        part = xp.astype(features[rows], vector.dtype)
+        total += vector[rows] @ part if vector.ndim == 1 else part.T @ vector[rows]
+    return total

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from onegrad.compute.backend import Array, multiplied, namespace, pieces, product
-from onegrad.compute.side_by_side import for_pieces
 from onegrad.data.population import Batch
 from onegrad.gaussian.activation import Activation
 from onegrad.problem import Problem
@@ -40,8 +37,7 @@ def slopes_and_error(
     """
     m = y.shape[0]
     error = namespace(y).asarray(y, copy=True)
-
-    def fill(rows: Any) -> None:
+    for rows in pieces(preactivation):
         if labels_only:
             slopes = activation.slope(preactivation[rows])
         else:
@@ -50,11 +46,9 @@ def slopes_and_error(
         # not in place: a derivative may hand back its own argument
         if readout.ndim == 2:  # K outputs: the sum over them
             out[rows] = slopes * (factor / m * error[rows] @ readout.T)
-            return
+            continue
         part = multiplied(slopes, (factor / m * error[rows])[:, None], out[rows])
         part *= readout
-
-    for_pieces(preactivation, fill, activation.portable)
     return error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from onegrad.compute.backend import (
     namespace,
     rows_at_once,
 )
-from onegrad.compute.side_by_side import for_each
 from onegrad.simulate.risk.series import ORDERS, Closed, Series, Sum
 
 _TOLERANCE = 1e-5  # of the part of the risk that is known before the pairs
@@ -194,12 +193,8 @@ class PairSum:
 def add_block(groups: Sequence[Sequence[PairSum]], start: int, gram: Any) -> None:
     """Rows start… of the upper triangle, gram = (ŴŴᵀ)[start:stop, start:], for groups of sums that
     share their correlations (`shares`): powers of these are taken once for all of a group."""
-    add = partial(_add_group, start=start, gram=gram)
-    if isinstance(gram, np.ndarray):
-        for_each(groups, add)
-        return
     for sums in groups:
-        add(sums)
+        _add_group(sums, start, gram)
 
 
 def _add_group(sums: Sequence[PairSum], start: int, gram: Any) -> None:
