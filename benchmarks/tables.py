@@ -176,7 +176,7 @@ def _digits() -> Table:
 
 
 def _fashion(rows: int = 4_000) -> Table | None:
-    from onegrad.data.idx import read_idx
+    from onegrad.data.formats import read_idx
 
     folder = Path("/usr/share/datasets/fashion-mnist")
     found = [sorted(folder.glob(f"t10k-{kind}*")) + sorted(folder.glob(f"train-{kind}*"))

@@ -12,7 +12,7 @@ import pytest
 
 import onegrad as og
 from onegrad.data.arrays import File
-from onegrad.data.idx import read_idx
+from onegrad.data.formats import read_idx
 from onegrad.tabular.reading.reading import read_table
 
 

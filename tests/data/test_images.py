@@ -13,7 +13,7 @@ from onegrad.compute.randomness import Streams
 from onegrad.data import fashion_mnist
 from onegrad.data.digits import Digits
 from onegrad.data.fashion_mnist import DEBIAN, FILES, FashionMnist, load_fashion_mnist
-from onegrad.data.idx import parse_idx, read_idx
+from onegrad.data.formats import parse_idx, read_idx
 from onegrad.data.images import ImagePopulation
 from onegrad.errors import SpecError
 from onegrad.problem import Problem

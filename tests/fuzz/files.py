@@ -22,7 +22,7 @@ from onegrad.errors import OnegradError
 from onegrad.tabular.reading.reading import read_table
 
 SECONDS = 5.0
-MEGABYTES = 1500  # that reading one file may add, as data/files.py states: 1 GB and the table
+MEGABYTES = 1500  # that reading one file may add, as data/formats.py states: 1 GB and the table
 KINDS = ("csv", "npz", "idx", "idx.gz", "parquet")
 KEPT: tuple[tuple[int, int], ...] = ()
 

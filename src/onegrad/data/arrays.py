@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from onegrad.compute.backend import Array
 from onegrad.data.base import DataModel, DataNodes
-from onegrad.data.files import check_file, read_npz
+from onegrad.data.formats import check_file, read_npz
 from onegrad.data.population import Batch
 from onegrad.errors import SpecError
 

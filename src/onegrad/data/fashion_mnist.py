@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from onegrad.data.idx import parse_idx, read_bytes
+from onegrad.data.formats import parse_idx, read_bytes
 from onegrad.data.images import Images
 from onegrad.errors import SpecError
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from onegrad.data.files import check_file, check_size, read_npz
+from onegrad.data.formats import check_file, check_size, read_npz
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.tabular.reading.csv_text import read_csv
 from onegrad.tabular.reading.table import Raw, Table, cleaned, column_of
@@ -71,7 +71,7 @@ def _from_npz(path: Path) -> Raw:
 
 
 def _from_idx(path: Path) -> Raw:
-    from onegrad.data.idx import read_idx
+    from onegrad.data.formats import read_idx
 
     if "images" not in path.name:
         raise SpecError.of(
