@@ -266,12 +266,6 @@ def _size_of(solution: Solution, theory: Theory, left: float) -> tuple[str, ...]
         return (_at_this_size(correction), *correction.left_out)
     if solution.status == "draft":
         return (_LIMIT,)
-    if theory.finite_size and not solution.squared:
-        return (
-            "Finite size: for this loss only part of the 1/n correction is known, the variance of "
-            "the output between training sets and first layers. It is included; "
-            f"{100 * left:.2g} % may be missing.",
-        )
     return (f"{_LIMIT[:-1]}, here about {100 * left:.2g} %.",)
 
 

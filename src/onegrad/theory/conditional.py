@@ -7,12 +7,13 @@ fixed point and its errors; twice, at two resolutions, whose difference is the e
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
-from onegrad.theory.finite_size import corrected, correction_of
+from onegrad.theory.finite_size import corrected, corrected_loss, correction_of
 from onegrad.theory.layers.step import output_effect, output_is_faint
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
 from onegrad.theory.open import Decision
@@ -21,7 +22,6 @@ from onegrad.theory.policy import Policy
 from onegrad.theory.resolution import (
     level_for,
     solve_tasks,
-    with_fluctuation,
     with_signs,
 )
 from onegrad.theory.size_bound import finite_size_bound
@@ -55,32 +55,24 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
 
     A Failure stands in the place of what `predict_mixture` would raise.
     """
-    policy = theory.policy
-    tasks = [replace(task, policy=policy) for task in tasks]
+    tasks = [replace(task, policy=theory.policy) for task in tasks]
     found = _first(tasks, theory)
     if theory.draft:
         return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
-    going = {i: one for i, one in enumerate(found) if isinstance(one, Solution)}
-    for number in range(1, _levels(theory) + 1):
-        going = {i: one for i, one in going.items() if _is_worth_it(one, number, theory)}
+    for number in itertools.count(1):
+        going = {
+            i: one
+            for i, one in enumerate(found)
+            if isinstance(one, Solution) and _goes_on(one, number, theory)
+        }
+        if not going:
+            break
         finer = _finer([tasks[i] for i in going], list(going.values()), number, theory)
-        for (i, coarse), one in zip(list(going.items()), finer, strict=True):
-            if isinstance(one, Failure):
-                found[i] = one
-                del going[i]
-                continue
-            found[i] = compared = _compared(one, coarse, policy)
-            going[i] = compared
-            if _is_settled(compared, theory):
-                del going[i]
+        for (i, coarse), one in zip(going.items(), finer, strict=True):
+            found[i] = one if isinstance(one, Failure) else _compared(one, coarse)
     found = [_with_status(one, theory) for one in found]
     found = [_with_directions(one, theory) for one in found]
     return _at_finite_size(found, theory)
-
-
-def _levels(theory: Theory) -> int:
-    policy = theory.policy
-    return policy.levels_fine if theory.accuracy < ACCURATE else policy.levels
 
 
 def _finer(
@@ -106,20 +98,19 @@ def _at_finite_size(
         one if isinstance(one, Failure) else with_signs(one, theory.finite_size) for one in found
     ]
     if theory.finite_size:
-        found = [
-            with_fluctuation(one) if isinstance(one, Solution) and not one.squared else one
-            for one in found
-        ]
-        found = [
-            corrected(one, correction_of(one)) if isinstance(one, Solution) and one.squared else one
-            for one in found
-        ]
+        return [one if isinstance(one, Failure) else _corrected(one) for one in found]
     return [
         replace(one, open=replace(one.open, sizes=finite_size_bound(one)))
-        if isinstance(one, Solution) and one.correction is None
+        if isinstance(one, Solution)
         else one
         for one in found
     ]
+
+
+def _corrected(solution: Solution) -> Solution:
+    if not solution.squared:
+        return corrected_loss(solution)
+    return corrected(solution, correction_of(solution))
 
 
 def _first(tasks: Sequence[Task], theory: Theory) -> list[Solution | Failure]:
@@ -143,15 +134,18 @@ def _first(tasks: Sequence[Task], theory: Theory) -> list[Solution | Failure]:
     return [_far_from_interpolation(_few_enough(one, policy), policy) for one in found]
 
 
-def _is_worth_it(solution: Solution, number: int, theory: Theory) -> bool:
-    """Whether the resolution of that number is worth its time."""
+def _goes_on(solution: Solution, number: int, theory: Theory) -> bool:
+    """Whether the resolution of that number is needed and worth its time; two always are."""
     policy = theory.policy
     if number == 1:
         return True
+    finest = policy.levels_fine if theory.accuracy < ACCURATE else policy.levels
+    if solution.task.problem.training.steps > 1:
+        finest = min(finest, policy.levels_of_steps)
+    if number > finest or _is_settled(solution, theory):
+        return False
     most = policy.work * max(1.0, ACCURATE / theory.accuracy) ** 2
-    several = solution.task.problem.training.steps > 1 and number >= policy.levels_of_steps
-    iterated = 1.0 if solution.squared else policy.iterated
-    return iterated * solution.work <= most and not several
+    return (1.0 if solution.squared else policy.iterated) * solution.work <= most
 
 
 def _is_settled(solution: Solution, theory: Theory) -> bool:
@@ -243,8 +237,9 @@ def _far_from_interpolation(solution: Solution | Failure, policy: Policy) -> Sol
     ))  # fmt: skip
 
 
-def _compared(fine: Solution, coarse: Solution, policy: Policy) -> Solution:
+def _compared(fine: Solution, coarse: Solution) -> Solution:
     """The finer solution with the difference to the coarser one as what rules leave open."""
+    policy = fine.task.policy
     # a training loss may be next to nothing: then it is known in units of the test loss
     least = 0.0 if fine.squared else policy.least_loss * fine.test_loss
 

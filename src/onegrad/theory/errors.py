@@ -72,6 +72,17 @@ class NodeErrors:
         response, point = self.response, self.response.point
         return MeanPart(point, response.blocks, point.weights).solve(means)
 
+    def leverage(self, solved: Array, strata: np.ndarray) -> Array:
+        """(S,) By how much more than χ_s a training sample moves its own prediction: R(κ_s, κ_s)/m,
+        without what strata and the sum of labels take of (eq. training-set-shift); `solved` of the
+        nodes of the point.
+        """
+        point = self.response.point
+        at, through = point.features.mean_of_types(solved)
+        own = np.einsum("sr,rs->s", at, through) / point.samples
+        whole, left = self._of_samples(solved, strata)
+        return np.asarray(own * left / np.maximum(whole, 1e-300))
+
     def mean_fluctuation(
         self, solved: Array, strata: np.ndarray | None, given: bool = False
     ) -> Array:
@@ -96,30 +107,35 @@ class NodeErrors:
         given : the first layer is the same in all training sets, without (eq. first-layer-shift)
         O(T²(T + S)), of one problem
         """
-        response, point = self.response, self.response.point
-        assert self.slopes is not None
-        own = point.features
+        point, own = self.response.point, self.response.point.features
         found = np.zeros(solved.shape[-1])
         if strata is not None:
-            at, through = own.mean_of_types(solved)  # R = at·through
-            found = diagonal(through.T, (at.T * response.load) @ at)
-            labels, left = np.zeros_like(found), 0.0
-            for stratum in np.unique(strata):
-                mine = strata == stratum
-                share, mean = own.weights[mine].sum(), self.slopes[mine] @ at[mine] @ through
-                found -= mean**2 / share
-                if self.along_labels is not None:
-                    label = float(own.weights[mine] @ own.labels[mine] / share)
-                    labels += self.along_labels[mine] @ at[mine] @ through - label * mean
-                    left += share * (1 - label**2)
-            if left > 0:
-                found -= (1 - SURPLUS_SHARE) * labels**2 / left
-            found = np.maximum(found, 0.0) / point.samples
+            found = self._of_samples(solved, strata)[1]
         if given:
             return np.asarray(found)
         each = (self.readout / (own.counts**2 * point.gain))[:, None] * solved
         neurons = own.counts @ each**2 - (own.counts @ each) ** 2 / own.counts.sum()
         return np.asarray(found + np.maximum(neurons, 0.0))
+
+    def _of_samples(self, solved: Array, strata: np.ndarray) -> tuple[Array, Array]:
+        """The first sum of (eq. training-set-shift), and what strata and the labels leave of it."""
+        response, point = self.response, self.response.point
+        assert self.slopes is not None
+        own = point.features
+        at, through = own.mean_of_types(solved)  # R = at·through
+        whole = diagonal(through.T, (at.T * response.load) @ at)
+        found, labels, left = whole.copy(), np.zeros_like(whole), 0.0
+        for stratum in np.unique(strata):
+            mine = strata == stratum
+            share, mean = own.weights[mine].sum(), self.slopes[mine] @ at[mine] @ through
+            found -= mean**2 / share
+            if self.along_labels is not None:
+                label = float(own.weights[mine] @ own.labels[mine] / share)
+                labels += self.along_labels[mine] @ at[mine] @ through - label * mean
+                left += share * (1 - label**2)
+        if left > 0:
+            found -= (1 - SURPLUS_SHARE) * labels**2 / left
+        return whole / point.samples, np.maximum(found, 0.0) / point.samples
 
 
 @dataclass(frozen=True)
@@ -131,6 +147,7 @@ class Correction:
     left_out : what it does not contain here, in sentences
     cumulants : the part of it that features beyond their Gaussian equivalent make
     others : the size of all other parts, and what is open at least
+    mean_test, mean_train : the ratios of what the mean part of the readout does, where asked for
     """
 
     test: float = 1.0
@@ -140,6 +157,8 @@ class Correction:
     left_out: tuple[str, ...] = ()
     cumulants: float = 0.0
     others: float = 0.0
+    mean_test: float = 1.0
+    mean_train: float = 1.0
 
     @property
     def size(self) -> float:

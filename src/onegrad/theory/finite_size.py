@@ -28,12 +28,13 @@ from onegrad.theory.geometry import Geometry
 from onegrad.theory.layers.features import Harmonic, NodeFeatures, features_at
 from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.layers.types import NeuronTypes
+from onegrad.theory.losses.moments import LabelLaw
 from onegrad.theory.nodes.population import Nodes, data_nodes, single_axes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.open import Decision
 from onegrad.theory.policy import Policy
 from onegrad.theory.quadratic_chance import quadratic_chance
-from onegrad.theory.resolution import level_for
+from onegrad.theory.resolution import fluctuation, level_for, strata
 from onegrad.theory.size_bound import AT_MOST, finite_size_bound
 from onegrad.theory.task import Solution, Task
 
@@ -45,12 +46,18 @@ _TAILS = 0.2
 _LARGE = 0.05  # correction beyond which cumulants to first order are not enough (`by_cumulants`)
 _USUAL = 3.1  # excess kurtosis of gelu, the largest of the usual activations
 _TILT = 0.003  # relative effect of the tilt on the ratio: 0.2 to 0.6 %
+_LEAST_FLATNESS = 1e-6  # of a loss, where no node has any
 _WORTH_SAYING = 0.01  # relative effect from which on an assumption is told to users
 _MANY_NODES = 800  # nodes, each with either length; beyond, rules are those of a draft
 # As coarse as a draft, but for axes that a step makes strong: four values of the readout made the
 # correction of a training error 1.1 % where it is .4
 _LEVEL = replace(QuadratureLevel.draft(), number=1, tolerance=QuadratureLevel.at(2).tolerance)
 _SEPARATE = replace(QuadratureLevel.draft(), number=1)  # `level_for` makes it finer
+
+
+_LIKE_RIDGE = (
+    "Part of the 1/n correction is that of ridge regression at the curvature of this loss.",
+)
 
 
 def corrected(solution: Solution, correction: Correction) -> Solution:
@@ -86,6 +93,109 @@ def correction_of(solution: Solution) -> Correction:
         remainder=max(finite_size_bound(solution), found.seen),
         left_out=(f"No finite-size correction: {found.reason}.",),
     )
+
+
+def corrected_loss(solution: Solution) -> Solution:
+    """The same with another loss than the squared one, from what ridge regression has at this size.
+
+    With the mean curvature 1/c of the loss it is ridge regression at the ridge cλ, as far as the
+    bulk is concerned, and its errors have the ratios of that, without what the mean part of the
+    readout does: that is known for every loss (`with_mean_part`). Open is what the ratios leave,
+    and a part of all that was applied.
+    """
+    task, policy = solution.task, solution.task.policy
+    mean = with_mean_part(solution)
+    point = solution.by_node.response.point
+    weights, problem = point.features.weights, task.problem
+    curvature = float(weights @ (1.0 / (point.softness + point.chi)))
+    flatness = max(1.0 / curvature - float(weights @ point.chi), _LEAST_FLATNESS)
+    training = problem.training.model_copy(
+        update={"loss": "squared", "delta": None, "ridge": flatness * problem.training.ridge}
+    )
+    ridge = problem.replace(training=training)
+    found = attempted(
+        lambda: _ratios(replace(task, problem=ridge, coarse=None), of_mean=True),
+        policy.largest_correction,
+    )
+    if isinstance(found, NoCorrection):
+        sizes = max(finite_size_bound(solution), found.seen)
+        return replace(mean, open=replace(mean.open, sizes=sizes))
+    test, train = found.test / found.mean_test, found.train / found.mean_train
+    applied = abs(test - 1) + abs(train - 1)
+    applied += abs(mean.test_error / solution.test_error - 1)
+    applied += abs(mean.train_error / solution.train_error - 1) if solution.train_error else 0.0
+    slope = _slope_of_loss(mean)
+    test_error, train_error = test * mean.test_error, train * mean.train_error
+    train_loss = train**slope * mean.train_loss
+    decided = Decision(
+        "sizes", found.size, policy.largest_correction,
+        "The 1/n correction of ridge regression at the loss's curvature", "applied",
+    )  # fmt: skip
+    remainder = found.remainder + policy.of_losses * applied
+    made = Correction(
+        test_error / solution.test_error, train_error / max(solution.train_error, 1e-300),
+        remainder=remainder, left_out=_LIKE_RIDGE,
+    )  # fmt: skip
+    return replace(
+        mean, test_error=test_error, train_error=train_error, train_loss=train_loss,
+        train_objective=found.objective**slope * mean.train_objective,
+        component_test=test * mean.component_test, component_train=train * mean.component_train,
+        test_loss=test**slope * mean.test_loss,
+        open=replace(mean.open, sizes=remainder), correction=made,
+        decisions=(*mean.decisions, decided),
+    )  # fmt: skip
+
+
+def _slope_of_loss(solution: Solution) -> float:
+    """d log(test loss)/d log(test error) where errors grow at all nodes alike."""
+    result, problem = solution.by_node, solution.task.problem
+    point = result.response.point
+    labels = LabelLaw(point.features.labels, point.features.noise, problem.labels_binary)
+    losses = [
+        float(point.features.weights @ labels.moments(
+            problem.loss, result.prediction, result.variance + step * result.node_test, point.chi
+        ).test_loss)
+        for step in (0.0, _DIFFERENCE)
+    ]  # fmt: skip
+    return math.log(losses[1] / losses[0]) / math.log1p(_DIFFERENCE) if losses[0] > 0 else 0.0
+
+
+def with_mean_part(solution: Solution) -> Solution:
+    """Errors and losses with what the mean part of the readout does to them at this size.
+
+    From one training set and one first layer to the next it adds to the variance of outputs, eqs.
+    training-set-shift and first-layer-shift, and a training sample moves its own prediction by
+    R_ss/m more than by χ_s: by the degrees of freedom that the fixed point does not count. For the
+    squared loss that is most of the 1/n correction. O(T²(T + S)).
+
+    That is a linear response. Where next to no sample is at a kink it is large, and what a training
+    set has by chance moves outputs until samples reach the kink: a part x of the test error counts
+    x/(1 + (x/x₀)²), x₀ = `Policy.linear`.
+    """
+    result, problem = solution.by_node, solution.task.problem
+    point = result.response.point
+    features, weights = point.features, point.features.weights
+    solved = result.solved_means(features.mean)
+    added = fluctuation(solution, solved)
+    own = result.leverage(solved, strata(problem, solution.where))
+    part = float(weights @ added) / solution.test_error
+    share = 1.0 / (1.0 + (part / solution.task.policy.linear) ** 2)
+    labels = LabelLaw(features.labels, features.noise, problem.labels_binary)
+    found = labels.moments(
+        problem.loss, result.prediction, result.variance + share * added, point.chi + share * own
+    )
+    test, train = solution.component_test.copy(), solution.component_train.copy()
+    for c in range(problem.components):
+        mine = solution.where.component == c
+        if np.any(mine):
+            test[c] += np.average(share * added[mine], weights=weights[mine])
+            train[c] = np.average(found.train_square[mine], weights=weights[mine])
+    return replace(
+        solution, test_error=solution.test_error + share * float(weights @ added),
+        train_error=float(weights @ found.train_square), component_train=train,
+        test_loss=float(weights @ found.test_loss), component_test=test,
+        train_loss=float(weights @ found.train_loss),
+    )  # fmt: skip
 
 
 class NoCorrection(NamedTuple):
@@ -124,7 +234,8 @@ def parts_of_errors(
     return errors_by_part(energy, problem.effective_ridge)
 
 
-def _ratios(task: Task) -> Correction | NoCorrection:
+def _ratios(task: Task, of_mean: bool = False) -> Correction | NoCorrection:
+    """of_mean : with the ratios that the mean part of the readout has alone"""
     problem, geometry, policy = task.problem, task.geometry, task.policy
     first = _SEPARATE if problem.labels_separate else _LEVEL
     for each in (first, QuadratureLevel.draft()):
@@ -145,7 +256,10 @@ def _ratios(task: Task) -> Correction | NoCorrection:
             "readout weight."
         )
     samples, ridge = float(problem.samples), problem.effective_ridge
-    plain = _leading(features_at(problem, geometry, neurons, where), samples, ridge)
+    limit = errors_of(
+        solve_fixed_point(features_at(problem, geometry, neurons, where), samples, ridge)
+    )
+    plain = _three(limit)
     if not np.all(plain[:2] > 0):  # nothing to learn, no error
         return Correction()
     features = with_lengths(problem, geometry, neurons, where)
@@ -176,7 +290,19 @@ def _ratios(task: Task) -> Correction | NoCorrection:
             f"step, which may cost {100 * chance:.2g} %."
         )
     remainder += chance
-    return replace(found, remainder=remainder, left_out=tuple(left_out))
+    found = replace(found, remainder=remainder, left_out=tuple(left_out))
+    return _with_mean_ratios(found, limit, strata(problem, where)) if of_mean else found
+
+
+def _with_mean_ratios(found: Correction, limit: NodeErrors, groups: np.ndarray) -> Correction:
+    point = limit.response.point
+    solved = limit.solved_means(point.features.mean)
+    total = limit.node_test + limit.mean_fluctuation(solved, groups)
+    train = total / (1.0 + point.chi + limit.leverage(solved, groups)) ** 2
+    return replace(
+        found, mean_test=float(point.features.weights @ total / limit.test_error),
+        mean_train=float(point.features.weights @ train / limit.train_error),
+    )  # fmt: skip
 
 
 def by_cumulants(found: Correction, added: Array, policy: Policy = Policy()) -> float:

@@ -22,7 +22,6 @@ from onegrad.theory.layers.features import NodeFeatures, features_at, table_coun
 from onegrad.theory.layers.recursion import trained_types
 from onegrad.theory.layers.types import NeuronTypes
 from onegrad.theory.losses.calibration import calibration_error, misclassified
-from onegrad.theory.losses.moments import LabelLaw
 from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
 from onegrad.theory.losses.start import Near, dropped, together, turned
 from onegrad.theory.nodes.population import (
@@ -334,47 +333,15 @@ def _outputs(
     result = solution.by_node
     variance = result.response.variance_at(features)
     if solved is not None:
-        variance = variance + _fluctuation(solution, solved)
+        variance = variance + fluctuation(solution, solved)
     return result.readout @ features.mean, variance
 
 
-def _fluctuation(solution: Solution, solved: Array) -> Array:
+def fluctuation(solution: Solution, solved: Array) -> Array:
     """`NodeErrors.mean_fluctuation` of this problem's draws."""
     task = solution.task
     groups, given = strata(task.problem, solution.where), task.neurons is not None
     return solution.by_node.mean_fluctuation(solved, groups, given)
-
-
-def with_fluctuation(solution: Solution) -> Solution:
-    """Test error and test loss with what the mean part of the readout adds to the variance of
-    outputs from one training set and one first layer to the next, eqs. training-set-shift and
-    first-layer-shift.
-
-    For the squared loss that is most of the 1/n correction of the test error; for other losses it
-    is what is known of it. Training errors stay those of the limit. O(T²(T + S)).
-
-    (36) is a linear response. Where next to no sample is at a kink it is large, and what a training
-    set has by chance moves outputs until samples reach the kink: a part x of the test error counts
-    x/(1 + (x/x₀)²), x₀ = `Policy.linear`.
-    """
-    result, problem = solution.by_node, solution.task.problem
-    point = result.response.point
-    features = point.features
-    added = _fluctuation(solution, result.solved_means(features.mean))
-    part = float(features.weights @ added) / solution.test_error
-    added = added / (1.0 + (part / solution.task.policy.linear) ** 2)
-    labels = LabelLaw(features.labels, features.noise, problem.labels_binary)
-    spread = result.variance + added
-    loss = labels.moments(problem.loss, result.prediction, spread, point.chi).test_loss
-    test = solution.component_test.copy()
-    for c in range(problem.components):
-        mine = solution.where.component == c
-        if np.any(mine):
-            test[c] += np.average(added[mine], weights=features.weights[mine])
-    return replace(
-        solution, test_error=solution.test_error + float(features.weights @ added),
-        test_loss=float(features.weights @ loss), component_test=test,
-    )  # fmt: skip
 
 
 def with_signs(solution: Solution, finite_size: bool = False) -> Solution:
@@ -414,7 +381,7 @@ def _with_signs(solution: Solution, level: QuadratureLevel, finite: bool = False
 
     def chance(along: Array) -> Array:
         assert solved is not None
-        return _fluctuation(solution, solved @ along)
+        return fluctuation(solution, solved @ along)
 
     calibration = None
     if problem.loss.name == "logistic":

@@ -7,5 +7,5 @@ MODEL = Model(
     "deterministic prediction, no sampling",
     Mark(line="-"),
     theory="auto",
-    version=30,  # since 0.1: rules, the 1/n correction, means over chance overlaps
+    version=31,  # since 0.1: rules, the 1/n correction, means over chance overlaps
 )
