@@ -27,10 +27,10 @@ def page(here: Path) -> str:
         if labels:
             parts += [
                 f"## {text.partition(chr(10))[0].lstrip('# ')}\n",
-                "| equation | name | code |",
+                "| equation | code |",
             ]
-            parts += ["|---|---|---|"]
-            parts += [f"| {{eq}}`{n}` | {n} | {'; '.join(quoted[n])} |" for n in labels] + [""]
+            parts += ["|---|---|"]
+            parts += [f"| {{eq}}`{n}` | {'; '.join(quoted[n])} |" for n in labels] + [""]
     return "\n".join(parts)
 
 

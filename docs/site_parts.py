@@ -44,8 +44,18 @@ def _block(self, node):
     raise nodes.SkipNode
 
 
+def _name_far_equations(app, tree, document) -> None:
+    """An equation of another page is referred to by its name: numbers begin anew on each page."""
+    for link in tree.findall(nodes.reference):
+        page, mark, name = link.get("refuri", "").partition("#equation-")
+        if mark and page and page != app.builder.get_relative_uri(document, document):
+            link.clear()
+            link += nodes.Text(name)
+
+
 def render_math(app) -> None:
     """Formulas are drawn in the browser by KaTeX, which lies in _static: nothing comes from
     outside."""
     app.add_html_math_renderer("katex", (_inline, None), (_block, None))
     app.config.html_math_renderer = "katex"
+    app.connect("doctree-resolved", _name_far_equations)

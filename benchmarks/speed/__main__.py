@@ -45,7 +45,8 @@ def _markdown(table: Table) -> list[str]:
     marks = ["---", *("---:" for _ in heads[1:])]
     lines = [heads, marks, *([str(cell) for cell in row] for row in rows)]
     text = [f"## {table.title}\n", *(f"| {' | '.join(line)} |" for line in lines), ""]
-    return [*text, f"{table.caption}.\n"] if table.caption else text
+    caption = str(table.caption or "")
+    return [*text, f"{caption[0].upper()}{caption[1:]}.\n"] if caption else text
 
 
 def main() -> None:
