@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from onegrad.cli.commands import app
 from onegrad.tabular.models import named_model
+from onegrad.tabular.reading.cautions import heavy_tails, label_tail
 from onegrad.tabular.reading.reading import read_table
 from onegrad.tabular.reading.table import Table
-from onegrad.tabular.report.analysis import columns_found, heavy_tails, label_tail
+from onegrad.tabular.report.analysis import columns_found
 
 
 @pytest.fixture

@@ -87,7 +87,8 @@ def test_a_failed_back_test_comes_first_and_widens():
     shown = page.page(replace(PLAIN, curve=failed), "t")
     assert shown.index("The forecast failed") < shown.index("with all 1,200 rows")
     wide, narrow = failed.at(1920), fine.at(1920)
-    assert wide.error_high / wide.error_low > 2 * narrow.error_high / narrow.error_low
+    spans = [np.log((1 - one.low) / (1 - one.high)) for one in (wide, narrow)]
+    assert spans[0] > 2 * spans[1]
 
 
 def test_method():

@@ -18,14 +18,12 @@ from onegrad.tabular.learning.forecast import (
     Shape,
     curve_of_splits,
     laws,
-    power_law,
 )
 from onegrad.tabular.learning.measure import (
     FEWEST_ROWS,
-    Say,
     Score,
-    Splits,
     Subset,
+    last_step,
     measure,
     score_of,
     splits_of,
@@ -47,7 +45,6 @@ class CurvePoint:
     """The score to expect at a number of rows.
 
     low, high : hold 95 % of scores; inner: hold 68 %
-    error : best score − score, with its own limits
     checked : whether bars were checked so far from the rows at hand (up to 16 times)
     """
 
@@ -56,9 +53,6 @@ class CurvePoint:
     low: float
     high: float
     inner: tuple[float, float]
-    error: float
-    error_low: float
-    error_high: float
     checked: bool
 
     def __repr__(self) -> str:
@@ -68,16 +62,17 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class BackTest:
-    """The error at the largest subset, predicted from a part of it by `method`, with its bar."""
+    """The error at the largest subset, predicted from a part of it by `method`.
+
+    bar : half-width of its logarithm that holds 95 %, with the noise of what was measured
+    """
 
     method: str
     from_rows: int
     rows: int
     predicted: float
-    low: float
-    high: float
     measured: float
-    noise: float  # relative standard error of what was measured
+    bar: float
 
     @property
     def miss(self) -> float:
@@ -85,9 +80,7 @@ class BackTest:
 
     @property
     def failed(self) -> bool:
-        """Outside its bar of 95 %, widened by the noise of what was measured."""
-        bar = math.log(self.high / self.predicted)
-        return abs(self.miss) > math.hypot(bar, 2 * self.noise)
+        return abs(self.miss) > self.bar
 
 
 @dataclass(frozen=True)
@@ -139,10 +132,10 @@ class LearningCurve:
                 if sum(one.rows <= part for one in self.subsets) < 2:
                     continue
                 forecast = self._forecast(method, part)
-                error, low, high = forecast.interval(self.fitted)
+                bar = math.hypot(forecast.bars(self.fitted)[1], 2 * self.measured.noise[-1])
                 found.append(BackTest(
-                    method, int(forecast.curve.known), self.fitted, error, low, high,
-                    float(self.measured.errors[-1]), float(self.measured.noise[-1]),
+                    method, int(forecast.curve.known), self.fitted,
+                    math.exp(forecast.log_error(self.fitted)), float(self.measured.errors[-1]), bar,
                 ))  # fmt: skip
         return tuple(found)
 
@@ -158,36 +151,33 @@ class LearningCurve:
 
     @property
     def backtest(self) -> BackTest | None:
-        """The farthest one of the method that is used."""
+        """The worst one of the method that is used, in units of its bar."""
         own = [one for one in self.backtests if one.method == self.method]
-        return own[-1] if own else None
+        return max(own, key=lambda one: abs(one.miss) / one.bar, default=None)
 
     @cached_property
     def forecast(self) -> Forecast:
-        return self._forecast(self.method, self.fitted)
+        """A back-test that failed widens its bars by as much as it missed its own."""
+        made, test = self._forecast(self.method, self.fitted), self.backtest
+        failed = test is not None and test.failed
+        return replace(made, wider=abs(test.miss) / test.bar) if test and failed else made
 
     def at(self, rows: float) -> CurvePoint:
         """What to expect of the same estimator with so many rows."""
         number = float(rows) if isinstance(rows, int | float | np.number) else math.nan
         if isinstance(rows, bool) or not number >= 10 or number != round(number):
             raise SpecError.of("rows", rows, "must be a whole number ≥ 10")
-        error, low, high = self.forecast.interval(number)
-        inner = self.forecast.interval(number, inner=True)
+        log, (inner, outer) = self.forecast.log_error(number), self.forecast.bars(number)
+        low, least, score, most, high = (
+            self.score.of(math.exp(log + step)) for step in (outer, inner, 0.0, -inner, -outer)
+        )
         inside = self.subsets[0].rows <= number <= FARTHEST * self.fitted
-        score = self.score.of
-        return CurvePoint(
-            int(number), score(error), score(high), score(low), (score(inner[2]), score(inner[1])),
-            error, low, high, inside,
-        )  # fmt: skip
+        return CurvePoint(int(number), score, low, high, (least, most), inside)
 
     def change(self, times: float) -> tuple[float, float, float]:
         """Error with `times` as many rows as the table has, over that with those, and what holds
         95 % of it. What is not known of the level cancels."""
         return self.forecast.change(self.rows, times * self.rows)
-
-    def power_law(self, rows: float) -> float:
-        """The score by a + b·rows^−c through the measured errors, for comparison."""
-        return self.score.of(power_law(self.measured)(rows))
 
     def ahead(self) -> list[CurvePoint]:
         """At 1, 2, 4 and 8 times the rows of the table, as far as bars were checked."""
@@ -264,23 +254,12 @@ def learning_curve(
         else:
             task = "classification" if is_classifier(estimator) else "regression"
     model = named_model(estimator, task, seed)
-    name = estimator if isinstance(estimator, str) else type(_last(model)).__name__
+    name = estimator if isinstance(estimator, str) else type(last_step(model)).__name__
     classes = task == "classification"
     splits = splits_of(X, labels, classes, cv, groups, seed)
-    return curve_of((X, labels), (name, model), score_of(model, scoring), splits)
-
-
-def curve_of(
-    data: tuple[Any, np.ndarray],
-    model: tuple[str, Any],
-    score: Score,
-    splits: Splits,
-    say: Say = lambda text, share: None,
-) -> LearningCurve:
-    """The same of what is checked; say : told what is being done, and the share done."""
-    x, y = data
-    subsets = measure(model[1], x, y, [score], splits, say)
-    return curve_from(len(y), model[0], score, subsets, splits.kind)
+    score = score_of(model, scoring)
+    subsets = measure(model, X, labels, [score], splits)
+    return curve_from(len(labels), name, score, subsets, splits.kind)
 
 
 def curve_from(
@@ -324,7 +303,3 @@ def _labels(y: Any, count: int) -> np.ndarray:
 
 def _plain(labels: np.ndarray) -> np.ndarray:
     return labels.astype(float) if labels.dtype.kind in "fiub" else labels.astype(str)
-
-
-def _last(model: Any) -> Any:
-    return _last(model.steps[-1][1]) if hasattr(model, "steps") else model

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,12 +36,7 @@ Say = Callable[[str, float], None]
 Scorer = Callable[[Any, Any, Any], float]
 Path = tuple[Array, Array, Array]  # ridges, leave-one-out errors, eigenvalues
 
-# Scores of scikit-learn whose best value is 1; of those called neg_… it is 0.
-_BEST_IS_ONE = (
-    "accuracy", "adjusted", "average_precision", "balanced_accuracy", "d2", "explained_variance",
-    "f1", "fowlkes", "jaccard", "matthews", "normalized", "precision", "r2", "recall", "roc_auc",
-    "top_k",
-)  # fmt: skip
+_UNBOUNDED = ("mutual_info_score", "positive_likelihood_ratio")  # scores without a best value
 
 
 @dataclass(frozen=True)
@@ -110,17 +106,16 @@ def score_of(estimator: Any, scoring: Any) -> Score:
     if not isinstance(scoring, str):
         name = getattr(scoring, "__name__", type(scoring).__name__)
         return Score(name, scorer, float("nan"), "other")  # its best value shows in its values
-    if scoring.startswith("neg_"):
-        squared = scoring == "neg_mean_squared_error"
-        family = {"neg_log_loss": "log_loss"}.get(scoring, "r2" if squared else "other")
-        return Score(scoring, scorer, 0.0, family)
-    if scoring.startswith(_BEST_IS_ONE):
-        family = {"accuracy": "accuracy", "r2": "r2"}.get(scoring, "other")
-        return Score("R²" if scoring == "r2" else scoring, scorer, 1.0, family)
-    raise SpecError.of(
-        "scoring", scoring, "must be a score whose best value is known: 1, or 0 for neg_…",
-        "For example accuracy, neg_log_loss, roc_auc, r2",
-    )  # fmt: skip
+    if scoring in _UNBOUNDED:
+        raise SpecError.of(
+            "scoring", scoring, "must be a score whose best value is known: 1, or 0 for neg_…",
+            "For example accuracy, neg_log_loss, roc_auc, r2",
+        )  # fmt: skip
+    families = {"accuracy": "accuracy", "r2": "r2", "neg_log_loss": "log_loss",
+                "neg_mean_squared_error": "r2"}  # fmt: skip
+    name = "R²" if scoring == "r2" else scoring
+    best = 0.0 if scoring.startswith("neg_") else 1.0
+    return Score(name, scorer, best, families.get(scoring, "other"))
 
 
 def splits_of(x: Any, y: np.ndarray, classes: bool, cv: Any, groups: Any, seed: int) -> Splits:
@@ -189,25 +184,22 @@ def measure(
     """Every size, every split. A size at which a fit fails (too few rows for the estimator) is
     left out, but not the largest."""
     found: list[Subset] = []
-    work = sum(size + 100 for size in splits.sizes)
-    done = 0.0
     for size in splits.sizes:
-        parts = []
-        for number, (rows, test) in enumerate(zip(splits.ordered, splits.tests, strict=True)):
-            say(f"fitting {size:,} rows, split {number + 1} of {len(splits.tests)}", done / work)
-            try:
-                parts.append(fit_and_judge(estimator, (x, y), rows[:size], test, scores))
-            except Exception:
-                if size == splits.largest:
-                    raise
-            done += (size + 100) / len(splits.tests)
-        if len(parts) < len(splits.tests):
+        say(f"fitting {size:,} rows", size / (2 * splits.largest))
+        try:
+            parts = [
+                fit_and_judge(estimator, (x, y), rows[:size], test, scores)
+                for rows, test in zip(splits.ordered, splits.tests, strict=True)
+            ]
+        except Exception:
+            if size == splits.largest:
+                raise
             continue
         errors = {
             score.name: np.array([part[0][i] for part in parts]) for i, score in enumerate(scores)
         }
-        seconds = float(np.mean([part[2] for part in parts]))
         paths = tuple(part[1] for part in parts if part[1])
+        seconds = float(np.mean([part[2] for part in parts]))
         found.append(Subset(size, errors, splits.judged, paths, seconds))
     return found
 
@@ -217,11 +209,9 @@ def fit_and_judge(
     scores: Sequence[Score],
 ) -> tuple[list[float], tuple[Path, ...], float]:  # fmt: skip
     """Errors on the rows `test`, paths of our own estimators, CPU seconds of the fit."""
-    import time
-
     x, y = data
     model = clone(estimator)
-    last = list(_steps(model))[-1]
+    last = last_step(model)
     if hasattr(last, "_keeps_paths"):
         last._keeps_paths = True
     start = time.process_time()
@@ -235,10 +225,8 @@ def fit_and_judge(
     return errors, tuple(getattr(last, "_paths", ())), seconds
 
 
-def _steps(model: Any) -> Iterator[Any]:
-    yield model
-    if hasattr(model, "steps"):
-        yield from _steps(model.steps[-1][1])
+def last_step(model: Any) -> Any:
+    return last_step(model.steps[-1][1]) if hasattr(model, "steps") else model
 
 
 def _error(score: Score, model: Any, x: Any, y: np.ndarray) -> float:

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from onegrad.compute.backend import Array
+from onegrad.tabular.estimators.clipping import bounds_of
 
 _LEAK = 0.9995  # R² of a linear fit from which on the label follows from the columns
 _MOST_LEAK = 5000, 200  # rows and columns that are looked at
 _NEARLY_ALL = 0.9  # of the rows in one class
 _COPIES = 0.02  # of the rows
+_FAR, _LEAST_FAR = 10.0, 3  # robust standard deviations that make a tail, rows out there
 _DIGITS = 0.8  # of the cells of a text column that has numbers in it
 
 
@@ -124,3 +126,22 @@ def _copies(x: Array) -> str:
         f"{copies:,} rows ({copies / len(x):.0%}) are copies of others. Copies on both sides of a "
         "split flatter every score: drop them unless they are separate observations."
     )
+
+
+def heavy_tails(x: Array) -> np.ndarray:
+    """Columns in which several rows are ten robust standard deviations from the median."""
+    low, high = bounds_of(x, np.ones(len(x)), _FAR)
+    far = ((x < low) | (x > high)).sum(axis=0)
+    number = [len(np.unique(column)) > 2 for column in x.T]  # two values have no tail
+    return np.flatnonzero((far >= _LEAST_FAR) & number)
+
+
+def label_tail(y: Array) -> tuple[int, float]:
+    """Numbers ten robust standard deviations from their median: how many, and their share of the
+    variance; (0, 0) if they are too few to make a tail."""
+    low, high = bounds_of(y[:, None], np.ones(len(y)), _FAR)
+    far = (y < low) | (y > high)
+    if far.sum() < _LEAST_FAR:
+        return 0, 0.0
+    squares = (y - y.mean()) ** 2
+    return int(far.sum()), float(squares[far].sum() / squares.sum())

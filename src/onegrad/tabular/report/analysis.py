@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,25 +13,23 @@ from scipy.special import stdtrit
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from onegrad.compute.backend import Array
-from onegrad.errors import SpecError, did_you_mean
-from onegrad.tabular.estimators.clipping import bounds_of
 from onegrad.tabular.learning.curve import LearningCurve, curve_from
 from onegrad.tabular.learning.measure import (
     Score,
     Splits,
-    Subset,
     fit_and_judge,
     measure,
     score_of,
     splits_of,
 )
 from onegrad.tabular.models import NAMES, ONE_STEP, named_model
-from onegrad.tabular.reading.table import FEWEST_ROWS, Table
+from onegrad.tabular.reading.cautions import heavy_tails, label_tail
+from onegrad.tabular.reading.parts import at_most, in_time, only_classes
+from onegrad.tabular.reading.table import Table
 
 CONSTANT, CUT = "best constant", "one-step, inputs cut (clip=5)"
 _MOST_ROWS, _QUICK_ROWS = 5000, 1000  # that are looked at
 _UNEQUAL = 1.5  # times its fair share that the largest class has from where classes are unequal
-_FAR, _LEAST_FAR = 10.0, 3  # robust standard deviations that make a tail, rows out there
 _HALVES = 6  # random halves of the rows whose steps are compared
 
 
@@ -114,16 +112,15 @@ def analyse(
     time_column : rows are put in its order, and later ones are judged by fits to earlier ones
     Under a minute of CPU for 5000 rows of 30 columns.
     """
-    part = _part_of(_in_time(_only(table, classes), time_column), quick)
+    part = at_most(
+        in_time(only_classes(table, classes), time_column), _QUICK_ROWS if quick else _MOST_ROWS
+    )
     progress = _Progress(say)
     balanced = unequal(part)
     scoring = "balanced_accuracy" if balanced else None
-    names = [*NAMES]
-    if estimator is not None and estimator not in names:
-        named_model(estimator, part.task)  # says which there are
     built = {
         name: named_model(name, part.task, balanced=balanced, columns=part.x.shape[1])
-        for name in names
+        for name in dict.fromkeys([*NAMES, estimator or ONE_STEP])
     }
     tails = tuple(part.names[i] for i in heavy_tails(part.x))
     if tails:
@@ -144,7 +141,13 @@ def analyse(
     order = sorted(models, key=lambda name: (name == CONSTANT, -models[name].values.mean()))
     models = {name: models[name] for name in order}
     chosen = estimator or order[0]
-    curve = _curve(part, (chosen, built[chosen]), score, splits, progress)
+    half = len(splits.tests) // (1 if splits.kind == "time" else 2)
+    first = Splits(splits.ordered[:half], splits.tests[:half], splits.kind)
+    subsets = measure(
+        built[chosen], part.x, part.y, [score], first,
+        lambda text, share: progress(f"{chosen}: {text}", 0.7 + 0.25 * share),
+    )  # fmt: skip
+    curve = curve_from(part.total, chosen, score, subsets, first.kind)
     progress("looking at columns", 0.95)
     found = columns_found(part, built[ONE_STEP]) if part.x.shape[1] > 1 else ()
     own_tail = label_tail(part.y) if part.task == "regression" else (0, 0.0)
@@ -163,19 +166,6 @@ def _all_splits(table: Table, in_time: bool) -> Splits:
     return Splits(one.ordered + two.ordered, one.tests + two.tests, one.kind)
 
 
-def _curve(
-    table: Table, model: tuple[str, Any], score: Score, splits: Splits, progress: _Progress
-) -> LearningCurve:
-    """On the first half of the splits (all blocks of time)."""
-    count = len(splits.tests) if splits.kind == "time" else len(splits.tests) // 2
-    half = replace(splits, ordered=splits.ordered[:count], tests=splits.tests[:count])
-    subsets: list[Subset] = measure(
-        model[1], table.x, table.y, [score], half,
-        lambda text, share: progress(f"{model[0]}: {text}", 0.7 + 0.25 * share),
-    )  # fmt: skip
-    return curve_from(table.total, model[0], score, subsets, half.kind)
-
-
 class _Progress:
     """Says what is being done, and how long the rest may take, from the share that is done."""
 
@@ -186,56 +176,6 @@ class _Progress:
         spent = time.monotonic() - self.begun
         left = f"; about {spent * (1 - share) / share:.0f} s left" if share > 0.05 else ""
         self.say(f"{share:4.0%}  {text}{left}")
-
-
-def _only(table: Table, classes: Sequence[str] | None) -> Table:
-    if classes is None:
-        return table
-    if table.task == "regression":
-        raise SpecError.of("classes", list(classes), "needs labels that are classes",
-                           "Leave out --classes, or give --task classification")  # fmt: skip
-    for name in classes:
-        if name not in table.classes:
-            raise SpecError.of(
-                "classes", name, f"must be from {', '.join(table.classes[:20])}",
-                did_you_mean(name, table.classes),
-            )  # fmt: skip
-    rows = np.isin(table.y, list(classes))
-    if len(set(classes)) < 2 or rows.sum() < FEWEST_ROWS:
-        raise SpecError.of(
-            "classes", list(classes), f"must be two different classes or more, with {FEWEST_ROWS} "
-            "rows together", f"For example {table.classes[0]},{table.classes[1]}",
-        )  # fmt: skip
-    left = len(table.classes) - len(set(classes))
-    notes = (*table.notes, f"{left} other classes left out.") if left else table.notes
-    share = rows.sum() / len(rows)
-    return replace(table, x=table.x[rows], y=table.y[rows], notes=notes,
-                   total=max(int(rows.sum()), round(share * table.total)))  # fmt: skip
-
-
-def _in_time(table: Table, column: str | None) -> Table:
-    if column is None:
-        return table
-    if column not in table.names:
-        raise SpecError.of(
-            "time", column, f"must be a column of numbers or dates: {', '.join(table.names[:12])}",
-            did_you_mean(column, table.names),
-        )  # fmt: skip
-    order = np.argsort(table.x[:, table.names.index(column)], kind="stable")
-    cautions = tuple(text for text in table.cautions if "--time" not in text)
-    return replace(table, x=table.x[order], y=table.y[order], cautions=cautions)
-
-
-def _part_of(table: Table, quick: bool) -> Table:
-    """A random part in the same order."""
-    rows = _QUICK_ROWS if quick else _MOST_ROWS
-    if len(table.y) <= rows:
-        return table
-    kept = np.sort(np.random.default_rng(0).choice(len(table.y), rows, replace=False))
-    if table.task == "classification" and len(np.unique(table.y[kept])) < 2:
-        return table
-    note = f"Models were fitted to parts of {rows:,} rows drawn at random."
-    return replace(table, x=table.x[kept], y=table.y[kept], notes=(*table.notes, note))
 
 
 def columns_found(table: Table, model: Any) -> tuple[tuple[str, float, float], ...]:
@@ -261,22 +201,3 @@ def columns_found(table: Table, model: Any) -> tuple[tuple[str, float, float], .
     kept = (size > limit * error) & (size > 0.1 * size.max())
     order = [i for i in np.argsort(-size, kind="stable") if kept[i]]
     return tuple((table.names[i], float(mean[i]), float(error[i])) for i in order)
-
-
-def heavy_tails(x: Array) -> np.ndarray:
-    """Columns in which several rows are ten robust standard deviations from the median."""
-    low, high = bounds_of(x, np.ones(len(x)), _FAR)
-    far = ((x < low) | (x > high)).sum(axis=0)
-    number = [len(np.unique(column)) > 2 for column in x.T]  # two values have no tail
-    return np.flatnonzero((far >= _LEAST_FAR) & number)
-
-
-def label_tail(y: Array) -> tuple[int, float]:
-    """Numbers ten robust standard deviations from their median: how many, and their share of the
-    variance; (0, 0) if they are too few to make a tail."""
-    low, high = bounds_of(y[:, None], np.ones(len(y)), _FAR)
-    far = (y < low) | (y > high)
-    if far.sum() < _LEAST_FAR:
-        return 0, 0.0
-    squares = (y - y.mean()) ** 2
-    return int(far.sum()), float(squares[far].sum() / squares.sum())
