@@ -22,7 +22,7 @@ def cautions(
     x: Array, y: np.ndarray, names: Sequence[str], label: str, guessed: bool
 ) -> tuple[str, ...]:
     """guessed : whether the task was seen by itself"""
-    found = [_leak(x, y, names, label), _count(y, label, guessed), _one_class(y), _copies(x)]
+    found = [_leak(x, y, names, label), _count(y, label, guessed), _one_class(y), _copies(x, y)]
     return tuple(text for text in found if text)
 
 
@@ -115,16 +115,21 @@ def _one_class(y: np.ndarray) -> str:
     )
 
 
-def _copies(x: Array) -> str:
-    """Rows that occur more than once, in tables whose rows could all differ."""
-    distinct = np.unique(x, axis=0)
-    copies = len(x) - len(distinct)
-    possible = np.prod([min(len(np.unique(column)), 1e6) for column in x.T], dtype=float)
-    if copies < _COPIES * len(x) or possible < 10 * len(x):
+def _copies(x: Array, y: np.ndarray) -> str:
+    """Rows with equal inputs, where their labels agree more than half of the way from chance to
+    always. Coarse columns have equal inputs by chance, and then labels differ."""
+    groups = np.unique(x, axis=0, return_inverse=True)[1].ravel()
+    order = np.argsort(groups, kind="stable")
+    equal = groups[order][1:] == groups[order][:-1]
+    agree = equal & (y[order][1:] == y[order][:-1])
+    chance = np.sum((np.unique(y, return_counts=True)[1] / len(y)) ** 2)
+    copies = int(agree.sum())
+    if copies < _COPIES * len(x) or copies / equal.sum() - chance < (1 - chance) / 2:
         return ""
     return (
-        f"{copies:,} rows ({copies / len(x):.0%}) are copies of others. Copies on both sides of a "
-        "split flatter every score: drop them unless they are separate observations."
+        f"{copies:,} rows ({copies / len(x):.0%}) are copies of others, label included. Copies on "
+        "both sides of a split flatter every score: drop them unless they are separate "
+        "observations."
     )
 
 
