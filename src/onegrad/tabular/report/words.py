@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onegrad.tabular.learning.curve import THEORY, CurvePoint, LearningCurve
+from onegrad.tabular.learning.curve import CurvePoint, LearningCurve
 from onegrad.tabular.report.analysis import CONSTANT, CUT, Analysis, Difference, unequal
 
 _HELPS, _HARDLY = 0.2, 0.1  # shares of the error that 8 times the rows take away
@@ -24,13 +24,11 @@ def failed_sentence(curve: LearningCurve) -> str:
     test = curve.backtest
     if test is None or not test.failed:
         return ""
-    said, low, high, seen = map(
-        curve.score.of, (test.predicted, test.high, test.low, test.measured)
-    )
+    said, seen = (_number(curve.score.of(error)) for error in (test.predicted, test.measured))
     return (
         f"The forecast failed on your own rows: from {test.from_rows:,} of them it would have been "
-        f"{_number(said)} ({_number(low)} to {_number(high)}) for {test.rows:,}, and "
-        f"{_number(seen)} was measured. Its bars are widened for that; do not rely on it."
+        f"{said} for {test.rows:,}, and {seen} was measured. Its bars are widened for that; do not "
+        "rely on it."
     )
 
 
@@ -74,17 +72,15 @@ def helps(ratio: float, low: float, high: float) -> bool | None:
 
 def method_sentence(curve: LearningCurve) -> str:
     """Which forecast it is, and how it did on the user's own subsets."""
-    test = curve.backtest
-    if test is None:
+    if curve.backtest is None:
         return (
-            f"Forecast by a {curve.method}. There are too few rows to try it on a part of them."
-            if curve.method != THEORY else f"Forecast by the {curve.method}, untried on these rows."
-        )  # fmt: skip
+            f"Forecast by the {curve.method}. There are too few rows to try it on a part of them."
+        )
     others = [name for name in curve.methods if name != curve.method]
     beside = "".join(f"; the {name} was off by {curve.missed(name):.0%}" for name in others)
     return (
         f"Forecast by the {curve.method}. Tried on your own rows, from a half and a quarter of "
-        f"them to {test.rows:,}, its error was off by {curve.missed(curve.method):.0%}{beside}."
+        f"them to {curve.fitted:,}, its error was off by {curve.missed(curve.method):.0%}{beside}."
     )
 
 
@@ -146,16 +142,17 @@ def tails_sentence(analysis: Analysis) -> str:
     if not names:
         return ""
     some = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    text = f"Heavy tails in {some}: rows more than ten robust standard deviations out."
-    if CUT not in analysis.models:
-        return text
     lead = analysis.lead(CUT, "one-step")
-    size = f"{_size(lead)} of {analysis.score.name}"
     if _sure(lead):
-        return f"{text} Cutting them {'helps' if lead.mean > 0 else 'harms'} one-step: {size}."
-    if lead.half < _PRECISE:
-        return f"{text} Cutting them makes no difference to one-step beyond the noise: {size}."
-    return f"{text} Splits do not agree whether cutting them helps one-step: {size}."
+        verdict = f"Cutting them {'helps' if lead.mean > 0 else 'harms'} one-step"
+    elif lead.half < _PRECISE:
+        verdict = "Cutting them makes no difference to one-step beyond the noise"
+    else:
+        verdict = "Splits do not agree whether cutting them helps one-step"
+    return (
+        f"Heavy tails in {some}: rows more than ten robust standard deviations out. {verdict}: "
+        f"{_size(lead)} of {analysis.score.name}."
+    )
 
 
 def label_tail_sentence(analysis: Analysis) -> str:
