@@ -22,7 +22,7 @@ import numpy as np
 from scipy.optimize import least_squares, minimize
 
 from onegrad.tabular.learning.curve import LearningCurve, theory_of
-from onegrad.tabular.learning.forecast import Curve, Forecast, Law, laws
+from onegrad.tabular.learning.forecast import Curve, Forecast, Law
 from onegrad.tabular.learning.measure import Score, Subset
 from onegrad.tabular.report.words import helps
 

@@ -115,7 +115,7 @@ def one_curve(
     return {
         "model": model, "task": task, "base": base, "seed": seed, "columns": x.shape[1],
         "subsets": [
-            {"rows": one.rows, "judged": one.judged, "seconds": round(one.seconds, 4),
+            {"rows": one.rows, "judged": one.judged,
              "errors": {score.family: [round(float(e), 5) for e in one.errors[score.name]]
                         for score in scores},
              "paths": [[[_short(a) for a in rate] for rate in path] for path in one.paths]}

@@ -20,7 +20,6 @@ from onegrad.tabular.learning.forecast import (
     laws,
 )
 from onegrad.tabular.learning.measure import (
-    FEWEST_ROWS,
     Score,
     Subset,
     last_step,
@@ -30,7 +29,7 @@ from onegrad.tabular.learning.measure import (
 )
 from onegrad.tabular.learning.more_rows import level_path, mean_path, tuned_error
 from onegrad.tabular.models import named_model
-from onegrad.tabular.reading.table import Raw, cleaned, column_of, labels_of
+from onegrad.tabular.reading.given import cleaned_inputs, plain_inputs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +68,6 @@ class BackTest:
 
     method: str
     from_rows: int
-    rows: int
     predicted: float
     measured: float
     bar: float
@@ -125,19 +123,15 @@ class LearningCurve:
     @cached_property
     def backtests(self) -> tuple[BackTest, ...]:
         """Of every method, from a half and a quarter of the fitted rows."""
-        found = []
-        for method in self.methods:
-            for apart in _APART:
-                part = self.fitted / apart * 1.01
-                if sum(one.rows <= part for one in self.subsets) < 2:
-                    continue
-                forecast = self._forecast(method, part)
-                bar = math.hypot(forecast.bars(self.fitted)[1], 2 * self.measured.noise[-1])
-                found.append(BackTest(
-                    method, int(forecast.curve.known), self.fitted,
-                    math.exp(forecast.log_error(self.fitted)), float(self.measured.errors[-1]), bar,
-                ))  # fmt: skip
-        return tuple(found)
+        parts = [self.fitted / apart * 1.01 for apart in _APART]
+        parts = [part for part in parts if sum(one.rows <= part for one in self.subsets) > 1]
+        return tuple(self._tried(method, part) for method in self.methods for part in parts)
+
+    def _tried(self, method: str, part: float) -> BackTest:
+        made = self._forecast(method, part)
+        predicted, (_, half) = math.exp(made.log_error(self.fitted)), made.bars(self.fitted)
+        seen, noise = float(self.measured.errors[-1]), float(self.measured.noise[-1])
+        return BackTest(method, int(made.curve.known), predicted, seen, math.hypot(half, 2 * noise))
 
     def missed(self, method: str) -> float:
         """Root mean square of its back-tests' log(predicted/measured); NaN without any."""
@@ -236,23 +230,13 @@ def learning_curve(
     corpus of curves, and for our own estimators by theory; whatever did best in the back-test on
     the subsets is used (docs/learning-curves.md). Cost: two fits to all rows for every split.
     """
-    if hasattr(X, "columns") and (estimator is None or isinstance(estimator, str)):
-        columns = {str(name): column_of(list(X[name])) for name in X.columns}
-        label = "y" if "y" not in columns else "the labels"
-        table = cleaned(Raw(columns | {label: column_of(list(np.asarray(y)))}, label), None)
-        X, labels, task = table.x, table.y, table.task
-        if groups is not None and len(groups) != len(labels):
-            raise SpecError.of(
-                "groups", len(groups), "needs labels in every row", "Drop the others"
-            )
+    if estimator is None or isinstance(estimator, str):
+        X, labels, task = cleaned_inputs(X, y)
     else:
-        X = X if hasattr(X, "iloc") or not hasattr(X, "tocsr") else X.tocsr()
-        X = X if hasattr(X, "shape") else np.asarray(X)
-        labels = _labels(y, X.shape[0])
-        if estimator is None or isinstance(estimator, str):
-            labels, task = labels_of(_plain(labels), "y", None)
-        else:
-            task = "classification" if is_classifier(estimator) else "regression"
+        X, labels = plain_inputs(X, y)
+        task = "classification" if is_classifier(estimator) else "regression"
+    if groups is not None and len(groups) != len(labels):
+        raise SpecError.of("groups", len(groups), f"must be one for each of {len(labels)} labels")
     model = named_model(estimator, task, seed)
     name = estimator if isinstance(estimator, str) else type(last_step(model)).__name__
     classes = task == "classification"
@@ -273,33 +257,12 @@ def curve_from(
         )  # fmt: skip
     if math.isnan(score.best):  # a callable: its values tell what is best
         values = -np.concatenate([one.errors[score.name] for one in known])
-        if values.max() > 0 and (values.max() > 1 or values.min() < 0):
-            raise SpecError.of(
-                "scoring",
-                score.name,
-                "must be at most 1 (its best), or at most 0 like neg_… scores",
-            )
         score = replace(score, best=0.0 if values.max() <= 0 else 1.0)
+        if values.max() > 1:
+            raise SpecError.of(
+                "scoring", score.name, "must be at most 1 (its best), or at most 0 like neg_…"
+            )
         known = [
             replace(one, errors={score.name: one.errors[score.name] + score.best}) for one in known
         ]
     return LearningCurve(rows, model, score, tuple(known), kind)
-
-
-def _labels(y: Any, count: int) -> np.ndarray:
-    labels = np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1 or len(labels) != count:
-        raise SpecError.of(
-            "y", f"shape {labels.shape}", f"must be one label for each of {count} rows"
-        )
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise SpecError.of("y", "NaN or inf", "must be finite", "Drop the rows without one")
-    if count < FEWEST_ROWS:
-        raise SpecError.of("X", f"{count} rows", f"must have at least {FEWEST_ROWS}")
-    return labels
-
-
-def _plain(labels: np.ndarray) -> np.ndarray:
-    return labels.astype(float) if labels.dtype.kind in "fiub" else labels.astype(str)

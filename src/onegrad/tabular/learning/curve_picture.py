@@ -31,20 +31,16 @@ def draw_curve(curve: LearningCurve, ax: Axes | None = None) -> Axes:
         measured.rows, scores, measured.noise * measured.errors, fmt="o", color=COLOURS[0],
         capsize=2, label="measured on held-out rows", zorder=3,
     )  # fmt: skip
-    farthest = max(8 * curve.rows, 2 * curve.fitted)
-    sizes = np.geomspace(curve.fitted, min(farthest, 16 * curve.fitted), 30).round()
-    ahead = [curve.at(float(size)) for size in sizes]
+    farthest = min(max(8 * curve.rows, 2 * curve.fitted), 16 * curve.fitted)
+    ahead = [curve.at(n) for n in np.geomspace(curve.fitted, farthest, 30).round()]
     rows = [point.rows for point in ahead]
-    for low, high, shown, share in (
-        ([p.low for p in ahead], [p.high for p in ahead], 0.15, "95 %"),
-        ([p.inner[0] for p in ahead], [p.inner[1] for p in ahead], 0.25, "68 %"),
-    ):
+    outer, inner = [(p.low, p.high) for p in ahead], [p.inner for p in ahead]
+    for ends, shown, share in ((outer, 0.15, "95 %"), (inner, 0.25, "68 %")):
         ax.fill_between(
-            rows, low, high, color=COLOURS[0], alpha=shown, lw=0, label=f"holds {share}"
+            rows, *np.transpose(ends), color=COLOURS[0], alpha=shown, lw=0, label=f"holds {share}"
         )
     ax.plot(rows, [p.score for p in ahead], color=COLOURS[0], lw=2, label="forecast")
     ax.axvline(curve.rows, color="0.6", lw=0.8, label=f"your {curve.rows:,} rows")
-    # the last three sizes and the forecast rule the axis
     seen = [*scores[-3:], *(value for point in ahead for value in point.inner)]
     least, most = min(seen), max(seen)
     room = 0.08 * (most - least) or 0.01

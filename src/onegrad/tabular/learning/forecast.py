@@ -1,6 +1,6 @@
 """From errors on subsets to errors at more rows: a power law whose slope is drawn towards others'.
 
-Equation numbers are those of docs/learning-curves.md. The numbers of the law come from a corpus of
+Equations are named as in docs/learning-curves.md. The numbers of the law come from a corpus of
 curves (corpus.json, written by benchmarks/corpus.py).
 """
 
@@ -42,7 +42,7 @@ class Curve:
 
     def features(self) -> Array:
         """What the slope is predicted from: 1, log₂ of the rows over 256, the fall of log error
-        over the last doubling, and per doubling over all of them (eq. (6))."""
+        over the last doubling, and per doubling over all of them."""
         u, logs = np.log2(self.rows), np.log(self.errors)
         last = (logs[-2] - logs[-1]) / (u[-1] - u[-2])
         whole = (logs[0] - logs[-1]) / (u[-1] - u[0])
@@ -51,7 +51,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Law:
-    """How an error goes on, as learned from a corpus of curves (eqs. (6)–(8)).
+    """How an error goes on, as learned from a corpus of curves (eqs. curve-law and curve-bars).
 
     weights : of the features of a curve in its slope, the fall of log error per doubling
     damping : what is left of the slope after each doubling
@@ -108,8 +108,8 @@ class Forecast:
     def change(self, start: float, rows: float) -> tuple[float, float, float]:
         """error(rows)/error(start), and what holds 95 % of such ratios."""
         log = self.log_error(rows) - self.log_error(start)
-        ends = (self.law.doublings(math.log2(n / self.curve.known)) for n in (rows, start))
-        half = self.wider * self.law.steep * abs(float(np.subtract(*ends)))
+        near, far = (self.law.doublings(math.log2(n / self.curve.known)) for n in (start, rows))
+        half = self.wider * self.law.steep * (far - near)
         return math.exp(log), math.exp(log - half), math.exp(log + half)
 
 

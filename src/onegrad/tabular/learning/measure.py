@@ -25,14 +25,12 @@ from threadpoolctl import threadpool_limits
 from onegrad.compute.backend import Array
 from onegrad.errors import SpecError
 
-FEWEST_ROWS = 60
 MOST_ROWS = 10_000  # fitted to
 SPLITS = 5
 _MOST_TEST = 4000  # rows that judge one split
 _HALVINGS = 4  # of the largest subset
 _SMALLEST = 16  # rows of the smallest subset
 
-Say = Callable[[str, float], None]
 Scorer = Callable[[Any, Any, Any], float]
 Path = tuple[Array, Array, Array]  # ridges, leave-one-out errors, eigenvalues
 
@@ -63,14 +61,12 @@ class Subset:
     judged : held-out rows of all splits together
     paths : of our own estimators, for each split and every rate: leave-one-out errors over the
         variance of the labels
-    seconds : CPU of a fit
     """
 
     rows: int
     errors: Mapping[str, Array]
     judged: int
     paths: tuple[tuple[Path, ...], ...] = ()
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -123,23 +119,21 @@ def splits_of(x: Any, y: np.ndarray, classes: bool, cv: Any, groups: Any, seed: 
     (rows are in the order of time: four blocks of the last fifth are judged, each by a fit to rows
     before it), or a splitter of scikit-learn."""
     kind = "random" if groups is None else "groups"
-    if isinstance(cv, str):
-        if cv != "time":
-            raise SpecError.of("cv", cv, 'must be "time", a number of folds or a splitter')
+    if isinstance(cv, str) and cv != "time":
+        raise SpecError.of("cv", cv, 'must be "time", a number of folds or a splitter')
+    count = SPLITS if cv is None else cv
+    if cv == "time":
         cv = TimeSeriesSplit(4, test_size=max(1, len(y) // 20))
-    elif cv is None or isinstance(cv, int):
-        count = SPLITS if cv is None else cv
-        if groups is not None:
-            cv = GroupKFold(count)
-        else:
-            if classes:
-                count = max(2, min(count, int(np.unique(y, return_counts=True)[1].max())))
-            folds = StratifiedKFold if classes else KFold
-            cv = folds(count, shuffle=True, random_state=seed)
-    else:
+    elif not isinstance(count, int):
         cv = check_cv(cv, y, classifier=classes)
-    if isinstance(cv, TimeSeriesSplit):
-        kind = "time"
+    elif groups is not None:
+        cv = GroupKFold(count)
+    elif classes:
+        most = int(np.unique(y, return_counts=True)[1].max())
+        cv = StratifiedKFold(max(2, min(count, most)), shuffle=True, random_state=seed)
+    else:
+        cv = KFold(count, shuffle=True, random_state=seed)
+    kind = "time" if isinstance(cv, TimeSeriesSplit) else kind
     rng = check_random_state(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # classes with fewer rows than folds
@@ -179,13 +173,13 @@ def rows_of(x: Any, rows: np.ndarray) -> Any:
 
 def measure(
     estimator: Any, x: Any, y: np.ndarray, scores: Sequence[Score], splits: Splits,
-    say: Say = lambda text, share: None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> list[Subset]:  # fmt: skip
     """Every size, every split. A size at which a fit fails (too few rows for the estimator) is
     left out, but not the largest."""
     found: list[Subset] = []
     for size in splits.sizes:
-        say(f"fitting {size:,} rows", size / (2 * splits.largest))
+        say(f"the curve: fitting {size:,} rows")
         try:
             parts = [
                 fit_and_judge(estimator, (x, y), rows[:size], test, scores)
@@ -199,8 +193,7 @@ def measure(
             score.name: np.array([part[0][i] for part in parts]) for i, score in enumerate(scores)
         }
         paths = tuple(part[1] for part in parts if part[1])
-        seconds = float(np.mean([part[2] for part in parts]))
-        found.append(Subset(size, errors, splits.judged, paths, seconds))
+        found.append(Subset(size, errors, splits.judged, paths))
     return found
 
 

@@ -34,9 +34,7 @@ class LevelPath:
     error: Array
 
 
-def level_path(
-    ridges: Array, errors: Array, values: Array, rows: int, least_free: float = LEAST_FREE
-) -> LevelPath:
+def level_path(ridges: Array, errors: Array, values: Array, rows: int) -> LevelPath:
     """κ, df₁, df₂ and the error without variance from quantities at hand (eqs. free-directions and
     bias-at-hand) (eq. level).
 
@@ -52,7 +50,7 @@ def level_path(
     rest = count - len(values)
     first, second = rest + share.sum(axis=1), rest + (share**2).sum(axis=1)
     free = first**2 / (count * second)
-    kept = free >= min(least_free, float(free.max()))
+    kept = free >= min(LEAST_FREE, float(free.max()))
     level = ridges * count / first
     return LevelPath(
         level[kept], count - first[kept], count * (1 - free[kept]), errors[kept] * free[kept]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -115,7 +114,6 @@ def analyse(
     part = at_most(
         in_time(only_classes(table, classes), time_column), _QUICK_ROWS if quick else _MOST_ROWS
     )
-    progress = _Progress(say)
     balanced = unequal(part)
     scoring = "balanced_accuracy" if balanced else None
     built = {
@@ -130,8 +128,8 @@ def analyse(
     constant: Any = DummyRegressor() if part.task == "regression" else DummyClassifier()
     splits = _all_splits(part, time_column is not None)
     models: dict[str, Compared] = {}
-    for place, (name, model) in enumerate([*built.items(), (CONSTANT, constant)]):
-        progress(f"fitting {name}, {len(splits.tests)} splits", 0.7 * place / (len(built) + 1))
+    for name, model in [*built.items(), (CONSTANT, constant)]:
+        say(f"fitting {name}, {len(splits.tests)} splits")
         parts = [
             fit_and_judge(model, (part.x, part.y), rows[: splits.largest], test, [score])
             for rows, test in zip(splits.ordered, splits.tests, strict=True)
@@ -143,12 +141,8 @@ def analyse(
     chosen = estimator or order[0]
     half = len(splits.tests) // (1 if splits.kind == "time" else 2)
     first = Splits(splits.ordered[:half], splits.tests[:half], splits.kind)
-    subsets = measure(
-        built[chosen], part.x, part.y, [score], first,
-        lambda text, share: progress(f"{chosen}: {text}", 0.7 + 0.25 * share),
-    )  # fmt: skip
+    subsets = measure(built[chosen], part.x, part.y, [score], first, say)
     curve = curve_from(part.total, chosen, score, subsets, first.kind)
-    progress("looking at columns", 0.95)
     found = columns_found(part, built[ONE_STEP]) if part.x.shape[1] > 1 else ()
     own_tail = label_tail(part.y) if part.task == "regression" else (0, 0.0)
     return Analysis(part, score, models, splits, chosen, curve, found, tails, own_tail, quick)
@@ -164,18 +158,6 @@ def _all_splits(table: Table, in_time: bool) -> Splits:
         return splits_of(table.x, table.y, classes, blocks, None, 0)
     one, two = (splits_of(table.x, table.y, classes, None, None, seed) for seed in (0, 1))
     return Splits(one.ordered + two.ordered, one.tests + two.tests, one.kind)
-
-
-class _Progress:
-    """Says what is being done, and how long the rest may take, from the share that is done."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self.say, self.begun = say, time.monotonic()
-
-    def __call__(self, text: str, share: float) -> None:
-        spent = time.monotonic() - self.begun
-        left = f"; about {spent * (1 - share) / share:.0f} s left" if share > 0.05 else ""
-        self.say(f"{share:4.0%}  {text}{left}")
 
 
 def columns_found(table: Table, model: Any) -> tuple[tuple[str, float, float], ...]:

@@ -85,22 +85,19 @@ def _picture(analysis: Analysis) -> str:
 
 
 def _models(analysis: Analysis) -> str:
-    best = analysis.best
-    rows = []
+    best, rows = analysis.best, ""
     for name, one in analysis.models.items():
-        behind = "" if name == best else f"{-analysis.lead(best, name).mean:+.3f}"
-        half = "" if name == best else f" ± {analysis.lead(best, name).half:.3f}"
-        cells = (name, f"{one.values.mean():.3f}", behind + half,
-                 "" if name == CONSTANT else f"{one.seconds:.1f} s")  # fmt: skip
-        rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
-    splits = analysis.splits
-    caption = (
-        f"{len(splits.tests)} splits, {splits.largest:,} rows fitted, the same for all. ± holds "
-        "95 %, for splits that share rows. The curve goes on from the same fits."
-    )
+        lead = analysis.lead(best, name)
+        behind = "" if name == best else f"{-lead.mean:+.3f} ± {lead.half:.3f}"
+        seconds = "" if name == CONSTANT else f"{one.seconds:.1f} s"
+        cells = (name, f"{one.values.mean():.3f}", behind, seconds)
+        rows += f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
     names = ("model", html.escape(analysis.score.name), "less the best", "CPU")
     head = "".join(f"<th>{name}</th>" for name in names)
+    splits = analysis.splits
     return (
-        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-        f'<p class="quiet">{html.escape(caption)}</p>'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        f'<p class="quiet">{len(splits.tests)} splits, {splits.largest:,} rows fitted, the same '
+        "for all. ± holds 95 %, for splits that share rows. The curve goes on from the same fits."
+        "</p>"
     )

@@ -27,8 +27,8 @@ def failed_sentence(curve: LearningCurve) -> str:
     said, seen = (_number(curve.score.of(error)) for error in (test.predicted, test.measured))
     return (
         f"The forecast failed on your own rows: from {test.from_rows:,} of them it would have been "
-        f"{said} for {test.rows:,}, and {seen} was measured. Its bars are widened for that; do not "
-        "rely on it."
+        f"{said} for {curve.fitted:,}, and {seen} was measured. Its bars are widened for that; do "
+        "not rely on it."
     )
 
 
@@ -86,16 +86,16 @@ def method_sentence(curve: LearningCurve) -> str:
 
 def best_sentence(analysis: Analysis) -> str:
     """The best model, and those that may be as good."""
-    best, name = analysis.best, analysis.score.name
+    best = analysis.best
     others = [one for one in analysis.models if one not in (best, CONSTANT, CUT)]
     alike = [one for one in others if not _sure(analysis.lead(best, one))]
     value = _number(analysis.models[best].values.mean())
-    said = f"Best on held-out rows: {best}, {name} = {value}"
-    if alike and len(alike) == len(others):
-        return f"{said}; no other model is worse beyond the noise."
+    rest = "all others are worse beyond the noise"
     if alike:
-        return f"{said}; not worse beyond the noise: {', '.join(alike)}."
-    return f"{said}; all others are worse beyond the noise."
+        rest = f"not worse beyond the noise: {', '.join(alike)}"
+    if alike == others:
+        rest = "no other model is worse beyond the noise"
+    return f"Best on held-out rows: {best}, {analysis.score.name} = {value}; {rest}."
 
 
 def constant_sentence(analysis: Analysis) -> str:
@@ -122,17 +122,17 @@ def unequal_sentence(analysis: Analysis) -> str:
 
 def found_sentence(analysis: Analysis) -> str:
     """The direction of our step in the names of the columns, where a step was taken."""
-    terms = [
+    if not analysis.found:
+        return ""
+    terms = " ".join(
         f"{'−' if mean < 0 else '+'} {abs(mean):.2f} (± {error:.2f})·“{name}”"
         for name, mean, error in analysis.found[:5]
-    ]
-    if not terms:
-        return ""
+    )
     more = len(analysis.found) - 5
     also = f", and {more} smaller terms" if more > 0 else ""
     return (
         f"One gradient step pays here. What it found, columns in units of their standard "
-        f"deviations: {' '.join(terms).removeprefix('+ ')}{also}."
+        f"deviations: {terms.removeprefix('+ ')}{also}."
     )
 
 
