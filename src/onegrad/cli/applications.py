@@ -48,7 +48,7 @@ def analyze(
     """What more rows of somebody's own data would buy, with advice: one HTML page."""
     from onegrad.tabular.reading.reading import read_table
     from onegrad.tabular.report.analysis import analyse
-    from onegrad.tabular.report.page import write_page
+    from onegrad.tabular.report.page import page
     from onegrad.tabular.report.words import best_sentence, failed_sentence, rows_sentence
 
     path = out or Path(f"{data.stem}-report.html")
@@ -57,7 +57,8 @@ def analyze(
     analysis = analyse(
         table, estimator, pair, time, lambda text: print(text, file=sys.stderr), quick
     )
-    write_page(analysis, data.name, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page(analysis, data.name), encoding="utf-8")
     curve = analysis.curve
     for sentence in (
         failed_sentence(curve), rows_sentence(curve), best_sentence(analysis),

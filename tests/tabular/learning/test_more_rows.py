@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onegrad.tabular.learning.more_rows import LevelPath, level_path, mean_path, tuned_error
+from onegrad.tabular.learning.more_rows import level_path, mean_path, tuned_error
 
 K, N = 100, 80
 SPECTRUM = np.arange(1, K + 1) ** -1.2
@@ -54,7 +54,7 @@ def test_wrong_variants_are_seen(paths):
     rng = np.random.default_rng(2)
     truth = np.mean([fit(320, rng)[2] for _ in range(10)], axis=0).min()
     path = mean_path(paths)[0]
-    kept = LevelPath(path.level, path.first, path.second, path.error / (1 - path.second / (N - 1)))
+    kept = path._replace(error=path.error / (1 - path.second / (N - 1)))
     for wrong in (tuned_error([kept], 320), tuned_error([path], N)):
         assert abs(wrong / truth - 1) > 0.1
 

@@ -7,7 +7,7 @@ full rank; that there are only N of them is taken into account exactly, to leadi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,30 +19,26 @@ LEAST_FREE = 0.35
 _MOST_USED = 0.97  # of the rows: the largest df₁/m at which a ridge exists, with a margin
 
 
-@dataclass(frozen=True)
-class LevelPath:
+class LevelPath(NamedTuple):
     """What N rows say about the law of the features, along a path of ridges.
 
-    level : κ = λ(1+χ), the ridge that infinitely many rows would feel
-    first, second : df₁ = tr H(H+κ)⁻¹ and df₂ = tr [H(H+κ)⁻¹]² of the population
+    first, second : df₁ = tr H(H+κ)⁻¹ and df₂ = tr [H(H+κ)⁻¹]² of the population, at the level κ
     error : test error at this κ with infinitely many rows
     """
 
-    level: Array
     first: Array
     second: Array
     error: Array
 
 
 def level_path(ridges: Array, errors: Array, values: Array, rows: int) -> LevelPath:
-    """κ, df₁, df₂ and the error without variance from quantities at hand (eqs. free-directions and
-    bias-at-hand) (eq. level).
+    """df₁, df₂ and the error without variance from quantities at hand (eqs. free-directions and
+    bias-at-hand).
 
     ridges, errors : of the fit to `rows` rows, and its leave-one-out mean squared errors
     values : eigenvalues of the centred covariance of the features on those rows, at most rows − 1
         of them other than zero
-    With g_p = Σ_j (λ/(s_j+λ))^p over rows − 1 eigenvalues: κ = λN/g₁, df₁ = N − g₁,
-    1 − df₂/N = g₁²/(N g₂), N = rows − 1.
+    With g_p = Σ_j (λ/(s_j+λ))^p over N = rows − 1 of them: df₁ = N − g₁, 1 − df₂/N = g₁²/(N g₂).
     """
     count = rows - 1
     values = np.sort(values)[::-1][:count]
@@ -51,18 +47,12 @@ def level_path(ridges: Array, errors: Array, values: Array, rows: int) -> LevelP
     first, second = rest + share.sum(axis=1), rest + (share**2).sum(axis=1)
     free = first**2 / (count * second)
     kept = free >= min(LEAST_FREE, float(free.max()))
-    level = ridges * count / first
-    return LevelPath(
-        level[kept], count - first[kept], count * (1 - free[kept]), errors[kept] * free[kept]
-    )
+    return LevelPath(count - first[kept], count * (1 - free[kept]), errors[kept] * free[kept])
 
 
 def tuned_error(paths: Sequence[LevelPath], rows: int) -> float:
-    """The least test error at `rows` rows over the paths and their levels (eq. tuned-error)
-    (eq. level).
-
-    Only levels that some ridge > 0 reaches with so many rows count, df₁ < m.
-    """
+    """The least test error at `rows` rows over the paths and their levels (eq. tuned-error):
+    only levels that some ridge > 0 reaches with so many rows count, df₁ < m."""
     found = []
     for path in paths:
         reached = path.first < _MOST_USED * rows
@@ -80,10 +70,7 @@ def mean_path(paths: Sequence[Sequence[LevelPath]]) -> list[LevelPath]:
     """
     joined = []
     for of_rate in zip(*paths, strict=False):  # rates that every draw has tried
-        shortest = min(len(path.level) for path in of_rate)
-        parts = [
-            np.mean([getattr(path, name)[-shortest:] for path in of_rate], axis=0)
-            for name in ("level", "first", "second", "error")
-        ]
-        joined.append(LevelPath(*parts))
+        shortest = min(len(path.first) for path in of_rate)
+        parts = [np.array(path)[:, -shortest:] for path in of_rate]
+        joined.append(LevelPath(*np.mean(parts, axis=0)))
     return joined

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from onegrad.compute.backend import Array
+from onegrad.tabular.estimators.directions import columns_found
 from onegrad.tabular.learning.curve import LearningCurve, curve_from
 from onegrad.tabular.learning.measure import (
     Score,
@@ -29,7 +30,6 @@ from onegrad.tabular.reading.table import Table
 CONSTANT, CUT = "best constant", "one-step, inputs cut (clip=5)"
 _MOST_ROWS, _QUICK_ROWS = 5000, 1000  # that are looked at
 _UNEQUAL = 1.5  # times its fair share that the largest class has from where classes are unequal
-_HALVES = 6  # random halves of the rows whose steps are compared
 
 
 @dataclass(frozen=True)
@@ -40,23 +40,11 @@ class Compared:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Difference:
-    """Of two models' scores over the same splits: its mean, and the half-width that holds 95 %.
-
-    The splits share most of their rows, so the variance is that of Nadeau and Bengio,
-    s²(1/splits + held-out/fitted), and the quantile Student's.
-    """
+class Difference(NamedTuple):
+    """Of two models' scores over the same splits: its mean, and the half-width that holds 95 %."""
 
     mean: float
     half: float
-
-    @classmethod
-    def of(cls, one: Array, other: Array, splits: Splits) -> Difference:
-        left = one - other
-        ratio = len(splits.tests[0]) / len(splits.ordered[0])
-        error = math.sqrt(left.var(ddof=1) * (1 / len(left) + ratio))
-        return cls(float(left.mean()), float(stdtrit(len(left) - 1, 0.975)) * error)
 
 
 @dataclass(frozen=True)
@@ -85,7 +73,12 @@ class Analysis:
         return next(name for name in self.models if name != CONSTANT)
 
     def lead(self, name: str, over: str) -> Difference:
-        return Difference.of(self.models[name].values, self.models[over].values, self.splits)
+        """The splits share most of their rows, so the variance is that of Nadeau and Bengio,
+        s²(1/splits + held-out/fitted), and the quantile Student's."""
+        left = self.models[name].values - self.models[over].values
+        ratio = len(self.splits.tests[0]) / len(self.splits.ordered[0])
+        error = math.sqrt(left.var(ddof=1) * (1 / len(left) + ratio))
+        return Difference(float(left.mean()), float(stdtrit(len(left) - 1, 0.975)) * error)
 
 
 def unequal(table: Table) -> bool:
@@ -143,9 +136,12 @@ def analyse(
     first = Splits(splits.ordered[:half], splits.tests[:half], splits.kind)
     subsets = measure(built[chosen], part.x, part.y, [score], first, say)
     curve = curve_from(part.total, chosen, score, subsets, first.kind)
-    found = columns_found(part, built[ONE_STEP]) if part.x.shape[1] > 1 else ()
+    found = [(part.names[i], mean, error) for i, mean, error in
+             columns_found(built[ONE_STEP], part.x, part.y)]  # fmt: skip
     own_tail = label_tail(part.y) if part.task == "regression" else (0, 0.0)
-    return Analysis(part, score, models, splits, chosen, curve, found, tails, own_tail, quick)
+    return Analysis(
+        part, score, models, splits, chosen, curve, tuple(found), tails, own_tail, quick
+    )
 
 
 def _all_splits(table: Table, in_time: bool) -> Splits:
@@ -158,28 +154,3 @@ def _all_splits(table: Table, in_time: bool) -> Splits:
         return splits_of(table.x, table.y, classes, blocks, None, 0)
     one, two = (splits_of(table.x, table.y, classes, None, None, seed) for seed in (0, 1))
     return Splits(one.ordered + two.ordered, one.tests + two.tests, one.kind)
-
-
-def columns_found(table: Table, model: Any) -> tuple[tuple[str, float, float], ...]:
-    """What steps on random halves of the rows have in common: columns beyond their noise (5 % of
-    tables of pure noise have one) and a tenth of the largest; nothing where no step was taken."""
-    from sklearn.base import clone
-
-    rng = np.random.default_rng(0)
-    vectors = []
-    for _ in range(_HALVES):
-        rows = rng.permutation(len(table.y))[: len(table.y) // 2]
-        if len(np.unique(table.y[rows])) < 2:
-            return ()
-        fitted = clone(model).fit(table.x[rows], table.y[rows]).steps[-1][1]
-        if not fitted.rate_ or not len(fitted.directions_):
-            return ()
-        vectors.append(fitted.directions_[0])
-    found = np.array(vectors)
-    found *= np.sign(found @ found[0])[:, None]
-    mean, error = found.mean(axis=0), found.std(axis=0, ddof=1)
-    limit = stdtrit(_HALVES - 1, 1 - 0.025 / len(mean))
-    size = np.abs(mean)
-    kept = (size > limit * error) & (size > 0.1 * size.max())
-    order = [i for i in np.argsort(-size, kind="stable") if kept[i]]
-    return tuple((table.names[i], float(mean[i]), float(error[i])) for i in order)

@@ -6,7 +6,6 @@ import base64
 import html
 import io
 from collections.abc import Sequence
-from pathlib import Path
 
 from onegrad import __version__
 from onegrad.figures.style import RC
@@ -14,11 +13,6 @@ from onegrad.tabular.learning.curve_picture import draw_curve
 from onegrad.tabular.report import words
 from onegrad.tabular.report.analysis import CONSTANT, Analysis
 from onegrad.text.document import document
-
-
-def write_page(analysis: Analysis, source: str, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(analysis, source), encoding="utf-8")
 
 
 def page(analysis: Analysis, source: str) -> str:
