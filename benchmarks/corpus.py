@@ -167,7 +167,7 @@ class Fit:
     def _widths(
         self, left: np.ndarray, parts: np.ndarray, noise: np.ndarray, share: float
     ) -> tuple[Any, ...]:
-        """Factors on `parts`; their hypotenuse with the truth's noise is that quantile of |miss|."""
+        """Factors on `parts`: hypotenuse, with the truth's noise, is that quantile of |miss|."""
         weight = self.weight.reshape(-1, *[1] * (left.ndim - 1)) * np.ones_like(left)
 
         def cost(p: np.ndarray) -> float:
