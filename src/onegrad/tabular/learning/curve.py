@@ -151,10 +151,7 @@ class LearningCurve:
 
     @cached_property
     def forecast(self) -> Forecast:
-        """A back-test that failed widens its bars by as much as it missed its own."""
-        made, test = self._forecast(self.method, self.fitted), self.backtest
-        failed = test is not None and test.failed
-        return replace(made, wider=abs(test.miss) / test.bar) if test and failed else made
+        return self._forecast(self.method, self.fitted)
 
     def at(self, rows: float) -> CurvePoint:
         """What to expect of the same estimator with so many rows."""

@@ -48,8 +48,8 @@ def draw_curve(curve: LearningCurve, ax: Axes | None = None) -> Axes:
     outside = sum(not least - room <= value <= most + room for value in scores)
     if outside:
         ax.annotate(
-            f"{outside} dot{'s' * (outside > 1)} of small subsets outside", (0.02, 0.03),
-            xycoords="axes fraction", fontsize=8, color="0.4",
+            f"{outside} dot{'s' * (outside > 1)} of small subsets outside", (0.98, 0.03),
+            xycoords="axes fraction", fontsize=8, color="0.4", ha="right",
         )  # fmt: skip
     ax.set(xscale="log", xlabel="rows", ylabel=score.name)
     ax.legend(fontsize=8, loc="best")

@@ -27,7 +27,7 @@ def failed_sentence(curve: LearningCurve) -> str:
     said, seen = (_number(curve.score.of(error)) for error in (test.predicted, test.measured))
     return (
         f"The forecast failed on your own rows: from {test.from_rows:,} of them it would have been "
-        f"{said} for {curve.fitted:,}, and {seen} was measured. Its bars are widened for that; do "
+        f"{said} for {curve.fitted:,}, and {seen} was measured. Its bars are wider for that; do "
         "not rely on it."
     )
 
@@ -131,8 +131,8 @@ def found_sentence(analysis: Analysis) -> str:
     more = len(analysis.found) - 5
     also = f", and {more} smaller terms" if more > 0 else ""
     return (
-        f"One gradient step pays here. What it found, columns in units of their standard "
-        f"deviations: {terms.removeprefix('+ ')}{also}."
+        "By leave-one-out, one-step takes its gradient step here. What it found, columns in units "
+        f"of their standard deviations: {terms.removeprefix('+ ')}{also}."
     )
 
 
