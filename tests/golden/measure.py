@@ -167,8 +167,8 @@ def analysis_of(x: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     return {
         "rows": [one.rows for one in curve.subsets],
         "errors": curve.measured.errors,
-        "ahead": [point.score for point in curve.ahead()],
-        "bars": [point.low for point in curve.ahead()],
+        "ahead": [curve.score.best - point.score for point in curve.ahead()],
+        "bars": [curve.score.best - point.low for point in curve.ahead()],
     }
 
 
