@@ -1,0 +1,1 @@
+"""Spikes, means, teachers and bulks: a few directions, and how they lie to each other."""

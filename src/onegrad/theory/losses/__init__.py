@@ -1,1 +1,0 @@
-"""How the readout is fitted: what a loss makes of a node's response."""

@@ -1,0 +1,1 @@
+"""Ridge regression and other losses on the features: fixed point, errors, signs and classes."""

@@ -1,0 +1,1 @@
+"""What finite n, k and m add to the limit."""
