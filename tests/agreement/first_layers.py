@@ -10,8 +10,8 @@ from onegrad.simulate.models.base import NetworkFeatures, exact_risk, fit_featur
 from onegrad.simulate.network.inputs import Inputs
 from onegrad.simulate.network.trial import Trial
 from onegrad.simulate.risk.sampled import sampled_risk
-from onegrad.theory.any_layer import layer_errors, own_directions
-from onegrad.theory.geometry import drawn_geometry
+from onegrad.theory.directions.geometry import drawn_geometry
+from onegrad.theory.layers.any_layer import layer_errors, own_directions
 
 TESTED = 16_000  # samples for losses other than the squared one
 

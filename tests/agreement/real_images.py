@@ -13,7 +13,7 @@ from onegrad.simulate.models import MODELS
 from onegrad.simulate.network.trial import Trial
 from onegrad.simulate.risk.sampled import sampled_risk
 from onegrad.theory.layers.matrix import DrawnLayer
-from onegrad.theory.semi_parametric import predict_from_layers
+from onegrad.theory.layers.semi_parametric import predict_from_layers
 
 HALVES = ("first-half", "second-half")
 RIDGE = 1e-4

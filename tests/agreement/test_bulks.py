@@ -8,13 +8,13 @@ import pytest
 
 import onegrad as og
 from onegrad.data.isotropic import Isotropic
-from onegrad.theory.any_layer import layer_errors
-from onegrad.theory.closed import Closure, closed_geometry
-from onegrad.theory.geometry import drawn_geometry
-from onegrad.theory.layers.block_types import output_noise
-from onegrad.theory.layers.step import output_loss
+from onegrad.theory.directions.closed import Closure, closed_geometry
+from onegrad.theory.directions.geometry import drawn_geometry
+from onegrad.theory.directions.overlaps import geometry_of
+from onegrad.theory.layers.any_layer import layer_errors
+from onegrad.theory.neurons.block_types import output_noise
+from onegrad.theory.neurons.step import output_loss
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.resolution import solve_tasks
 from onegrad.theory.task import Task
 

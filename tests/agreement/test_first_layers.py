@@ -9,9 +9,10 @@ import onegrad as og
 from onegrad.compute.linalg import leading_direction
 from onegrad.compute.randomness import Streams
 from onegrad.simulate.network.trial import Trial
-from onegrad.theory import any_layer, resolution
-from onegrad.theory.layers import recursion
-from onegrad.theory.layers.types import drawn_types
+from onegrad.theory import resolution
+from onegrad.theory.layers import any_layer
+from onegrad.theory.neurons import recursion
+from onegrad.theory.neurons.types import drawn_types
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import solve_tasks
 from onegrad.theory.task import Task

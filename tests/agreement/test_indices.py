@@ -6,7 +6,8 @@ from functools import cache
 import pytest
 
 import onegrad as og
-from onegrad.theory import layer_rules, resolution
+from onegrad.theory import resolution
+from onegrad.theory.layers import rules as layer_rules
 
 SEEDS = 16
 FINITE = 0.015  # what may be left at n = 200

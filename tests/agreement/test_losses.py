@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad.theory.fixed_point import solve_fixed_point
-from onegrad.theory.losses import reweighted
-from onegrad.theory.losses.moments import LabelLaw
+from onegrad.theory.readout import reweighted
+from onegrad.theory.readout.fixed_point import solve_fixed_point
+from onegrad.theory.readout.moments import LabelLaw
 
 from .losses_grid import QUANTITIES, Setting, compare
 

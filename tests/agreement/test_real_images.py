@@ -9,7 +9,7 @@ import pytest
 
 import onegrad as og
 from onegrad.data.fashion_mnist import load_fashion_mnist
-from onegrad.theory import semi_parametric
+from onegrad.theory.layers import semi_parametric
 from tests.agreement.real_images import compare, fashion
 from tests.images import needs_fashion_mnist
 

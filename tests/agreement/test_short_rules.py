@@ -7,10 +7,11 @@ from onegrad.data.instance import Instance
 from onegrad.errors import Failure
 from onegrad.predict import layers as readouts
 from onegrad.problem import Problem
-from onegrad.theory import any_layer, layer_rules
-from onegrad.theory.any_layer import layer_errors
 from onegrad.theory.chance import chance_of
 from onegrad.theory.draws import over_draws
+from onegrad.theory.layers import any_layer
+from onegrad.theory.layers import rules as layer_rules
+from onegrad.theory.layers.any_layer import layer_errors
 from onegrad.theory.nodes import rules
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory

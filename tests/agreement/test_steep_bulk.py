@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad.theory import closed, finite_size
 from onegrad.theory.chance import chance_of
-from onegrad.theory.closed import Closure
+from onegrad.theory.directions import closed
+from onegrad.theory.directions.closed import Closure
 from onegrad.theory.draws import over_draws
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import solve_tasks
+from onegrad.theory.size import finite_size
 
 FRESH = 1000
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from onegrad.problem import Problem
-from onegrad.theory.geometry import variance_of_labels
-from onegrad.theory.overlaps import geometry_of
+from onegrad.theory.directions.geometry import variance_of_labels
+from onegrad.theory.directions.overlaps import geometry_of
 
 COMMON = {
     "network": {"width": 20}, "training": {"samples": 40},

@@ -15,15 +15,16 @@ from onegrad.predict import layers as readouts
 from onegrad.predict.layer_means import scatter_of
 from onegrad.predict.wording import of_layers
 from onegrad.simulate.network.trial import Trial
-from onegrad.theory import any_layer, layer_rules
-from onegrad.theory.layer_study import LayerErrors
+from onegrad.theory.directions.overlaps import geometry_of
+from onegrad.theory.layers import any_layer
+from onegrad.theory.layers import rules as layer_rules
 from onegrad.theory.layers.low_rank import DenseTable, LowRankTable, table_of
 from onegrad.theory.layers.matrix_errors import MatrixErrors
-from onegrad.theory.layers.recursion import recursion_holds, trained_types
-from onegrad.theory.layers.types import pure_types
+from onegrad.theory.layers.study import LayerErrors
+from onegrad.theory.neurons.recursion import recursion_holds, trained_types
+from onegrad.theory.neurons.types import pure_types
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
-from onegrad.theory.overlaps import geometry_of
 
 
 def problem(n=120, k=80, convention="mixture", **training):

@@ -8,9 +8,9 @@ from onegrad.compute.linalg import leading_direction
 from onegrad.compute.randomness import Streams
 from onegrad.problem import Problem
 from onegrad.simulate.network.trial import Trial
-from onegrad.theory.geometry import Geometry
-from onegrad.theory.layers.step import initial_output_matters
-from onegrad.theory.layers.types import NeuronTypes, drawn_types
+from onegrad.theory.directions.geometry import Geometry
+from onegrad.theory.neurons.step import initial_output_matters
+from onegrad.theory.neurons.types import NeuronTypes, drawn_types
 
 
 def drawn_neurons(problem: Problem, geometry: Geometry, seed: int) -> NeuronTypes:

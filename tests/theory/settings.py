@@ -9,9 +9,9 @@ import numpy as np
 from onegrad.data.population import Population
 from onegrad.problem import Problem
 from onegrad.theory.conditional import predict_mixture
-from onegrad.theory.geometry import Geometry, drawn_geometry
-from onegrad.theory.layers.step import label_power
-from onegrad.theory.layers.types import drawn_types
+from onegrad.theory.directions.geometry import Geometry, drawn_geometry
+from onegrad.theory.neurons.step import label_power
+from onegrad.theory.neurons.types import drawn_types
 from onegrad.theory.options import Theory
 from onegrad.theory.task import Solution, Task
 

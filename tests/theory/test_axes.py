@@ -11,7 +11,7 @@ import pytest
 import onegrad as og
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
-from onegrad.theory.layers import step, types
+from onegrad.theory.neurons import step, types
 from onegrad.theory.nodes import component, rules
 from onegrad.theory.nodes.rules import QuadratureLevel, Rule
 from onegrad.theory.resolution import solve_tasks

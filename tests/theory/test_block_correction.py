@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad.theory.finite_size import cumulants_of, errors_at_this_size, with_lengths
-from onegrad.theory.fluctuations import Resampling
-from onegrad.theory.free_energy import FreeEnergy
-from onegrad.theory.layers.recursion import trained_types
+from onegrad.theory.directions.overlaps import geometry_of
+from onegrad.theory.neurons.recursion import trained_types
 from onegrad.theory.nodes.population import data_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.overlaps import geometry_of
+from onegrad.theory.size.finite_size import cumulants_of, errors_at_this_size, with_lengths
+from onegrad.theory.size.fluctuations import Resampling
+from onegrad.theory.size.free_energy import FreeEnergy
 
 
 def errors(halves=False, known=True):

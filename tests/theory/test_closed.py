@@ -7,8 +7,8 @@ import pytest
 
 import onegrad as og
 from onegrad.data.isotropic import Isotropic
-from onegrad.theory import closed
-from onegrad.theory.closed import Closure, closed_geometry, typical_closed
+from onegrad.theory.directions import closed
+from onegrad.theory.directions.closed import Closure, closed_geometry, typical_closed
 
 POWER = Isotropic(dim=120, spectrum="power-law", exponent=0.8).population(0.0, None)
 TWO = Isotropic(dim=120, spectrum="two-level", levels=[4.0, 0.25], share=0.2).population(0.0, None)

@@ -13,8 +13,8 @@ from onegrad.predict.predict import predict
 from onegrad.problem import Problem
 from onegrad.theory import resolution
 from onegrad.theory.conditional import predict_mixture
-from onegrad.theory.geometry import Geometry
-from onegrad.theory.layers.step import label_power
+from onegrad.theory.directions.geometry import Geometry
+from onegrad.theory.neurons.step import label_power
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import solve_tasks
 from onegrad.theory.task import Solution, Task

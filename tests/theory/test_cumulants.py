@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 
 from onegrad.problem import Problem
-from onegrad.theory.cumulants import Cumulants, Local
-from onegrad.theory.finite_size import cumulants_of, with_lengths
-from onegrad.theory.fixed_point import solve_fixed_point
-from onegrad.theory.fluctuations import Resampling
-from onegrad.theory.free_energy import FreeEnergy, Parameters
-from onegrad.theory.layers.recursion import trained_types
+from onegrad.theory.directions.overlaps import geometry_of
+from onegrad.theory.neurons.recursion import trained_types
 from onegrad.theory.nodes.population import data_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.overlaps import geometry_of
+from onegrad.theory.readout.fixed_point import solve_fixed_point
+from onegrad.theory.size.cumulants import Cumulants, Local
+from onegrad.theory.size.finite_size import cumulants_of, with_lengths
+from onegrad.theory.size.fluctuations import Resampling
+from onegrad.theory.size.free_energy import FreeEnergy, Parameters
 
 RIDGE, DIM, SAMPLES, DRAWS = 0.1, 80, 120, 1200
 SIGMAS = {"linear": "hermite(0, 1)", "parabola": "hermite(0, 1, 0.3)", "sin": "sin", "tanh": "tanh"}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from onegrad.theory.eigen import eigen_axes, settled, settled_basis
+from onegrad.theory.directions.eigen import eigen_axes, settled, settled_basis
 
 
 def test_signs_and_bases_of_equal_eigenvalues_do_not_matter():

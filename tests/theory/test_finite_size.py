@@ -12,11 +12,11 @@ import pytest
 from onegrad.predict.predict import predict, theory_row
 from onegrad.simulate.simulate import simulate
 from onegrad.spec.experiment import Experiment
-from onegrad.theory import finite_size
-from onegrad.theory.errors import Correction
-from onegrad.theory.finite_size import correction_of
-from onegrad.theory.free_energy import FreeEnergy
-from onegrad.theory.size_bound import finite_size_bound
+from onegrad.theory.readout.errors import Correction
+from onegrad.theory.size import finite_size
+from onegrad.theory.size.finite_size import correction_of
+from onegrad.theory.size.free_energy import FreeEnergy
+from onegrad.theory.size.size_bound import finite_size_bound
 from onegrad.theory.task import Solution
 
 from .settings import conditional, orthogonal

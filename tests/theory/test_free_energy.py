@@ -10,12 +10,12 @@ import pytest
 from scipy.special import digamma
 
 from onegrad.compute.backend import Array
-from onegrad.theory.errors import errors_of
-from onegrad.theory.finite_size import errors_at_this_size
-from onegrad.theory.fixed_point import solve_fixed_point
-from onegrad.theory.fluctuations import Resampling, Second
-from onegrad.theory.free_energy import FreeEnergy, Parameters
 from onegrad.theory.layers.features import Harmonic, NodeFeatures
+from onegrad.theory.readout.errors import errors_of
+from onegrad.theory.readout.fixed_point import solve_fixed_point
+from onegrad.theory.size.finite_size import errors_at_this_size
+from onegrad.theory.size.fluctuations import Resampling, Second
+from onegrad.theory.size.free_energy import FreeEnergy, Parameters
 
 RIDGE, SAMPLES = 0.07, 40.0
 
@@ -209,7 +209,7 @@ def test_the_steps_of_the_differences_are_small_enough(monkeypatch: pytest.Monke
     """Richardson: half the steps by λ and τ change nothing beyond 1e-5."""
     energy = energy_of(random_features())
     whole, _ = errors_at_this_size(energy, RIDGE)
-    monkeypatch.setattr("onegrad.theory.finite_size._DIFFERENCE", 5e-4)
+    monkeypatch.setattr("onegrad.theory.size.finite_size._DIFFERENCE", 5e-4)
     assert errors_at_this_size(energy, RIDGE)[0] == pytest.approx(whole, rel=1e-5)
 
 

@@ -10,9 +10,9 @@ import pytest
 from onegrad.data.arrays import Arrays
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
-from onegrad.theory.arrangement import typical_geometry
 from onegrad.theory.conditional import predict_mixture
-from onegrad.theory.overlaps import geometry_of
+from onegrad.theory.directions.arrangement import typical_geometry
+from onegrad.theory.directions.overlaps import geometry_of
 from onegrad.theory.task import Task
 
 from .settings import conditional, mixture, orthogonal, plain_instance

@@ -8,14 +8,15 @@ import pytest
 from onegrad.compute.linalg import span_basis
 from onegrad.compute.randomness import Streams
 from onegrad.simulate.network.trial import Trial
-from onegrad.theory import any_layer, layer_rules
-from onegrad.theory.any_layer import layer_errors, own_directions
-from onegrad.theory.geometry import drawn_geometry
-from onegrad.theory.layer_size import clustered
+from onegrad.theory.directions.geometry import drawn_geometry
+from onegrad.theory.layers import any_layer
+from onegrad.theory.layers import rules as layer_rules
+from onegrad.theory.layers.any_layer import layer_errors, own_directions
 from onegrad.theory.layers.given import MOST_AXES, given_layer, twice
 from onegrad.theory.nodes.population import data_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
+from onegrad.theory.size.layer_size import clustered
 from tests.agreement.first_layers import gaps, problem, trained
 
 MANY = {"model": "mixture", "dim": 150, "spread": 40.0, "rank": 12, "weights": [0.3, 0.7],

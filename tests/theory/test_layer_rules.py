@@ -7,10 +7,11 @@ from onegrad.compute.randomness import Streams
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
 from onegrad.simulate.network.trial import Trial
-from onegrad.theory import any_layer, layer_rules
-from onegrad.theory.geometry import drawn_geometry
-from onegrad.theory.layer_rules import Tried, apart, quasi_level, rules_tried
+from onegrad.theory.directions.geometry import drawn_geometry
+from onegrad.theory.layers import any_layer
+from onegrad.theory.layers import rules as layer_rules
 from onegrad.theory.layers.given import given_layer
+from onegrad.theory.layers.rules import Tried, apart, quasi_level, rules_tried
 from onegrad.theory.nodes.designs import scattered
 from onegrad.theory.nodes.rules import QuadratureLevel
 from tests.agreement.first_layers import gaps, trained

@@ -9,13 +9,13 @@ from onegrad import predict_readout
 from onegrad.compute.randomness import Streams
 from onegrad.problem import Problem
 from onegrad.simulate.network.trial import Trial
-from onegrad.theory import any_layer
-from onegrad.theory.any_layer import layer_errors, own_directions
-from onegrad.theory.geometry import drawn_geometry
-from onegrad.theory.layer_rules import nodes_of, rule_of
-from onegrad.theory.layer_samples import Rows, draw_rows, response_spread, sampled_errors
+from onegrad.theory.directions.geometry import drawn_geometry
+from onegrad.theory.layers import any_layer
+from onegrad.theory.layers.any_layer import layer_errors, own_directions
 from onegrad.theory.layers.given import given_layer
 from onegrad.theory.layers.matrix_responses import solve_nodes
+from onegrad.theory.layers.rules import nodes_of, rule_of
+from onegrad.theory.layers.samples import Rows, draw_rows, response_spread, sampled_errors
 from onegrad.theory.nodes.rules import QuadratureLevel
 
 QUARTIC = "hermite(-0.2, 0, 0.7, 0, 0.1)"

@@ -9,11 +9,11 @@ from scipy.special import ndtr
 import onegrad as og
 from onegrad.gaussian.activation import get_activation
 from onegrad.gaussian.piecewise import piecewise_gauss
+from onegrad.theory.directions.overlaps import geometry_of
 from onegrad.theory.nodes.component import Integrand, component_nodes
 from onegrad.theory.nodes.designs import quasi_gaussian, two_level
 from onegrad.theory.nodes.population import quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel, standard_nodes
-from onegrad.theory.overlaps import geometry_of
 
 
 def test_half_range_rule_is_exact_on_each_side() -> None:

@@ -11,12 +11,12 @@ import pytest
 from onegrad.predict.predict import predict, predict_curve
 from onegrad.problem import Problem
 from onegrad.simulate.simulate import simulate
-from onegrad.theory.arrangement import Arrangement
 from onegrad.theory.chance import Chance, chance_of
 from onegrad.theory.conditional import predict_mixtures
+from onegrad.theory.directions.arrangement import Arrangement
+from onegrad.theory.directions.overlaps import geometry_of
 from onegrad.theory.draws import over_draws, points
 from onegrad.theory.options import Theory
-from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.task import Solution, Task
 
 from .settings import mixture

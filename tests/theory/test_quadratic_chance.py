@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-import onegrad.theory.finite_size as finite_size
+import onegrad.theory.size.finite_size as finite_size
 from onegrad.compute.randomness import Streams
 from onegrad.predict.predict import predict
 from onegrad.problem import Problem
 from onegrad.simulate.network.trial import Trial
 from onegrad.simulate.simulate import simulate
-from onegrad.theory.overlaps import geometry_of
-from onegrad.theory.quadratic_chance import quadratic_chance, stretch_variance
+from onegrad.theory.directions.overlaps import geometry_of
+from onegrad.theory.neurons.quadratic_chance import quadratic_chance, stretch_variance
 
 
 def even(n: int = 200, spread: float = 40.0, **others: Any) -> Problem:

@@ -7,8 +7,8 @@ from onegrad.data.base import DataNodes
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
 from onegrad.theory.layers.matrix import DrawnLayer
+from onegrad.theory.layers.semi_parametric import predict_from_layers
 from onegrad.theory.options import Theory
-from onegrad.theory.semi_parametric import predict_from_layers
 from tests.theory.spiked_nodes import spiked_nodes
 
 rng = np.random.default_rng

@@ -3,7 +3,7 @@
 import pytest
 
 import onegrad as og
-from onegrad.theory.errors import NodeErrors
+from onegrad.theory.readout.errors import NodeErrors
 
 FINITE = 0.03  # at this size, beside four standard errors
 

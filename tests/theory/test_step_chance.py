@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import onegrad.theory.step_chance as module
+import onegrad.theory.neurons.step_chance as module
 from onegrad.compute.randomness import Streams
 from onegrad.errors import AssumptionError
 from onegrad.predict.predict import predict
@@ -18,11 +18,11 @@ from onegrad.simulate.network.trial import Trial
 from onegrad.simulate.simulate import simulate
 from onegrad.theory.chance import chance_of
 from onegrad.theory.conditional import predict_mixture
-from onegrad.theory.layers.step import StepChance, step_sample
+from onegrad.theory.directions.overlaps import geometry_of
+from onegrad.theory.neurons.step import StepChance, step_sample
+from onegrad.theory.neurons.step_chance import step_shares
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.resolution import solve_tasks
-from onegrad.theory.step_chance import step_shares
 from onegrad.theory.task import Solution, Task
 
 

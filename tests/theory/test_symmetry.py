@@ -12,14 +12,21 @@ import pytest
 from onegrad.data.population import Population
 from onegrad.problem import Problem
 from onegrad.simulate.simulate import simulate
-from onegrad.theory.arrangement import typical_geometry
-from onegrad.theory.geometry import Geometry, drawn_geometry
+from onegrad.theory.directions.arrangement import typical_geometry
+from onegrad.theory.directions.geometry import Geometry, drawn_geometry
+from onegrad.theory.directions.symmetry import (
+    angles,
+    exact_radius,
+    grouped,
+    harmonic,
+    multiplicity,
+    radius,
+)
 from onegrad.theory.layers import features as features_module
 from onegrad.theory.learned import learned_function
 from onegrad.theory.nodes import population as population_module
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import solve_tasks
-from onegrad.theory.symmetry import angles, exact_radius, grouped, harmonic, multiplicity, radius
 from onegrad.theory.task import Solution, Task
 
 from .settings import (

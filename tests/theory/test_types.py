@@ -11,10 +11,10 @@ from onegrad.predict.predict import predict
 from onegrad.problem import Problem
 from onegrad.simulate.simulate import simulate
 from onegrad.theory.chance import chance_of
-from onegrad.theory.layers import step, types
-from onegrad.theory.layers.types import pure_types
+from onegrad.theory.directions.overlaps import geometry_of
+from onegrad.theory.neurons import step, types
+from onegrad.theory.neurons.types import pure_types
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.resolution import level_for
 
 from .sampled_neurons import drawn_neurons

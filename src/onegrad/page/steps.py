@@ -19,10 +19,10 @@ from onegrad.problem import Problem
 from onegrad.simulate.models.base import Fitted, exact_risk
 from onegrad.simulate.models.network import fit_network
 from onegrad.simulate.network.trial import Trial
-from onegrad.theory.geometry import drawn_geometry
-from onegrad.theory.layers.recursion import recursion_holds
-from onegrad.theory.layers.types import drawn_types
+from onegrad.theory.directions.geometry import drawn_geometry
 from onegrad.theory.learned import LearnedFunction, Learner, learned_by
+from onegrad.theory.neurons.recursion import recursion_holds
+from onegrad.theory.neurons.types import drawn_types
 from onegrad.theory.options import DRAFT, Theory
 
 COUNTS = tuple(range(MOST_STEPS + 1))  # steps that the page shows

@@ -11,10 +11,10 @@ from onegrad.predict.prediction import Prediction
 from onegrad.predict.types import conditional
 from onegrad.predict.wording import of_closed_form
 from onegrad.problem import Problem
-from onegrad.theory.geometry import variance_of_labels
+from onegrad.theory.directions.geometry import variance_of_labels
+from onegrad.theory.directions.overlaps import geometry_of
 from onegrad.theory.isotropic.closed_form import predict_isotropic
 from onegrad.theory.options import Theory
-from onegrad.theory.overlaps import geometry_of
 
 
 def version_at(problem: Problem, method: str) -> str:

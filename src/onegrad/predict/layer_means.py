@@ -12,8 +12,8 @@ from scipy.special import ndtri, stdtrit
 from onegrad.compute.backend import Array
 from onegrad.compute.randomness import Streams
 from onegrad.problem import Problem
-from onegrad.theory.layer_study import LayerErrors
 from onegrad.theory.layers.matrix_errors import MatrixErrors
+from onegrad.theory.layers.study import LayerErrors
 
 _SMALL_LOSS = 0.1  # of the test loss: below, a training loss is compared with that
 _OTHER_LAYERS = 0.2  # of what rough errors of a layer are off by: how much that may scatter

@@ -24,22 +24,22 @@ from onegrad.predict.wording import of_layers, of_real_data
 from onegrad.problem import Problem, as_problem
 from onegrad.simulate.network.trial import Draw, Reuse, Trial
 from onegrad.spec.presets import Spec
-from onegrad.theory.any_layer import (
+from onegrad.theory.directions.geometry import Geometry, drawn_geometry
+from onegrad.theory.layers.any_layer import (
     layer_errors,
     needed_bytes,
     own_directions,
     rough_errors,
 )
-from onegrad.theory.classes import class_problems, rough_classes
-from onegrad.theory.geometry import Geometry, drawn_geometry
-from onegrad.theory.layer_classes import wrong_class_on
-from onegrad.theory.layer_study import LayerErrors, Study
+from onegrad.theory.layers.classes import wrong_class_on
 from onegrad.theory.layers.given import given_layer
 from onegrad.theory.layers.matrix import DrawnLayer
 from onegrad.theory.layers.matrix_errors import MatrixErrors
-from onegrad.theory.layers.types import NeuronTypes, drawn_types
+from onegrad.theory.layers.semi_parametric import predict_from_layers
+from onegrad.theory.layers.study import LayerErrors, Study
+from onegrad.theory.neurons.types import NeuronTypes, drawn_types
 from onegrad.theory.options import Theory
-from onegrad.theory.semi_parametric import predict_from_layers
+from onegrad.theory.readout.classes import class_problems, rough_classes
 
 LEFT_OPEN = "left open"  # the kind of a refusal
 DRAWS = 4  # first layers of method = "layer"

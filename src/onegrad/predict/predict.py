@@ -40,10 +40,10 @@ from onegrad.results.rows import Row
 from onegrad.simulate.models import MODELS
 from onegrad.spec.experiment import Compare, Experiment, Point
 from onegrad.spec.presets import Spec
-from onegrad.theory.classes import argmax_error, class_problems, rough_classes
-from onegrad.theory.layers.recursion import recursion_holds
+from onegrad.theory.directions.overlaps import geometry_of
+from onegrad.theory.neurons.recursion import recursion_holds
 from onegrad.theory.options import Theory
-from onegrad.theory.overlaps import geometry_of
+from onegrad.theory.readout.classes import argmax_error, class_problems, rough_classes
 
 _MOST_TOLD = 1000.0  # larger factors are not told as numbers
 _ROUNDING = 1e-12  # of the larger of test error and Var y: an error of less below zero is zero

@@ -11,10 +11,10 @@ from typing import Any
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
 from onegrad.text.display import html_table, plots
-from onegrad.theory.errors import Correction
 from onegrad.theory.learned import LearnedFunction, learned_function
 from onegrad.theory.learned_map import LearnedMap, learned_map
 from onegrad.theory.open import Decision, Open
+from onegrad.theory.readout.errors import Correction
 from onegrad.theory.task import Solution
 
 LAYERS = "matrix theory of the first layer"  # the name of a method

@@ -15,8 +15,8 @@ from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
 from onegrad.simulate.network.trial import Trial
 from onegrad.theory.layers.matrix import DrawnLayer
+from onegrad.theory.layers.semi_parametric import SemiParametric, predict_from_layers
 from onegrad.theory.options import Theory
-from onegrad.theory.semi_parametric import SemiParametric, predict_from_layers
 
 _METHODS = ("semi-parametric", "surrogate")
 _MOST_NODES = 6000

@@ -11,8 +11,8 @@ from onegrad.predict.prediction import Prediction
 from onegrad.predict.wording import of_solution
 from onegrad.problem import Problem
 from onegrad.theory.chance import Chance, chance_of
-from onegrad.theory.closure_error import closure_error
 from onegrad.theory.conditional import predict_mixtures
+from onegrad.theory.directions.closure_error import closure_error
 from onegrad.theory.draws import over_draws
 from onegrad.theory.options import Theory
 from onegrad.theory.task import Solution, Task

@@ -13,12 +13,12 @@ from onegrad.predict.layer_means import STATED, LabelPower, over_layers, scatter
 from onegrad.predict.prediction import LAYERS, Prediction
 from onegrad.predict.real_data import RealPrediction
 from onegrad.theory.draws import OverDraws
-from onegrad.theory.errors import Correction
 from onegrad.theory.isotropic.closed_form import IsotropicPrediction
-from onegrad.theory.layer_study import LayerErrors
 from onegrad.theory.layers.matrix_errors import MatrixErrors
+from onegrad.theory.layers.study import LayerErrors
 from onegrad.theory.open import Open
 from onegrad.theory.options import Theory
+from onegrad.theory.readout.errors import Correction
 from onegrad.theory.resolution import TOO_LONG
 from onegrad.theory.task import Solution
 

@@ -24,8 +24,8 @@ from onegrad.simulate.memory import check_memory
 from onegrad.simulate.network.trial import Trial
 from onegrad.spec.presets import Spec
 from onegrad.text.display import html_table, plots, text_table
-from onegrad.theory.closed import leading_eigenvectors
-from onegrad.theory.geometry import teacher_names
+from onegrad.theory.directions.closed import leading_eigenvectors
+from onegrad.theory.directions.geometry import teacher_names
 from onegrad.theory.spectra.functions import sample_functions
 from onegrad.theory.spectra.law import SpectralLaw
 from onegrad.theory.spectra.limits import (

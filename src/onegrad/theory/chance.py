@@ -21,15 +21,15 @@ from onegrad.compute.backend import Array
 from onegrad.data.multi_index import spike_order
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
-from onegrad.theory.arrangement import Arrangement
-from onegrad.theory.closed import Closure, leading_eigenvectors, typical_closed
-from onegrad.theory.errors import SURPLUS_SHARE
-from onegrad.theory.geometry import Geometry, stretched
-from onegrad.theory.losses.label_surplus import surplus_deviation
+from onegrad.theory.directions.arrangement import Arrangement
+from onegrad.theory.directions.closed import Closure, leading_eigenvectors, typical_closed
+from onegrad.theory.directions.geometry import Geometry, stretched
+from onegrad.theory.directions.overlaps import arrangement_of, drawn_length, geometry_of
+from onegrad.theory.neurons.step_chance import step_chance, strong_directions
 from onegrad.theory.nodes.designs import tensor, two_level
-from onegrad.theory.overlaps import arrangement_of, drawn_length, geometry_of
 from onegrad.theory.policy import Policy
-from onegrad.theory.step_chance import step_chance, strong_directions
+from onegrad.theory.readout.errors import SURPLUS_SHARE
+from onegrad.theory.readout.label_surplus import surplus_deviation
 from onegrad.theory.task import Task
 
 _MOST_SETS = 4  # different strengths of a component, beyond which its spikes count together

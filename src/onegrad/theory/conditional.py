@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
-from onegrad.theory.finite_size import corrected, corrected_loss, correction_of
-from onegrad.theory.layers.step import output_effect, output_is_faint
+from onegrad.theory.directions.symmetry import grouped
+from onegrad.theory.neurons.step import output_effect, output_is_faint
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
 from onegrad.theory.open import Decision
 from onegrad.theory.options import ACCURATE, Theory
@@ -24,8 +24,8 @@ from onegrad.theory.resolution import (
     solve_tasks,
     with_signs,
 )
-from onegrad.theory.size_bound import finite_size_bound
-from onegrad.theory.symmetry import grouped
+from onegrad.theory.size.finite_size import corrected, corrected_loss, correction_of
+from onegrad.theory.size.size_bound import finite_size_bound
 from onegrad.theory.task import Solution, Task
 
 _FIXED_POINT = 1e-4  # tolerance of the fixed point, in units of the accuracy

@@ -23,9 +23,9 @@ from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.gaussian.smoothing import smoothed
 from onegrad.problem import Problem
 from onegrad.text.display import brief
-from onegrad.theory.geometry import Geometry
-from onegrad.theory.layers.types import NeuronTypes
-from onegrad.theory.symmetry import angles
+from onegrad.theory.directions.geometry import Geometry
+from onegrad.theory.directions.symmetry import angles
+from onegrad.theory.neurons.types import NeuronTypes
 from onegrad.theory.task import Solution
 
 _ANGLES = 12  # nodes for the angle between a neuron and a direction of a group

@@ -15,15 +15,10 @@ from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
 from onegrad.gaussian.convex_losses import Clipped, Loss
 from onegrad.problem import Problem
-from onegrad.theory.errors import NodeErrors, errors_of
-from onegrad.theory.fixed_point import FixedPoint, solve_fixed_point
-from onegrad.theory.geometry import Geometry, variance_of_labels
+from onegrad.theory.directions.geometry import Geometry, variance_of_labels
 from onegrad.theory.layers.features import NodeFeatures, features_at, table_count
-from onegrad.theory.layers.recursion import trained_types
-from onegrad.theory.layers.types import NeuronTypes
-from onegrad.theory.losses.calibration import calibration_error, misclassified
-from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
-from onegrad.theory.losses.start import Near, dropped, together, turned
+from onegrad.theory.neurons.recursion import trained_types
+from onegrad.theory.neurons.types import NeuronTypes
 from onegrad.theory.nodes.population import (
     Nodes,
     data_nodes,
@@ -32,6 +27,11 @@ from onegrad.theory.nodes.population import (
     quasi_nodes,
 )
 from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.readout.calibration import calibration_error, misclassified
+from onegrad.theory.readout.errors import NodeErrors, errors_of
+from onegrad.theory.readout.fixed_point import FixedPoint, solve_fixed_point
+from onegrad.theory.readout.reweighted import LossProblem, solve_with_loss
+from onegrad.theory.readout.start import Near, dropped, together, turned
 from onegrad.theory.same_layers import alike, same_layers
 from onegrad.theory.task import Solution, Task
 

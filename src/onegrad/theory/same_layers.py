@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from onegrad.problem import Problem
-from onegrad.theory.layers.step import spike_strength
+from onegrad.theory.neurons.step import spike_strength
 
 
 def same_layers(one: Problem, other: Problem) -> bool:

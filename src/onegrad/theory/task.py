@@ -8,14 +8,14 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.problem import Problem
-from onegrad.theory.errors import Correction, NodeErrors
-from onegrad.theory.geometry import Geometry
-from onegrad.theory.layers.step import StepChance
-from onegrad.theory.layers.types import NeuronTypes
+from onegrad.theory.directions.geometry import Geometry
+from onegrad.theory.directions.overlaps import geometry_of
+from onegrad.theory.neurons.step import StepChance
+from onegrad.theory.neurons.types import NeuronTypes
 from onegrad.theory.nodes.population import Nodes
 from onegrad.theory.open import Decision, Open
-from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.policy import Policy
+from onegrad.theory.readout.errors import Correction, NodeErrors
 
 
 @dataclass(frozen=True)

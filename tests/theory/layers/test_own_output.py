@@ -9,9 +9,9 @@ import pytest
 
 from onegrad.predict.predict import predict
 from onegrad.problem import Problem
-from onegrad.theory.layers import types
-from onegrad.theory.layers.own_output import OwnMoments, own_moments
-from onegrad.theory.overlaps import geometry_of
+from onegrad.theory.directions.overlaps import geometry_of
+from onegrad.theory.neurons import types
+from onegrad.theory.neurons.own_output import OwnMoments, own_moments
 
 # mean of 240 networks with its standard error: test, train
 NETWORK = ((0.4804, 0.0024), (0.2435, 0.0012))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from onegrad.errors import ConvergenceError
-from onegrad.theory.any_layer import _solved
+from onegrad.theory.layers.any_layer import _solved
 from onegrad.theory.layers.low_rank import DenseTable
 from onegrad.theory.layers.matrix_responses import NodeBlock, Quadratics, solve_nodes
 from tests.theory.settings import mixture

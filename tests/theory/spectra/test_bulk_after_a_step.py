@@ -9,7 +9,7 @@ import onegrad as og
 from onegrad.compute.randomness import Streams
 from onegrad.simulate.network.trial import Trial
 from onegrad.spectrum.report import report_of
-from onegrad.theory.closed import Closure
+from onegrad.theory.directions.closed import Closure
 from onegrad.theory.spectra.limits import spectral_limit
 
 N, DRAWS = 300, 6

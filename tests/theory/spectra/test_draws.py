@@ -3,7 +3,7 @@
 import pytest
 
 import onegrad as og
-from onegrad.theory.layers import types
+from onegrad.theory.neurons import types
 from onegrad.theory.nodes.rules import Rule
 from onegrad.theory.spectra.limits import spectral_limit
 from onegrad.theory.spectra.outliers import Outlier, alignment_doubts

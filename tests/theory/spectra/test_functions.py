@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from onegrad.theory.geometry import Geometry
+from onegrad.theory.directions.geometry import Geometry
 from onegrad.theory.nodes.population import quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.spectra.functions import (

@@ -8,8 +8,8 @@ import onegrad as og
 from onegrad.compute.randomness import Streams
 from onegrad.simulate.network.trial import Trial
 from onegrad.theory.chance import chance_of
-from onegrad.theory.layers.recursion import trained_types
-from onegrad.theory.layers.types import NeuronTypes, RowMixing
+from onegrad.theory.neurons.recursion import trained_types
+from onegrad.theory.neurons.types import NeuronTypes, RowMixing
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import level_for
 from onegrad.theory.spectra.law import SpectralLaw

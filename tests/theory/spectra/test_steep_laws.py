@@ -10,7 +10,7 @@ from onegrad.simulate.network.trial import Trial
 from onegrad.spectrum.report import edges_of_rows
 from onegrad.theory.chance import chance_of
 from onegrad.theory.layers.features import Harmonic
-from onegrad.theory.layers.recursion import NoiseDirections, trained_types
+from onegrad.theory.neurons.recursion import NoiseDirections, trained_types
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import level_for
 from onegrad.theory.spectra.law import SpectralLaw

@@ -13,8 +13,8 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.data.multi_index import in_order, spike_order, tilted
-from onegrad.theory.geometry import Geometry, assemble, reduced, stretched, teacher_names
-from onegrad.theory.gram import (
+from onegrad.theory.directions.geometry import Geometry, assemble, reduced, stretched, teacher_names
+from onegrad.theory.directions.gram import (
     aligned,
     appended,
     chance_overlaps,

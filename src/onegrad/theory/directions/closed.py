@@ -17,8 +17,8 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.data.population import Population
 from onegrad.errors import AssumptionError
-from onegrad.theory.eigen import settled
-from onegrad.theory.geometry import BulkLevels, Geometry, assemble, drawn_geometry
+from onegrad.theory.directions.eigen import settled
+from onegrad.theory.directions.geometry import BulkLevels, Geometry, assemble, drawn_geometry
 
 _FEWEST = 3  # axes for each direction: fewer are a percent off
 _MOST_AXES = 9

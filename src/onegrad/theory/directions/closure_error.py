@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from onegrad.errors import Failure
-from onegrad.theory.layers.block_types import output_noise
-from onegrad.theory.layers.step import output_loss
+from onegrad.theory.neurons.block_types import output_noise
+from onegrad.theory.neurons.step import output_loss
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import solve_tasks
 from onegrad.theory.task import Solution, Task

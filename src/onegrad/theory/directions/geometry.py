@@ -22,7 +22,7 @@ from onegrad.data.label_power import joint_link_laws, link_laws, total_variance
 from onegrad.data.population import Population
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
-from onegrad.theory.eigen import settled
+from onegrad.theory.directions.eigen import settled
 
 RANK_TOLERANCE = 1e-9  # directions that add less than this to the span are not new
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
-from onegrad.theory.eigen import eigen_axes
-from onegrad.theory.geometry import RANK_TOLERANCE
+from onegrad.theory.directions.eigen import eigen_axes
+from onegrad.theory.directions.geometry import RANK_TOLERANCE
 
 
 def aligned(gram: Array, leading: np.ndarray, alignment: float) -> Array:

@@ -14,9 +14,9 @@ from onegrad.compute.randomness import Streams
 from onegrad.data.base import DataModel
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
-from onegrad.theory.arrangement import Arrangement
-from onegrad.theory.closed import Closure, closed_geometry, typical_closed
-from onegrad.theory.geometry import (
+from onegrad.theory.directions.arrangement import Arrangement
+from onegrad.theory.directions.closed import Closure, closed_geometry, typical_closed
+from onegrad.theory.directions.geometry import (
     Geometry,
     drawn_geometry,
 )

@@ -17,8 +17,8 @@ import numpy as np
 from scipy.special import gammainccinv, ndtr, roots_jacobi
 
 from onegrad.compute.backend import Array
-from onegrad.theory.eigen import eigen_axes, settled_basis
-from onegrad.theory.geometry import Geometry
+from onegrad.theory.directions.eigen import eigen_axes, settled_basis
+from onegrad.theory.directions.geometry import Geometry
 
 _ALIKE = 1e-7  # relative difference of variances that count as equal
 _APART = 1e-9  # overlap that counts as none

@@ -25,10 +25,18 @@ from onegrad.compute.backend import Array
 from onegrad.compute.linalg import outlying_directions
 from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.problem import Problem
-from onegrad.theory.errors import Correction
-from onegrad.theory.geometry import Geometry
-from onegrad.theory.layer_losses import LossOnLayer, LossRatios, signs_of
-from onegrad.theory.layer_rules import (
+from onegrad.theory.directions.geometry import Geometry
+from onegrad.theory.layers.given import GivenLayer, given_layer
+from onegrad.theory.layers.losses import LossOnLayer, LossRatios, signs_of
+from onegrad.theory.layers.matrix_errors import MatrixErrors
+from onegrad.theory.layers.matrix_responses import (
+    Degrees,
+    NodeSolution,
+    Quadratics,
+    rough_degrees,
+    solve_nodes,
+)
+from onegrad.theory.layers.rules import (
     RESOLVED,
     SCATTERED,
     Tried,
@@ -43,29 +51,21 @@ from onegrad.theory.layer_rules import (
     rule_of,
     rules_tried,
 )
-from onegrad.theory.layer_samples import (
+from onegrad.theory.layers.samples import (
     affordable,
     draw_rows,
     response_spread,
     sampled_errors,
     sampled_nodes,
 )
-from onegrad.theory.layer_size import correction_at
-from onegrad.theory.layer_study import LayerErrors, Study
-from onegrad.theory.layers.given import GivenLayer, given_layer
-from onegrad.theory.layers.matrix_errors import MatrixErrors
-from onegrad.theory.layers.matrix_responses import (
-    Degrees,
-    NodeSolution,
-    Quadratics,
-    rough_degrees,
-    solve_nodes,
-)
-from onegrad.theory.losses.label_surplus import surplus_deviation
+from onegrad.theory.layers.study import LayerErrors, Study
 from onegrad.theory.nodes.population import quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
-from onegrad.theory.size_bound import AT_MOST, bound_of
+from onegrad.theory.readout.errors import Correction
+from onegrad.theory.readout.label_surplus import surplus_deviation
+from onegrad.theory.size.layer_size import correction_at
+from onegrad.theory.size.size_bound import AT_MOST, bound_of
 
 # Most directions of its own, beside the population's, that a layer is conditioned on
 _MOST_DIRECTIONS = 4

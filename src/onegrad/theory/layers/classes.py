@@ -13,11 +13,11 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.problem import Problem
-from onegrad.theory.classes import with_values, wrong_class
-from onegrad.theory.layer_rules import SCATTERED, common, quadratics, rule_of
 from onegrad.theory.layers.given import GivenLayer
 from onegrad.theory.layers.matrix_responses import NodeSolution, Quadratics, solve_nodes
+from onegrad.theory.layers.rules import SCATTERED, common, quadratics, rule_of
 from onegrad.theory.nodes.population import quasi_nodes
+from onegrad.theory.readout.classes import with_values, wrong_class
 
 _LEVEL = replace(SCATTERED, most=600)  # of the rule for κ
 _POINTS = 512  # quasi-random ones of each class

@@ -20,12 +20,12 @@ from onegrad.compute.backend import Array
 from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.smoothing import smoothed
 from onegrad.problem import Problem
-from onegrad.theory.geometry import Geometry
-from onegrad.theory.layers.types import NeuronTypes
+from onegrad.theory.directions.geometry import Geometry
+from onegrad.theory.directions.symmetry import angles, degrees, harmonic, multiplicity
+from onegrad.theory.neurons.types import NeuronTypes
 from onegrad.theory.nodes.designs import tensor, two_level
 from onegrad.theory.nodes.population import Nodes, labels_at, single_axes
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
-from onegrad.theory.symmetry import angles, degrees, harmonic, multiplicity
 
 _RANK_TOLERANCE = 1e-12  # of the largest squared singular value of the table of slopes
 _WEAKER = 1e-8  # the same for harmonics

@@ -22,8 +22,8 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.gaussian.activation import Activation, Smoothed
 from onegrad.gaussian.smoothing import smoothed
-from onegrad.theory.eigen import eigen_axes
-from onegrad.theory.geometry import Geometry
+from onegrad.theory.directions.eigen import eigen_axes
+from onegrad.theory.directions.geometry import Geometry
 from onegrad.theory.nodes.population import Nodes
 
 MOST_AXES = 6

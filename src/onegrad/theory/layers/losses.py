@@ -20,9 +20,9 @@ from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.matrix_responses import NodeSolution, Quadratics
-from onegrad.theory.losses.calibration import Chance, calibration_error, misclassified
-from onegrad.theory.losses.label_surplus import with_surplus
-from onegrad.theory.losses.matrix_loss import LossSolution, on_fresh_samples, solve_matrix_loss
+from onegrad.theory.readout.calibration import Chance, calibration_error, misclassified
+from onegrad.theory.readout.label_surplus import with_surplus
+from onegrad.theory.readout.matrix_loss import LossSolution, on_fresh_samples, solve_matrix_loss
 
 # Relative change of errors up to which what a finer rule or the surplus of labels does on the first
 # layer serves for the others of a problem

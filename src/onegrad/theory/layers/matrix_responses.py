@@ -17,10 +17,10 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
-from onegrad.theory.anderson import Acceleration
 from onegrad.theory.layers.low_rank import DenseTable, Table
 from onegrad.theory.layers.matrix import ConditionedLayer
 from onegrad.theory.layers.matrix_errors import FeatureMoments, MatrixErrors
+from onegrad.theory.readout.anderson import Acceleration
 
 _ITERATIONS = 100
 _TILE = 128  # of a triangle that is copied to the other side

@@ -18,12 +18,12 @@ from scipy.sparse.linalg import LinearOperator, cg
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 from onegrad.problem import Problem
-from onegrad.theory.anderson import Acceleration
-from onegrad.theory.layer_rules import nodes_of, quasi_level
 from onegrad.theory.layers.given import GivenLayer
 from onegrad.theory.layers.matrix_errors import MatrixErrors
+from onegrad.theory.layers.rules import nodes_of, quasi_level
 from onegrad.theory.nodes.population import Nodes, label_means
 from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.readout.anderson import Acceleration
 
 _OPERATIONS = 2e10  # operations that a layer is given, about a second
 _MOST_OPERATIONS = 8e10  # layers that need more are not sampled

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from onegrad.theory.errors import Correction
-from onegrad.theory.layer_losses import LossRatios
+from onegrad.theory.layers.losses import LossRatios
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.readout.errors import Correction
 
 _DRAFT = QuadratureLevel.draft()
 

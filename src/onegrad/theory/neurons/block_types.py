@@ -16,9 +16,9 @@ from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
 from onegrad.gaussian.smoothing import centred_moments
 from onegrad.problem import Problem
-from onegrad.theory.eigen import eigen_axes
-from onegrad.theory.geometry import BulkLevels, Geometry
-from onegrad.theory.layers.step import (
+from onegrad.theory.directions.eigen import eigen_axes
+from onegrad.theory.directions.geometry import BulkLevels, Geometry
+from onegrad.theory.neurons.step import (
     OUTPUT_LOSS,
     StepMoments,
     StepSample,
@@ -27,7 +27,7 @@ from onegrad.theory.layers.step import (
     second_moment,
     step_sample,
 )
-from onegrad.theory.layers.types import LEAST_BULK, NeuronTypes, readout_rule, spread_roots
+from onegrad.theory.neurons.types import LEAST_BULK, NeuronTypes, readout_rule, spread_roots
 from onegrad.theory.nodes.rules import QuadratureLevel, Rule, standard_nodes
 
 FAINT = 0.1  # what the initial output may do to the errors, as far as that is known

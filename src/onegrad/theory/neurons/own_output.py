@@ -17,7 +17,7 @@ from onegrad.compute.backend import Array
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.gaussian.smoothing import centred_moments
 from onegrad.problem import Problem
-from onegrad.theory.geometry import Geometry
+from onegrad.theory.directions.geometry import Geometry
 from onegrad.theory.nodes.component import Integrand, component_nodes
 from onegrad.theory.nodes.population import label_means
 from onegrad.theory.nodes.rules import QuadratureLevel

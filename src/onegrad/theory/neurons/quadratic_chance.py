@@ -20,8 +20,8 @@ import numpy as np
 
 from onegrad.gaussian.activation import Activation
 from onegrad.problem import Problem
-from onegrad.theory.geometry import Geometry
-from onegrad.theory.layers.step import initial_output_matters, second_moment, step_sample
+from onegrad.theory.directions.geometry import Geometry
+from onegrad.theory.neurons.step import initial_output_matters, second_moment, step_sample
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.policy import Policy
 

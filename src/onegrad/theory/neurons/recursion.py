@@ -17,11 +17,11 @@ from onegrad.errors import AssumptionError
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.gaussian.smoothing import slope_moments, smoothed
 from onegrad.problem import Problem
-from onegrad.theory.eigen import settled
-from onegrad.theory.geometry import Geometry
-from onegrad.theory.layers.block_types import block_types
-from onegrad.theory.layers.step import StepChance, output_share, step_sample
-from onegrad.theory.layers.types import NeuronTypes, RowMixing, pure_types
+from onegrad.theory.directions.eigen import settled
+from onegrad.theory.directions.geometry import Geometry
+from onegrad.theory.neurons.block_types import block_types
+from onegrad.theory.neurons.step import StepChance, output_share, step_sample
+from onegrad.theory.neurons.types import NeuronTypes, RowMixing, pure_types
 from onegrad.theory.nodes.designs import tensor
 from onegrad.theory.nodes.population import data_nodes, labels_at, with_flips
 from onegrad.theory.nodes.rules import QuadratureLevel

@@ -19,8 +19,8 @@ from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.gaussian.smoothing import centred_moments, slope_moments
 from onegrad.problem import Problem
-from onegrad.theory.geometry import Geometry
-from onegrad.theory.layers.own_output import OwnMoments
+from onegrad.theory.directions.geometry import Geometry
+from onegrad.theory.neurons.own_output import OwnMoments
 from onegrad.theory.nodes.component import Integrand, component_nodes
 from onegrad.theory.nodes.designs import tensor, two_level
 from onegrad.theory.nodes.population import label_means, with_flips

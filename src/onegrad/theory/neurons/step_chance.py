@@ -16,9 +16,9 @@ from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError, Failure
 from onegrad.gaussian.smoothing import centred_moments
 from onegrad.problem import Problem
-from onegrad.theory.eigen import settled
-from onegrad.theory.geometry import RANK_TOLERANCE, Geometry
-from onegrad.theory.layers.step import (
+from onegrad.theory.directions.eigen import settled
+from onegrad.theory.directions.geometry import RANK_TOLERANCE, Geometry
+from onegrad.theory.neurons.step import (
     StepChance,
     StepSample,
     initial_output_matters,

@@ -15,10 +15,11 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
-from onegrad.theory.eigen import eigen_axes
-from onegrad.theory.geometry import Geometry
-from onegrad.theory.layers.own_output import own_moments
-from onegrad.theory.layers.step import (
+from onegrad.theory.directions.eigen import eigen_axes
+from onegrad.theory.directions.geometry import Geometry
+from onegrad.theory.directions.symmetry import radial_importance, radius
+from onegrad.theory.neurons.own_output import own_moments
+from onegrad.theory.neurons.step import (
     StepChance,
     bulk_dimension,
     initial_output_matters,
@@ -35,7 +36,6 @@ from onegrad.theory.nodes.rules import (
     halves,
     standard_nodes,
 )
-from onegrad.theory.symmetry import radial_importance, radius
 
 _LITTLE = 0.25  # share of the variance before the step below which nodes of f⁰ are not moved
 _NO_SPREAD = 1e-9  # variance along an axis that counts as none, over the largest one

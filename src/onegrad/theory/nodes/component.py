@@ -12,7 +12,7 @@ from onegrad.compute.backend import Array
 from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.joint_links import JointLink
 from onegrad.gaussian.joint_rules import JointRule
-from onegrad.theory.eigen import eigen_axes, settled
+from onegrad.theory.directions.eigen import eigen_axes, settled
 from onegrad.theory.nodes.designs import scattered, tensor
 from onegrad.theory.nodes.rules import (
     FEWEST,

@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from onegrad.compute.backend import Array
 from onegrad.gaussian.quadrature import gauss_hermite
-from onegrad.theory.eigen import eigen_axes
+from onegrad.theory.directions.eigen import eigen_axes
 
 _BITS = 40  # of quasi-random points
 

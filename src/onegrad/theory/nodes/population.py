@@ -10,11 +10,11 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.problem import Problem
-from onegrad.theory.geometry import Geometry
+from onegrad.theory.directions.geometry import Geometry
+from onegrad.theory.directions.symmetry import exact_radius, radial_importance, radius
 from onegrad.theory.nodes.component import Integrand, component_nodes
 from onegrad.theory.nodes.designs import quasi_gaussian
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.symmetry import exact_radius, radial_importance, radius
 
 _FEWEST = 64  # nodes of a component, however many there are
 

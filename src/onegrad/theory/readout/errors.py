@@ -13,11 +13,11 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
-from onegrad.theory.fixed_point import FixedPoint
 from onegrad.theory.layers.features import NodeFeatures, one_of
-from onegrad.theory.losses import squared
-from onegrad.theory.mean_part import MeanPart
-from onegrad.theory.woodbury import (
+from onegrad.theory.readout import squared
+from onegrad.theory.readout.fixed_point import FixedPoint
+from onegrad.theory.readout.mean_part import MeanPart
+from onegrad.theory.readout.woodbury import (
     Cholesky,
     WoodburyFactors,
     diagonal,

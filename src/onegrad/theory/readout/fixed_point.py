@@ -14,10 +14,10 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
-from onegrad.theory.anderson import Acceleration
 from onegrad.theory.layers.features import NodeFeatures, one_of
-from onegrad.theory.losses import squared
-from onegrad.theory.woodbury import diagonal, product, woodbury_factors
+from onegrad.theory.readout import squared
+from onegrad.theory.readout.anderson import Acceleration
+from onegrad.theory.readout.woodbury import diagonal, product, woodbury_factors
 
 
 @dataclass(frozen=True)

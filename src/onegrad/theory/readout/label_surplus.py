@@ -13,7 +13,7 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.problem import Problem
-from onegrad.theory.geometry import Geometry, variance_of_labels
+from onegrad.theory.directions.geometry import Geometry, variance_of_labels
 
 _LARGEST = 0.45  # ε: probabilities stay positive
 

@@ -16,10 +16,10 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 from onegrad.gaussian.convex_losses import Loss
-from onegrad.theory.anderson import Acceleration
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.matrix_responses import NodeSolution, Quadratics, inverse_of
-from onegrad.theory.losses.moments import LabelLaw
+from onegrad.theory.readout.anderson import Acceleration
+from onegrad.theory.readout.moments import LabelLaw
 
 _ITERATIONS = 100
 _TOLERANCE = 1e-4  # of f over its size, log q and log χ

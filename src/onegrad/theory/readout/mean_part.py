@@ -9,8 +9,8 @@ from scipy.linalg import lu_factor, lu_solve
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
-from onegrad.theory.fixed_point import FixedPoint
-from onegrad.theory.woodbury import Cholesky, WoodburyFactors, product
+from onegrad.theory.readout.fixed_point import FixedPoint
+from onegrad.theory.readout.woodbury import Cholesky, WoodburyFactors, product
 
 
 class MeanPart:

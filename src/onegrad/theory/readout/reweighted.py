@@ -20,13 +20,13 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 from onegrad.gaussian.convex_losses import Loss
-from onegrad.theory.anderson import Acceleration
-from onegrad.theory.errors import NodeErrors, errors_of, mean_readout, response_of
-from onegrad.theory.fixed_point import FixedPoint, first_guess, solve_fixed_point
 from onegrad.theory.layers.features import NodeFeatures
-from onegrad.theory.losses.label_surplus import with_surplus
-from onegrad.theory.losses.moments import LabelLaw, LossMoments
-from onegrad.theory.woodbury import product, woodbury_factors
+from onegrad.theory.readout.anderson import Acceleration
+from onegrad.theory.readout.errors import NodeErrors, errors_of, mean_readout, response_of
+from onegrad.theory.readout.fixed_point import FixedPoint, first_guess, solve_fixed_point
+from onegrad.theory.readout.label_surplus import with_surplus
+from onegrad.theory.readout.moments import LabelLaw, LossMoments
+from onegrad.theory.readout.woodbury import product, woodbury_factors
 
 _ITERATIONS = 80  # of the outer iteration, which needs 4 to 20
 _HOPELESS = 40  # of them after which logarithms must not change by more than one

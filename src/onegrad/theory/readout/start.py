@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.theory.geometry import Geometry
+from onegrad.theory.directions.geometry import Geometry
 from onegrad.theory.layers.features import NodeFeatures
 
 _DROPPED = 1e-7  # of the slopes' table: 1e-7 of the errors

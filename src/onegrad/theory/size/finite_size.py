@@ -19,23 +19,23 @@ from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
-from onegrad.theory.cumulants import Cumulants
-from onegrad.theory.errors import Correction, NodeErrors, errors_of
-from onegrad.theory.fixed_point import solve_fixed_point
-from onegrad.theory.fluctuations import Resampling
-from onegrad.theory.free_energy import FreeEnergy, Parameters
-from onegrad.theory.geometry import Geometry
+from onegrad.theory.directions.geometry import Geometry
 from onegrad.theory.layers.features import Harmonic, NodeFeatures, features_at
-from onegrad.theory.layers.recursion import trained_types
-from onegrad.theory.layers.types import NeuronTypes
-from onegrad.theory.losses.moments import LabelLaw
+from onegrad.theory.neurons.quadratic_chance import quadratic_chance
+from onegrad.theory.neurons.recursion import trained_types
+from onegrad.theory.neurons.types import NeuronTypes
 from onegrad.theory.nodes.population import Nodes, data_nodes, single_axes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.open import Decision
 from onegrad.theory.policy import Policy
-from onegrad.theory.quadratic_chance import quadratic_chance
+from onegrad.theory.readout.errors import Correction, NodeErrors, errors_of
+from onegrad.theory.readout.fixed_point import solve_fixed_point
+from onegrad.theory.readout.moments import LabelLaw
 from onegrad.theory.resolution import fluctuation, level_for, strata
-from onegrad.theory.size_bound import AT_MOST, finite_size_bound
+from onegrad.theory.size.cumulants import Cumulants
+from onegrad.theory.size.fluctuations import Resampling
+from onegrad.theory.size.free_energy import FreeEnergy, Parameters
+from onegrad.theory.size.size_bound import AT_MOST, finite_size_bound
 from onegrad.theory.task import Solution, Task
 
 _DIFFERENCE = 1e-3  # relative step of the central differences by λ and τ: errors of 1e-6

@@ -27,10 +27,10 @@ from scipy.linalg import block_diag, lu_factor, lu_solve
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
-from onegrad.theory.cumulants import Cumulants, Local
-from onegrad.theory.fixed_point import FixedPoint
-from onegrad.theory.fluctuations import Resampling, Second, real_product
 from onegrad.theory.layers.features import NodeFeatures
+from onegrad.theory.readout.fixed_point import FixedPoint
+from onegrad.theory.size.cumulants import Cumulants, Local
+from onegrad.theory.size.fluctuations import Resampling, Second, real_product
 
 _NEWTON = 30  # iterations; from the fixed point without log det(I + WN) it takes about four
 _CLOSE = 1e-7  # relative change of the fields at which Newton stops: its square is what is left

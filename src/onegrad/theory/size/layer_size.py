@@ -14,21 +14,21 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.problem import Problem
-from onegrad.theory.cumulants import Cumulants
-from onegrad.theory.errors import Correction, errors_of
-from onegrad.theory.finite_size import (
+from onegrad.theory.layers.features import Harmonic, NodeFeatures
+from onegrad.theory.layers.given import GivenLayer, Part, twice
+from onegrad.theory.layers.rules import MOST_NODES, nodes_of
+from onegrad.theory.nodes.population import Nodes, labels_at
+from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.policy import Policy
+from onegrad.theory.readout.errors import Correction, errors_of
+from onegrad.theory.readout.fixed_point import solve_fixed_point
+from onegrad.theory.size.cumulants import Cumulants
+from onegrad.theory.size.finite_size import (
     NoCorrection,
     attempted,
     by_cumulants,
     parts_of_errors,
 )
-from onegrad.theory.fixed_point import solve_fixed_point
-from onegrad.theory.layer_rules import MOST_NODES, nodes_of
-from onegrad.theory.layers.features import Harmonic, NodeFeatures
-from onegrad.theory.layers.given import GivenLayer, Part, twice
-from onegrad.theory.nodes.population import Nodes, labels_at
-from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.policy import Policy
 
 _TYPES = 96  # clusters of neurons, at most
 _ROUNDS = 8  # of k-means

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from onegrad.theory.neurons.quadratic_chance import quadratic_chance
 from onegrad.theory.policy import Policy
-from onegrad.theory.quadratic_chance import quadratic_chance
 from onegrad.theory.resolution import mean_degrees
 from onegrad.theory.task import Solution
 

@@ -12,8 +12,8 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.gaussian.polynomials import orthonormal_hermite
 from onegrad.gaussian.quadrature import gauss_hermite
-from onegrad.theory.eigen import eigen_axes
-from onegrad.theory.geometry import Geometry
+from onegrad.theory.directions.eigen import eigen_axes
+from onegrad.theory.directions.geometry import Geometry
 from onegrad.theory.nodes.designs import scattered, tensor
 from onegrad.theory.nodes.population import Nodes
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order, halves, standard_nodes

@@ -16,14 +16,14 @@ from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
 from onegrad.theory.chance import chance_of
-from onegrad.theory.geometry import Geometry
+from onegrad.theory.directions.geometry import Geometry
+from onegrad.theory.directions.overlaps import geometry_of
 from onegrad.theory.layers.features import Harmonic, NodeFeatures, features_at
-from onegrad.theory.layers.recursion import NoiseDirections, recursion_holds, trained_types
-from onegrad.theory.layers.types import NeuronTypes, RowMixing
+from onegrad.theory.neurons.recursion import NoiseDirections, recursion_holds, trained_types
+from onegrad.theory.neurons.types import NeuronTypes, RowMixing
 from onegrad.theory.nodes.designs import tensor
 from onegrad.theory.nodes.population import data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.overlaps import geometry_of
 from onegrad.theory.resolution import level_for
 from onegrad.theory.spectra.functions import strong_axis_nodes, unit_functions
 from onegrad.theory.spectra.law import SpectralLaw

@@ -13,8 +13,8 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
-from onegrad.theory.anderson import Acceleration
 from onegrad.theory.layers.features import Harmonic
+from onegrad.theory.readout.anderson import Acceleration
 
 _RANK = 1e-6  # squared singular values of tables that are left out, over the largest
 _RANK_OF_MANY = 1e-3  # the same of three tables and more, as on a bulk that is not flat, for speed

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad.theory import chance, errors, resolution
+from onegrad.theory import chance, resolution
 from onegrad.theory.chance import chance_of
 from onegrad.theory.layers import features as layer_features
-from onegrad.theory.losses import reweighted
 from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.readout import errors, reweighted
 from onegrad.theory.resolution import solve_tasks
 from onegrad.theory.task import Task
 

@@ -7,10 +7,10 @@ import pytest
 
 import onegrad as og
 from onegrad.gaussian.convex_losses import NAMES, loss_of
-from onegrad.theory.errors import errors_of
-from onegrad.theory.fixed_point import solve_fixed_point
-from onegrad.theory.losses.reweighted import LossProblem, solve_with_loss
 from onegrad.theory.nodes.rules import QuadratureLevel
+from onegrad.theory.readout.errors import errors_of
+from onegrad.theory.readout.fixed_point import solve_fixed_point
+from onegrad.theory.readout.reweighted import LossProblem, solve_with_loss
 from onegrad.theory.resolution import _resolve
 from onegrad.theory.task import Task
 

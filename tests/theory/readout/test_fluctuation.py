@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from onegrad.problem import Problem
-from onegrad.theory import finite_size
 from onegrad.theory.conditional import predict_mixture
-from onegrad.theory.finite_size import with_mean_part
 from onegrad.theory.options import Theory
+from onegrad.theory.size import finite_size
+from onegrad.theory.size.finite_size import with_mean_part
 from onegrad.theory.task import Task
 
 LIMIT = Theory(finite_size=False)

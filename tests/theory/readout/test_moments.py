@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from onegrad.gaussian.convex_losses import NAMES, OF_SIGNS, loss_of
-from onegrad.theory.losses.calibration import calibration_error, misclassified
-from onegrad.theory.losses.moments import LabelLaw, logistic_slope
+from onegrad.theory.readout.calibration import calibration_error, misclassified
+from onegrad.theory.readout.moments import LabelLaw, logistic_slope
 
 Z = np.linspace(-8, 8, 801)
 W = np.exp(-(Z**2) / 2) / np.exp(-(Z**2) / 2).sum()

@@ -7,8 +7,9 @@ import pytest
 
 import onegrad as og
 from onegrad.simulate.risk import sampled
-from onegrad.theory import layer_losses, resolution
-from onegrad.theory.losses.calibration import calibration_error
+from onegrad.theory import resolution
+from onegrad.theory.layers import losses as layer_losses
+from onegrad.theory.readout.calibration import calibration_error
 
 TEACHER = {
     "data": {"model": "isotropic", "dim": 120},

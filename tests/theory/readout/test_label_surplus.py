@@ -5,8 +5,8 @@ import pytest
 
 import onegrad as og
 from onegrad.theory.chance import chance_of
-from onegrad.theory.losses.label_surplus import surplus_deviation, with_surplus
-from onegrad.theory.overlaps import geometry_of
+from onegrad.theory.directions.overlaps import geometry_of
+from onegrad.theory.readout.label_surplus import surplus_deviation, with_surplus
 
 SPEC = {
     "data": {"model": "mixture", "dim": 120, "mean": 1.5},
