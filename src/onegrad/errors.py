@@ -16,9 +16,10 @@ from typing import ParamSpec, TypeVar
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-_LONGEST_WORD, _MOST_WORDS = 100, 2000  # comparing more takes seconds
-MOST_PROBLEMS = 20  # that one error tells
-_MOST_LISTED = 60  # names of which one is allowed
+# Limits of the search for a similar name: beyond, it takes seconds
+_LONGEST_WORD, _MOST_WORDS = 100, 2000
+MOST_PROBLEMS = 20  # problems listed in one error
+_MOST_LISTED = 60  # most allowed names listed in a message
 
 
 class OnegradError(Exception):
@@ -166,7 +167,7 @@ def verb(function: Callable[_P, _T]) -> Callable[_P, _T]:
         except Exception as error:
             trace = error.__traceback__
             if isinstance(error, TypeError) and trace is not None and trace.tb_next is None:
-                raise  # the call itself
+                raise  # raised by the signature, not by the function: leave it
             raise ours(error) from error
 
     return bounded

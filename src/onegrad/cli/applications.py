@@ -221,6 +221,7 @@ def reproduce(
             save_figure_of(one.experiment, results, folder / one.name)
             one = replace(one, results=results)
         done.append(one)
-        written = write_reproduction(done, folder, quick)  # what there is, should this be stopped
+        # Writes what is finished if the run is stopped
+        written = write_reproduction(done, folder, quick)
     print_table(reproduction_table(done))
     print("Page: " + ", ".join(str(path) for path in written))

@@ -47,7 +47,7 @@ from onegrad.cli.stopping import listen, stoppable
 if TYPE_CHECKING:
     from onegrad.errors import OnegradError
 
-_COLLECTED_AFTER = 100_000  # new objects; Python's own 700 search what is imported again and again
+_COLLECTED_AFTER = 100_000  # new objects between collections; Python's 700 rescans imports
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -88,7 +88,8 @@ def run(
             return
         print_failed_rows(results, folder)
         show_results(experiment, results, as_json)
-        from onegrad.figures.draw import save_figure_of  # after the table, which it would delay
+        # Imported late: loading matplotlib would delay the table
+        from onegrad.figures.draw import save_figure_of
 
         written = save_figure_of(experiment, results, folder)
         if written and not as_json:
@@ -332,7 +333,7 @@ def main() -> None:
         print("onegrad: interrupted", file=sys.stderr)
         sys.exit(128 + getattr(stop, "number", 2))
     finally:
-        gc.freeze()  # the system takes back what is left, faster than a search through all of it
+        gc.freeze()  # the process ends: skip the collection of its objects
 
 
 def _refuse(error: OnegradError) -> NoReturn:

@@ -28,7 +28,7 @@ def listen() -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_IGN)  # what is being tidied up takes a second
+    signal.signal(number, signal.SIG_IGN)  # a second signal must not interrupt the clean-up
     raise Stopped(number)
 
 

@@ -23,7 +23,7 @@ _SHORT = {
     "test_error": "test", "train_error": "train", "misclassification": "misclassified",
     "test_loss": "test loss", "train_loss": "train loss",
 }  # fmt: skip
-FEWEST_SEEDS = 8  # whose standard error can be counted in, as `seeds = "auto"` has at least
+FEWEST_SEEDS = 8  # seeds from which a standard error is reliable
 _SKEWED = 30  # seeds below which a skewed law of errors is worth a warning
 
 

@@ -115,7 +115,7 @@ def draft_line(experiment: Experiment, theory: Theory, patience: float = 1.0) ->
                     f"{name} error {_from_to([getattr(p, f'{name}_error') for p in good])}"
                     for name in ("test", "train")
                 )
-        except Exception:  # whatever it is, the answer will say why
+        except Exception:  # the answer itself will report any failure
             pass
         if not done.is_set():
             print(f"{line} …", file=sys.stderr, flush=True)

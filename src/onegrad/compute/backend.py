@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 DEVICES = ("cpu", "torch", "cuda")
 _DEVICE = re.compile(r"cpu|torch|cuda(:\d+)?")
 _HOST = (np.ndarray, np.generic, float, int, list, tuple)
-CACHED = 1 << 18  # bytes worked on at once where many elementwise steps follow each other
+CACHED = 1 << 18  # bytes of a block that stays in the cache between elementwise steps
 _PIECE = 1 << 22  # numbers on other devices, where a call costs more than the cache gains
 
 
@@ -238,7 +238,7 @@ def positive_solver(matrix: Any) -> Callable[[Any], Any]:
 
     Raises numpy.linalg.LinAlgError if the matrix is not positive definite.
     """
-    if isinstance(matrix, np.ndarray):  # and nothing else: SciPy would take a copy of a tensor
+    if isinstance(matrix, np.ndarray):  # SciPy would copy a tensor of another library
         factor, _ = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
         # for a vector in a fifth of the time that LAPACK takes, which is made for many
         (solve,) = get_blas_funcs(("trsv",), (factor,))

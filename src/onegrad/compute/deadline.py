@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from onegrad.errors import ConvergenceError
 
-SECONDS = 50.0  # of one answer: with what is between two looks it ends within a minute
+SECONDS = 50.0  # budget of one answer; checks are seconds apart, so it ends within a minute
 
 
 class TooLong(ConvergenceError):

@@ -51,7 +51,7 @@ class DataNodes:
         return int(self.group.max()) + 1
 
 
-DRAWN_NORMS = 8  # populations of `covariance_norms`; a tenth of a millisecond and more each
+DRAWN_NORMS = 8  # populations that `covariance_norms` averages over
 
 
 class DataModel(Section):

@@ -81,7 +81,7 @@ def read_npz(path: Path, key: str = "data.path") -> tuple[np.ndarray, np.ndarray
         return x, y
     except SpecError:
         raise
-    except Exception as error:  # zlib, lzma, bz2, zipfile and NumPy have kinds of their own
+    except Exception as error:  # zlib, lzma, bz2, zipfile and NumPy raise their own exception types
         raise _not_npz(path, key, f"{error or type(error).__name__}") from None
 
 

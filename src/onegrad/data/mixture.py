@@ -26,7 +26,7 @@ from onegrad.spec.fields import Count, Real, Whole
 _Weight = Annotated[Real, Field(ge=0, le=1)]
 _Strength = Annotated[Real, Field(ge=0, le=1e6)]
 _Rank = Annotated[Whole, Field(ge=0, le=1000)]
-_DRAWN = 1 << 11  # random numbers that it draws at most, with white noise as the bulk
+_DRAWN = 1 << 11  # random numbers that an estimate of covariance norms may draw
 _Coordinate = Annotated[Real, Field(ge=-1e6, le=1e6)]
 
 
@@ -123,7 +123,7 @@ class Mixture(DataModel):
         return self
 
     def _check_ranks(self, components: int) -> None:
-        # a problem that was written down has every setting, this one at its default too
+        # stored problems list every setting, also those at their default
         if self.ranks is not None and self.rank != type(self).model_fields["rank"].default:
             raise SpecError.of(
                 "data.ranks", list(self.ranks), "cannot be combined with data.rank",

@@ -15,8 +15,8 @@ from onegrad.data.population import Population
 from onegrad.data.spikes import Spikes, find_spikes
 from onegrad.errors import AssumptionError, SpecError, verb
 
-_FEWEST = 3  # samples below which a component has no covariance to speak of
-_REDUCED = 20  # principal directions in which components without labels are looked for
+_FEWEST = 3  # fewest samples whose covariance is estimated
+_REDUCED = 20  # principal directions in which unlabelled components are clustered
 
 
 class FittedMixture(Mixture):
@@ -142,7 +142,7 @@ def fit_mixture(
     variance = float(weights @ noise)
     if (
         covariance == "whole"
-    ):  # one noise for all: what a component has beyond it goes to its spikes
+    ):  # whole covariances share one noise level; variance above it goes to the spikes
         variance = min(noise)
         strengths = [s + (v - variance) for s, v in zip(strengths, noise, strict=True)]
     if not variance > 0:

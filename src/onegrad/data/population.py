@@ -12,7 +12,7 @@ from onegrad.compute.backend import Array, like
 from onegrad.compute.randomness import gaussian_rows
 from onegrad.text.display import brief
 
-_CACHED = 1 << 17  # numbers drawn at once, so that means and spikes are added in the cache
+_CACHED = 1 << 17  # numbers drawn at once: means and spikes are added while they are in the cache
 
 
 @dataclass(frozen=True)

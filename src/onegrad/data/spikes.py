@@ -10,7 +10,7 @@ from onegrad.compute.backend import Array
 from onegrad.compute.linalg import median_of_bulk
 
 _TRACY_WIDOM = 3.3  # 99.9 % quantile of the largest eigenvalue's law, in its own scale
-FEWEST_COLUMNS = 10  # columns below which "bulk" means nothing
+FEWEST_COLUMNS = 10  # fewest columns for which a bulk is defined
 
 
 @dataclass(frozen=True)

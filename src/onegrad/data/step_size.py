@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from onegrad.data.instance import Instance
     from onegrad.problem import Problem
 
-_SAMPLES = 20_000  # of a few projections, for E[y t] of labels of several indices: 1 %
+_SAMPLES = 20_000  # samples for E[y t] with several indices: known to 1 %
 
 
 def step_size(problem: Problem) -> float | None:

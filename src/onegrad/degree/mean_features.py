@@ -21,8 +21,8 @@ from onegrad.gaussian.polynomials import hermite_series, sqrt_factorial
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import MOST_DEGREE, Problem
 
-VISIBLE = 0.05  # of the test error: below that the means are no reason to mistrust the rule
-_NEURONS = 512  # of the initial layer, drawn; the others are alike
+VISIBLE = 0.05  # share of the test error below which the features' means are ignored
+_NEURONS = 512  # neurons drawn for the estimate; all neurons have one law
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ from onegrad.spec.figure_options import FigureOptions
 from onegrad.spec.presets import Spec
 from onegrad.text.display import html_table, plots, text_table
 
-_ROUNDING = 1e-12  # shares below are those of a term that is not there
+_ROUNDING = 1e-12  # a smaller share of the variance means that the term is absent
 _PRECISION = 0.02  # standard error of the mean test error at which a point has enough draws
-_FEWEST, _MOST = 8, 20  # draws; the differences to the network are paired and known far better
+_FEWEST, _MOST = 8, 20  # draws; paired differences to the network are known far better
 _ERRORS = 2  # standard errors of a difference that chance explains
 _COLUMNS = ("degree", "rule", "test error beside the network's", "share of E σ²")
 

@@ -63,7 +63,7 @@ def _sizes(experiment: Experiment) -> list[str]:
     if getattr(problem.data, "spread", None) is not None:
         parts["data.spread"] = f"θ = {problem.spread:g}"
     swept = set(experiment.sweep)
-    if training.total is not None:  # what the readout gets differs with the rate
+    if training.total is not None:  # the number of readout samples depends on the rate
         parts["training.samples"] = f"{training.total} samples in total"
         if "training.total" in swept:
             parts["training.samples"] = "a step takes half of the samples"

@@ -205,8 +205,8 @@ def _tick(x: float) -> str:
     return f"{x:.3g}" if x < 1000 else f"{x:g}"
 
 
-_DIGITS = 34  # that fit side by side under a panel
-_GAP = 0.6  # of a digit, between two labels
+_DIGITS = 34  # digits that fit side by side under a panel
+_GAP = 0.6  # gap between two labels, in widths of a digit
 _EVEN = 1.05
 
 

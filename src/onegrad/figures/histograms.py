@@ -15,7 +15,7 @@ from onegrad.spectrum.report import MatrixSpectrum, SpectrumReport
 from onegrad.text.display import count_of
 from onegrad.theory.spectra.law import SpectralLaw
 
-_FAR = 3.0  # edges away from zero, where an outlier needs a compressed axis
+_FAR = 3.0  # outliers beyond this many bulk edges compress the axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

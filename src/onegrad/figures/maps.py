@@ -22,8 +22,8 @@ from onegrad.spec.published import PublishedPoint
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MOST_TICKS = 10  # cells along an axis that all have their value beside them
-_MOST_WRITTEN = 64  # cells of a panel that still have room for their number
+_MOST_TICKS = 10  # most cells along an axis for which each value is printed
+_MOST_WRITTEN = 64  # most cells of a panel in which the number is printed
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,7 @@ def _panels(count: int, ax: Any) -> list[Any]:
     import matplotlib
     import matplotlib.pyplot as plt
 
-    # The first figure of a notebook sets its backend up: not where settings are restored later.
+    # Open a figure first: in a notebook that selects the backend, which must outlive the style.
     figure = plt.figure(figsize=(2.0 + 3.6 * count, 3.8), layout="constrained")
     with matplotlib.rc_context(RC):
         return list(np.atleast_1d(figure.subplots(1, count)))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_ROOM = 0.3  # of the panel's height, above the curves for the legend
+_ROOM = 0.3  # share of the panel's height kept free for the legend
 
 
 def save_scaling(experiment: Experiment, results: Results, folder: Path) -> list[Path]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Okabe & Ito's palette, without its yellow (too pale on white)
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 
-# of the models that are simulated, and of the theories; variants by `mark_of`
+# Marks of simulated models and of theories; `mark_of` derives variants.
 MARKS: dict[str, Mark] = {name: m.mark for name, m in MODELS.items() if m.mark.marker}
 LINES = {name: m.mark.line for name, m in MODELS.items() if m.mark.line}
 
@@ -60,7 +60,7 @@ LABELS = {
     "calibration": "calibration error",
 }
 
-# keys of which the ratio counts, not the difference
+# keys whose effect depends on ratios: logarithmic axes
 RATIOS = frozenset({
     "network.width", "network.width_ratio", "training.samples", "training.step_samples",
     "training.total",

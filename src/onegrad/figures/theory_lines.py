@@ -18,8 +18,8 @@ from onegrad.figures.best_constant import label_power
 from onegrad.figures.style import RATIOS
 from onegrad.results.summaries import Summary
 
-NOTHING = 1e-4  # of the largest error of a curve
-_GRID = 200  # places of a line, beside its points
+NOTHING = 1e-4  # share of a curve's largest error that counts as zero
+_GRID = 200  # places of a line, in addition to its points
 _NO_CURVE = ("data.rank", "compare.degree")  # nothing lies between two of their values
 
 

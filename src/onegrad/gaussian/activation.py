@@ -171,9 +171,7 @@ class Activation:
         if self.moments is None or xp is not np or s.nbytes <= CACHED:
             return self._smoothed(s, b)
         found = np.empty((3, *s.shape))
-        for rows in pieces(
-            s
-        ):  # with temporary arrays as large as s, relu takes seven times as long
+        for rows in pieces(s):  # blocks: large temporary arrays make relu seven times slower
             for whole, part in zip(found, self._smoothed(s[rows], b[rows]), strict=True):
                 whole[rows] = part
         return Smoothed(*found)
@@ -235,7 +233,7 @@ SIGN = Activation(
     "sign", elementwise.sign, elementwise.zero, breakpoints=(0.0,),
     moments=elementwise.sign_moments, portable=True,
 )  # fmt: skip
-_LINKS = {"sign": SIGN}  # of labels alone: a network of signs has no gradient
+_LINKS = {"sign": SIGN}  # links only: a network of signs has no gradient
 _registry: dict[str, Activation] = dict(_BUILT_IN)
 _HERMITE = re.compile(r"\s*hermite\s*\(([^()]*)\)\s*")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-_REACH = 8.0  # preactivations beyond are as rare as 1e-15
+_REACH = 8.0  # |preactivations| beyond have probability 1e-15
 _GRID = np.concatenate([np.linspace(-_REACH, _REACH, 513), [-1e3, -30.0, 30.0, 1e3]])
 _SCALES = np.array([0.0, 0.3, 1.0, 3.0])
 
@@ -41,7 +41,7 @@ def _values(function: Callable[..., Any]) -> bytes:
                 shift, scale = np.broadcast_arrays(_GRID[::16, None], _SCALES)
                 values = function(shift.copy(), scale.copy())
             return np.ascontiguousarray(np.asarray(values, dtype=float)).tobytes()
-        except Exception as error:  # it has no values there: its source alone tells it apart
+        except Exception as error:  # no values on the grid: identify the function by its source
             return type(error).__name__.encode()
 
 

@@ -20,9 +20,9 @@ from scipy.special import expit, logsumexp, ndtr, softmax
 from onegrad.compute.backend import Array
 
 NAMES = ("squared", "logistic", "hinge", "squared-hinge", "huber", "absolute")
-OF_SIGNS = ("logistic", "hinge", "squared-hinge")  # of labels ±1 alone
-DELTA = 1.0  # of the Huber loss, where none is given
-_HERMITE = 48  # nodes of the logistic loss's mean
+OF_SIGNS = ("logistic", "hinge", "squared-hinge")  # losses defined for labels ±1 only
+DELTA = 1.0  # default δ of the Huber loss
+_HERMITE = 48  # nodes for the mean of the logistic loss
 
 
 class ClippedMoments(NamedTuple):

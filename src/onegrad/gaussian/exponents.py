@@ -12,8 +12,8 @@ from onegrad.gaussian.joint_links import JointLink
 from onegrad.gaussian.joint_rules import joint_law
 from onegrad.gaussian.polynomials import orthonormal_hermite, sqrt_factorial
 
-HIGHEST = 8  # total degree up to which coefficients are looked at
-_ABSENT = 1e-6  # of √E g²: what quadrature may leave of a coefficient that vanishes
+HIGHEST = 8  # highest total degree that is examined
+_ABSENT = 1e-6  # coefficients below this share of √E g² are quadrature noise
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,11 @@ from onegrad.errors import SpecError
 
 Function = Callable[[Array], Array]
 
-_REACH = 12.0  # preactivations beyond do not occur at any step that the theory knows
+_REACH = 12.0  # largest |preactivation| at which slopes are checked
 _STEP = 1e-3  # error of the formula: step⁴·σ⁽⁵⁾/30; of rounding: 1e-16/step
 _TRUSTED = 1e-6  # the largest difference between two step sizes, relative to the largest slope
-_GRID = np.linspace(-_REACH, _REACH, 2401) + 1.7e-4  # off the round numbers, where bends are
+# Shifted, because bends usually lie at round numbers
+_GRID = np.linspace(-_REACH, _REACH, 2401) + 1.7e-4
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from onegrad.gaussian.polynomials import hermite_series
 MOST_INDICES = 4
 _TENSOR = re.compile(r"\s*hermite\s*\((\[.*\])\)\s*", re.DOTALL)
 _LARGEST = 13  # coefficients along an axis of a tensor
-_LOW = 5  # the same, of polynomials whose squares the rules of laws know exactly
-_GRID = np.array([-3.1, -1.7, -0.9, -0.3, 0.2, 0.6, 1.4, 2.6])  # where functions are tried
+_LOW = 5  # largest degree of polynomials whose squares the rules integrate exactly
+_GRID = np.array([-3.1, -1.7, -0.9, -0.3, 0.2, 0.6, 1.4, 2.6])  # test points for functions
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def _of_function(function: Callable[..., Any], indices: int, key: str) -> JointL
     """Of p arrays, or of one m × p array where it takes one argument."""
     given = str(getattr(function, "__name__", type(function).__name__))
     name = re.sub(r"\W", "", given) or "function"
-    name = f"{name}-function" if name in _NAMED else name  # not the link that is called so
+    name = f"{name}-function" if name in _NAMED else name  # avoid the name of a built-in link
     used: Callable[..., Any] = function
     if indices > 1 and _takes_one(function):
         used = _OfMatrix(function)

@@ -16,8 +16,8 @@ from onegrad.gaussian.piecewise import piecewise_rules
 from onegrad.gaussian.quadrature import gauss_hermite
 
 _MOST_WHOLE = 8  # nodes of a rule without breaks
-_TOGETHER = 128  # lines whose pieces are made together: 8 MB of tables
-_SPLIT = 0.6  # nodes on each side of a break, in units of those of a rule without
+_TOGETHER = 128  # lines computed together: 8 MB of tables
+_SPLIT = 0.6  # nodes on each side of a break, as a share of a rule without breaks
 _ORDERS = {1: 40, 2: 20, 3: 10, 4: 6}  # nodes on each piece, for laws and exact risks
 
 

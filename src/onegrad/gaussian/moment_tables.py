@@ -29,18 +29,18 @@ _TOLERANCE = 1e-8
 _INTERPOLATION = 1e-7
 _CHUNK = 1 << 20  # function values held at once: they should stay in the cache
 _CACHED = 1 << 17  # numbers held at once while a table is read
-_FEW_ROWS = 64  # each is mixed for itself
+_FEW_ROWS = 64  # rows from which equal scales share their interpolation weights
 _SPACING = 0.05  # first spacing of the shifts, in units of √(1 + b²)
 _EXTENT = 12.0  # shifts of the smallest table, in the same units; others double it
 _DOUBLINGS = 4  # wider shifts than _EXTENT·2⁴ are integrated one by one
-_STRAIGHT = 1e-9  # from its asymptote a function may differ by that
-_LOWEST_BAND = -3  # and so are smaller scales
-_SAMPLE = 96  # elements on which a resolution is tried
+_STRAIGHT = 1e-9  # deviation from its asymptote at which a function counts as straight
+_LOWEST_BAND = -3  # lowest octave of scales with a table; below, integrals are computed one by one
+_SAMPLE = 96  # elements on which a resolution is tested
 _LARGE_PRODUCT = (
     1_000_000  # entries of a table of windows beyond which Fourier transforms are faster
 )
-_MOST_VALUES = 1 << 30  # of a function that is integrated: some 10 s
-_CALIBRATION = 4.0  # largest scale at which it is tried: wider Gaussians need no finer lattice
+_MOST_VALUES = 1 << 30  # most values of an integrated function: about 10 s
+_CALIBRATION = 4.0  # largest scale tested: wider Gaussians need no finer lattice
 
 
 def three_moments(function: Function, shift: Array, scale: Array) -> Array:

@@ -38,7 +38,7 @@ class Expansion:
 
     coefficients: Array
     energy: Array
-    accuracy: float = 1e-14  # of sums of squares of the coefficients, relative to the energy
+    accuracy: float = 1e-14  # error of Σ (coefficients)², relative to E σ²
 
     @property
     def order(self) -> int:

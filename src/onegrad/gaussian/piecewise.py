@@ -11,7 +11,7 @@ from scipy.special import ndtr, roots_legendre
 
 from onegrad.compute.backend import Array
 
-REACH = 8.5  # beyond it a Gaussian is not looked at
+REACH = 8.5  # standard deviations at which Gaussian integrals are cut off
 _ENDS = slice(None, -1), slice(1, None)
 _FINE = 24  # panels of the discretised half-line from which a Gauss rule is made
 

@@ -15,7 +15,7 @@ from scipy.special import gammaln
 
 from onegrad.compute.backend import CACHED, Array, namespace
 
-HORNER = 7  # coefficients up to which powers of x lose no digits that count
+HORNER = 7  # most coefficients for Horner's rule: more would lose digits
 
 
 def orthonormal_hermite(order: int, x: ArrayLike) -> Array:

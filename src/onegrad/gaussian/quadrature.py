@@ -22,8 +22,8 @@ from onegrad.errors import ConvergenceError
 _REACH = 9.0  # φ(9)·9⁴ < 1e-14: what lies beyond does not count for functions of slow growth
 _PANEL_ORDER = 16
 _TOLERANCE = 2e-12
-_MOST_NODES = 1 << 25  # of one integral times its weights: 0.3 GB; scales of 300 need less
-_MOST_VALUES = 1 << 31  # the same of all integrals that are refined together: some 10 s
+_MOST_NODES = 1 << 25  # most nodes of one integral: 0.3 GB; scales up to 300 need fewer
+_MOST_VALUES = 1 << 31  # most values of all integrals refined together: about 10 s
 _CHUNK = 1 << 22  # function values held at once while smoothing
 
 

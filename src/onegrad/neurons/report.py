@@ -29,7 +29,7 @@ from onegrad.text.display import html_table, plots, text_table
 if TYPE_CHECKING:
     import pandas
 
-_NO_LENGTH = 1e-12  # of a mean or a change: it has no direction
+_NO_LENGTH = 1e-12  # a shorter mean or change has no direction
 _COLUMNS = ("direction", "before", "after", "after, theory", "last change")
 
 

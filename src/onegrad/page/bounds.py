@@ -5,20 +5,20 @@ from __future__ import annotations
 from onegrad.errors import SpecError
 from onegrad.problem import Problem
 
-DATA_MODELS = ("isotropic", "mixture")  # others name a file, which a page must not do
+DATA_MODELS = ("isotropic", "mixture")  # models a page may ask for: others read files
 MESSAGE_BYTES = 32_000  # of one message from a page
 PAGES = 12  # open at the same time: the tabs of one person
 CONNECTIONS = 100  # at the same time, pages and files
-SEND_SECONDS = 10.0  # that a page may take to read what it was sent
+SEND_SECONDS = 10.0  # seconds that a page may take to read a message
 PING_SECONDS = 10.0  # between two questions whether a page is still there, and to answer one
 POINTS = 1000  # of one theory request: a map of 30 × 30 and some room
 RUNS = 2000  # points times seeds of one simulation
-MOST_STEPS = 5  # that are shown one by one
+MOST_STEPS = 5  # steps shown one by one
 DRAW_SIZE = 1500  # n, m and k of a drawn spectrum, whose singular values are all computed
 
-THEORY_SECONDS = 120.0  # of one point: the page has a button to stop it
-SIMULATION_SECONDS = 60.0  # of one repetition of one point
-REQUEST_SECONDS = 600.0  # of one request: what has not begun by then is dropped
+THEORY_SECONDS = 120.0  # limit of one point; the page has a stop button
+SIMULATION_SECONDS = 60.0  # limit of one repetition of one point
+REQUEST_SECONDS = 600.0  # limit of one request: tasks not yet started are dropped
 WORKER_BYTES = 4 << 30  # address space of a worker process
 
 _PRODUCT = 6e9  # n·m·k of a simulated point: seconds on one core

@@ -12,7 +12,7 @@ from onegrad.page.steps import COUNTS, VERSUS, step_tables
 from onegrad.page.untrained import tables_without_step
 
 _SHARED = ("theory", "map", "spikes")  # kinds of which one task may hold several
-_DRAFTS = (3, 10)  # points of a draft in one task: some work, and enough for all workers
+_DRAFTS = (3, 10)  # draft points in one task: few enough to keep all workers busy
 _FINE = 4  # accurate points in one task: a cancelled one ends soon
 _Pieces = list[tuple[str, Mapping[str, Any], dict[str, Any]]]
 

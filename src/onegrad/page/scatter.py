@@ -15,7 +15,7 @@ from onegrad.problem import Problem
 
 _SAMPLES = 260
 _SIZE = 5000  # inputs up to which samples are drawn for a picture
-_FLAT = 1e-6  # what is left of a direction inside the plane's first one: no second direction
+_FLAT = 1e-6  # shorter components orthogonal to the first direction span no plane
 
 
 def scatter(tables: Mapping[str, Any]) -> dict[str, Any]:

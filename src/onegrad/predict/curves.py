@@ -31,10 +31,11 @@ _POSITIVE = {
 }  # fmt: skip
 _NAMES = (*_POSITIVE, "calibration", "spread_over_draws")
 _UNITS = np.array([*_POSITIVE.values(), 4.0, 1.0])  # calibration, and spread over test error
-_DEGREE = 3  # of the polynomials that are blended
-_FOLDS = 3  # every third node is left out at a time
-_EVEN = 0.75  # places of nodes are so much even, and the rest those of Chebyshev
-_BETWEEN = 5e-4  # how far off points between others were, where the misfit was next to nothing
+_DEGREE = 3  # degree of the polynomials that are blended
+_FOLDS = 3  # cross-validation: every third node is left out at a time
+_EVEN = 0.75  # weight of even spacing in the nodes' places; the rest is Chebyshev spacing
+# Smallest stated error of an interpolated point, measured where the misfit was near 0
+_BETWEEN = 5e-4
 
 Answer = Prediction | Failure
 

@@ -15,19 +15,24 @@ from onegrad.problem import Problem
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.study import LayerErrors
 
-_SMALL_LOSS = 0.1  # of the test loss: below, a training loss is compared with that
-_OTHER_LAYERS = 0.2  # of what rough errors of a layer are off by: how much that may scatter
-_LITTLE = 0.5  # of another error, or of the accuracy, that which may be left open
-_BESIDE = 0.1  # of what rules and sizes leave open: scatter, and ratios, beside it
-_FEWEST_CONTROLLED = 6  # layers from which on their errors are compared with label power
-_WORTH_IT = 0.7  # of the standard error without: from there on control variates are used
+# Errors of a training loss are relative to at least this share of the test loss
+_SMALL_LOSS = 0.1
+# Assumed layer-to-layer scatter of the bias of rough errors, as a share of the bias
+_OTHER_LAYERS = 0.2
+# Sampling stops when the scatter is this share of the accuracy or of the ratio's error
+_LITTLE = 0.5
+_BESIDE = 0.1  # stop sampling when the standard error is below this share of the other errors
+_FEWEST_CONTROLLED = 6  # fewest layers for which label power is used as a control variate
+_WORTH_IT = 0.7  # use control variates if they reduce the standard error below this factor
 # Quantiles of Student's law. Of what an answer states: one in a hundred is further off by bad luck
 # of its layers. Of stopping: the scatter of few layers is small by chance now and then, and it is
 # looked at after every layer; a mean known to 1.4 % was taken for one known to 0.14 % without this.
 STATED, _STOPPING = 0.995, 0.9995
-_FEWEST_RATIOS = 4  # ratios of errors to rough ones: of fewer, their floor stands for the others
-_POPULATIONS, _FEWER = 512, 64  # drawn for the mean of label power; of labels of several indices
-_APART = 10**6  # their number, beside that of repetitions
+# Ratios that Student's quantile assumes at least: a floor bounds the scatter of fewer
+_FEWEST_RATIOS = 4
+# Populations drawn for the mean label power: one index, several indices
+_POPULATIONS, _FEWER = 512, 64
+_APART = 10**6  # offset of their seeds, so that none is a repetition's seed
 
 
 @dataclass

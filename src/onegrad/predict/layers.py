@@ -43,15 +43,16 @@ from onegrad.theory.readout.classes import class_problems, rough_classes
 
 LEFT_OPEN = "left open"  # the kind of a refusal
 DRAWS = 4  # first layers of method = "layer"
-_MOST_DRAWS = 64  # where the mean is wanted to an accuracy, and layers are small
-_OPERATIONS = 1.5e11  # of all layers that are known roughly: about 5 s
-_IN_FULL = 12  # times as dear is one that is solved for every node
-_PRODUCTS = 30  # of rows × k² that samples drawn for a layer take
-_AN_ENTRY = 3000  # operations that a feature at a node is worth
-_EXTREME = 1e4  # length of a neuron's weights, and one over the shortest
-_LAYERS_DIFFER = 1.2  # factor between what one layer leaves open and another
-_FEW_COPIES = 0.01  # of all neurons: copies of others that are let pass
-_CLASS_KNOWN, _CLASS_DRAWS = 0.02, 16  # error of the class: so well known, of at most so many
+_MOST_DRAWS = 64  # most layers drawn where an accuracy is asked for and layers are small
+_OPERATIONS = 1.5e11  # operations for all layers with rough errors: about 5 s
+_IN_FULL = 12  # cost of solving a layer at every node, over the cost of rough errors
+_PRODUCTS = 30  # products of rows × k² for the samples drawn for one layer
+_AN_ENTRY = 3000  # operations that one feature at one node costs
+_EXTREME = 1e4  # largest length of a neuron's weights; the smallest is its inverse
+_LAYERS_DIFFER = 1.2  # assumed factor between the error estimates of two layers
+_FEW_COPIES = 0.01  # share of neurons that may be copies of others
+# Wanted standard error of the classification error, most draws for it
+_CLASS_KNOWN, _CLASS_DRAWS = 0.02, 16
 
 
 @dataclass(frozen=True)
@@ -168,9 +169,9 @@ def layers_within(
             break
         check_time()
         layer = _drawn(problem, seed, repetition)
-        # once told there is no way back: those known both ways are the first ones
+        # once rough errors suffice, all later layers have only these
         told = told or len(found) == full
-        if not problem.labels_binary:  # of signs rough errors know nothing
+        if not problem.labels_binary:  # rough errors do not include the classification error
             told = told or tells(found, rough, theory.accuracy)
         if all_in_full or not told:
             found.append(_errors(problem, layer, theory, found))
@@ -283,7 +284,7 @@ def _wrong_class(problem: Problem, layer: _Layer) -> float:
 
 def _draft_of_classes(problem: Problem, layer: _Layer) -> LayerErrors:
     """All outputs from one fixed point, by one coarse rule; nothing is known about its error."""
-    class_problems(problem)  # refuses what has no theory
+    class_problems(problem)  # raises where no theory exists
     geometry, neurons = _neurons(problem, layer)
     errors, wrong, nodes = rough_classes(problem, geometry, neurons)
     directions = neurons.vectors.shape[1]
@@ -357,7 +358,8 @@ def _without_copies(problem: Problem, weights: Array) -> tuple[Problem, Any]:
             f"{width - len(kept)} of {width} neurons are copies of others, in unequal numbers: the "
             "theory takes neurons as different. Give every neuron once, or equally often"
         )
-    isotropic = problem.network.convention == "isotropic"  # else λ_eff = ridge · k knows it already
+    # In the other convention λ_eff = ridge · k contains k
+    isotropic = problem.network.convention == "isotropic"
     ridge = problem.training.ridge / (most if isotropic else 1)
     network = problem.network.model_copy(update={"width": len(kept), "width_ratio": None})
     training = problem.training.model_copy(update={"ridge": ridge})

@@ -18,7 +18,7 @@ from onegrad.problem import Problem
 
 _MOST = 3  # directions that labels may depend on
 _PLACES = 16  # inputs at which slopes are taken
-_STEP = 1e-4  # of their finite differences, in units of an input
+_STEP = 1e-4  # step of the finite differences, in units of an input
 _SMALL = 1e-4  # singular value of the slopes, relative to the first, that is rounding
 _AT_ONCE = 4096  # inputs that a function is given together
 _CLOSE = 1e-3  # relative error of the function on its own directions that is let pass

@@ -45,8 +45,8 @@ from onegrad.theory.neurons.recursion import recursion_holds
 from onegrad.theory.options import Theory
 from onegrad.theory.readout.classes import argmax_error, class_problems, rough_classes
 
-_MOST_TOLD = 1000.0  # larger factors are not told as numbers
-_ROUNDING = 1e-12  # of the larger of test error and Var y: an error of less below zero is zero
+_MOST_TOLD = 1000.0  # larger factors are reported in words, not as numbers
+_ROUNDING = 1e-12  # negative errors down to this share of max(test error, Var y) are set to 0
 
 
 @verb

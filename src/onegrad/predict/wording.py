@@ -25,7 +25,7 @@ from onegrad.theory.task import Solution
 _LIMIT = (
     "Finite size: the limit of large n, k and m without correction; expect deviations of order 1/n."
 )
-_TWO_ERRORS = 2.0  # standard errors of what is drawn for one layer
+_TWO_ERRORS = 2.0  # standard errors of a single drawn layer that its estimate includes
 _UNSETTLED = (
     "The numerics did not reach the accuracy asked for; a finer resolution would take long."
 )

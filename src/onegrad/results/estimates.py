@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-FEWEST_LEFT = 5  # degrees of freedom that fitting the factors of control variates has to leave
-FITTED_FROM = 16  # values from which factors are fitted although they are about known
+FEWEST_LEFT = 5  # degrees of freedom that must remain after fitting control variates
+FITTED_FROM = 16  # values from which factors are fitted although approximate ones are known
 _FEWEST_KNOWN = 3  # values that known factors are used from
 
 
@@ -41,7 +41,8 @@ class Estimate(NamedTuple):
                 mean, error = _plain(corrected_values(array, controls))
             else:
                 mean, error = _intercept(array, np.column_stack(columns))
-            if mean >= 0 or array.min() < 0:  # a regression may leave the range of heavy tails
+            # With heavy tails a regression can give a mean outside of the data
+            if mean >= 0 or array.min() < 0:
                 return cls(mean, error)
         if array.size < 2:
             return cls(float(array.mean()) if array.size else math.nan, math.nan)

@@ -59,7 +59,8 @@ class Summary:
             record[f"{name}_se"] = number_or_none(estimate.standard_error)
         for name in ("relative_error", *EXTRAS):
             estimate = getattr(self, name)
-            if math.isfinite(estimate.mean):  # constant labels have none, and few labels are ±1
+            # Not defined for constant labels, or for labels other than ±1
+            if math.isfinite(estimate.mean):
                 record[name] = estimate.mean
                 record[f"{name}_se"] = number_or_none(estimate.standard_error)
         if self.model in THEORIES:
@@ -126,7 +127,8 @@ def relative_error(rows: Sequence[Row]) -> Estimate:
     ]
     controls = controls_of(rows, "test_error")
     known = own_controls([rows[0].model])
-    if known and len(rows) < FITTED_FROM:  # Var y has taken the luck of the label power off
+    # Dividing by Var y has already removed the scatter of the label power
+    if known and len(rows) < FITTED_FROM:
         controls = [[c / mean for c in column] for column in controls[:1]]
     return Estimate.of(values, controls, known)
 

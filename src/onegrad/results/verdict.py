@@ -14,9 +14,9 @@ from onegrad.results.rows import Row
 from onegrad.results.summaries import grouped, number_or_none, relative_difference, summaries
 
 ERRORS = {"test_error": "test_difference", "train_error": "train_difference"}
-BAND = 0.01  # relative difference that nobody minds
+BAND = 0.01  # relative difference that counts as agreement
 LEVEL = 0.01  # probability that chance alone makes a model differ somewhere
-# as well, where they are known and say something else
+# Quantities compared in addition, where they differ from the errors.
 _MORE = ("misclassification", "test_loss", "train_loss")
 
 

@@ -17,7 +17,7 @@ from onegrad.runs.store import Store
 from onegrad.simulate.simulate import failed_row
 from onegrad.spec.experiment import Experiment, Point
 
-_SUSPECT = 2  # losses after which a unit has to go alone, so that it can be told from the others
+_SUSPECT = 2  # crashes after which a unit runs alone, to find out whether it is the cause
 _LOOK_ROUND = 5.0  # seconds without any row before the engine is asked how it is
 _DIED = "its worker process died each time: killed, or out of memory"
 

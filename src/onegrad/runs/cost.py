@@ -18,11 +18,12 @@ from onegrad.spec.experiment import Experiment, Point
 from onegrad.text.display import count_of
 
 _OVERHEAD = 0.005  # seconds of a model's repetition, however small
-_SLOWER = 1.3  # than its products alone: measured 1.0 to 1.8 from n = 800 on
+_SLOWER = 1.3  # factor over the time of the products alone: measured 1.0 to 1.8 from n = 800 on
 _THEORY = 0.5  # seconds of a point where the law of the data is known
 _LAYER = 30  # times k²(k + n): a first layer as it is, 1.5 s at k = n = 1000
-_NODES = 6000  # of the semi-parametric theory
-_DEGREES_OF_REALITY = 30  # times S·k²: the first layer of it counts tenfold
+_NODES = 6000  # nodes of the semi-parametric theory
+# operations in units of S·k², on real data
+_REAL_DATA = 30
 WORTH_SAYING = 3600.0  # seconds
 
 
@@ -132,7 +133,7 @@ def _theory_seconds(problem: Problem, rate: float) -> float:
 
         steps = problem.training.steps * 4 * s * k * n
         return _THEORY + DRAWS * (steps + _LAYER * k * k * (k + n)) / rate
-    return _THEORY + _DEGREES_OF_REALITY * (_NODES * k * k + k**3) / rate
+    return _THEORY + _REAL_DATA * (_NODES * k * k + k**3) / rate
 
 
 def _operations_per_second(size: int = 384, times: int = 3) -> float:

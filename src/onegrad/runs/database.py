@@ -130,7 +130,7 @@ class Database:
         """Leaves one file without a log, which can be copied, and read in a read-only folder."""
         if hasattr(self, "db"):
             if not self.read_only:
-                with suppress(sqlite3.Error):  # somebody is reading: the log stays until they end
+                with suppress(sqlite3.Error):  # another process reads: the log stays until it ends
                     self.db.execute("PRAGMA busy_timeout = 0")
                     self.db.execute("PRAGMA journal_mode = DELETE")
             self.db.close()

@@ -85,7 +85,7 @@ def simulate_experiment(
         )  # fmt: skip
     alone = replace(
         experiment, compare=compare.model_copy(update={"models": compare.simulated}),
-        figure=FigureOptions(),  # which may be one of spectra
+        figure=FigureOptions(),  # the file's own options may ask for a figure of spectra
     )  # fmt: skip
     return _computed(alone, Store(None), engine, progress, agree)
 
@@ -121,7 +121,7 @@ def stored_results(experiment: Experiment, store: Store) -> Results:
     """
     compare, found, spectra = experiment.compare, [], []
     for point in experiment.points:
-        own = point.compare  # of the repetitions; the models are the experiment's
+        own = point.compare  # seeds and precision are the point's, the models the experiment's
         rows = store.rows(point, compare.simulated, own.largest_count)
         if not experiment.controlled:
             rows = [replace(row, controls=()) for row in rows]

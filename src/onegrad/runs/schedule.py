@@ -20,8 +20,8 @@ from onegrad.spec.experiment import Compare, Experiment
 Errors = Mapping[str, Mapping[int, float]]  # test errors of each model by seed
 Variates = Mapping[int, Sequence[float]]  # control variates of a test error by seed
 
-FEWEST = 8  # repetitions of which a standard error is certain enough to stop by
-FEWEST_CONTROLLED = 4  # where no factor of a control variate is fitted, with `caution`
+FEWEST = 8  # fewest repetitions whose standard error may stop a run
+FEWEST_CONTROLLED = 4  # the same with control variates whose factors are not fitted
 _EIGHT = float(stdtrit(FEWEST - 1, 0.995))
 
 
@@ -78,7 +78,7 @@ class Schedule:
         self.controls: dict[tuple[int, str], dict[int, tuple[float, ...]]] = {}
         self.total = 0
         self.unplanned: dict[tuple[int, str], int] = {}  # repetitions wanted, for the store
-        self.left: dict[tuple[int, str], int] = {}  # rows to come of each (point, model)
+        self.left: dict[tuple[int, str], int] = {}  # rows still missing for each (point, model)
         self._rows_left = 0
         self._usual = max(1, len(self.models))
         self._groups: list[_Group] = []

@@ -262,7 +262,7 @@ class Store:
             row = dict(zip(names, values, strict=True))  # a sqlite3.Row searches for every name
             whole = _is_whole(row)
             if not _is_known(row["model"]):
-                continue  # it is missed, where it was ours
+                continue  # a lost row is noticed later, by the number of rows wanted
             if whole and not _is_current(row["model"], row["model_version"]):
                 continue
             specs.setdefault(row["point"], {"compare": {"damaged": row["point"]}})

@@ -39,10 +39,10 @@ from onegrad.simulate.network.readout import RidgeSolver, solve_shifted
 from onegrad.simulate.network.trial import Draw, Trial
 
 CONTROLS = 2  # control variates of a repetition: C, and the label power
-_TEACHERS = 63  # other teachers of a repetition: C then leaves an eighth of a standard deviation
+_TEACHERS = 63  # other teachers per repetition: the mean over them adds 1/8 of a standard deviation
 _WORTH_ROUNDING = 256  # samples and neurons from which single precision is faster
-_CHEAP = 512  # inputs up to which the Gram matrix of one more model costs little
-_ROUNDING = 1e-2  # of the readouts by a factor of single precision, at most: C need not be exact
+_CHEAP = 512  # most inputs for which the Gram matrix of one more model is cheap
+_ROUNDING = 1e-2  # largest relative rounding error of the readouts: C need not be exact
 
 
 def random_teacher(problem: Problem) -> bool:

@@ -16,7 +16,7 @@ from onegrad.simulate.network.readout import COPIED
 from onegrad.simulate.network.trial import KEEP, Reuse
 from onegrad.simulate.risk.sampled import FEWEST
 
-_SMALL = 1 << 27  # bytes that are never worth a look at the machine
+_SMALL = 1 << 27  # bytes that are allowed without asking the machine
 _BLOCK = 2048  # test samples at a time
 
 
@@ -63,7 +63,7 @@ def peak_bytes(
     if problem.loss.name != "squared":  # the Gram matrix stays, each step factorises a copy
         fit = kept + (m * k if k >= m else 2 * m * k) + 3 * side * side
     if any(model.noise for model in asked) and not reuse.layers and 8 * m * k <= KEEP:
-        fit += m * k if threads_for(problem.operations) > 1 else 0  # drawn ahead
+        fit += m * k if threads_for(problem.operations) > 1 else 0  # drawn ahead by another thread
     own = [kept + model.memory(problem) for model in asked if model.memory is not None]
     own = [numbers + (2 * m * k if half else 0) for numbers in own]  # pieces in double, positions
     fit = max(fit, *own, 0)
@@ -74,7 +74,8 @@ def peak_bytes(
     risk = kept + (gram_bytes(k) // 4 if half else k * n // 2 + gram_bytes(k) // 8)
     if not problem.data.known:
         risk = kept + 2 * _BLOCK * (n + k)
-    elif problem.loss.name != "squared" or problem.labels_binary:  # signs and losses are sampled
+    # Signs and other losses need test samples
+    elif problem.loss.name != "squared" or problem.labels_binary:
         count = m if problem.loss.name == "squared" else max(m, FEWEST)
         risk = max(risk, kept + 2 * min(count, _BLOCK) * (n + k))
     return (4 if half else 8) * max(step, fit, risk)

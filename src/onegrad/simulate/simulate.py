@@ -31,7 +31,7 @@ from onegrad.spec.experiment import Compare, Point
 from onegrad.spec.presets import Spec
 from onegrad.text.display import count_of, html_table, text_table
 
-Fit = tuple[Point, str, Fitted | str, float]  # or why there is none; seconds that it took
+Fit = tuple[Point, str, Fitted | str, float]  # the fit, or why there is none; its seconds
 
 _COLUMNS = ("model", "test error", "train error", "train objective")
 
@@ -149,7 +149,7 @@ def _run_layer(
 ) -> list[Row]:
     rows: list[Row] = []
     sampled: dict[int, tuple[Point, str, Fitted, float]] = {}
-    signs: dict[int, Fitted] = {}  # by the number of their row, whose risk is known
+    signs: dict[int, Fitted] = {}  # fits by row number; the risk of these rows is known already
     for batch in _fits(trial, points, models):
         start = time.process_time()
         batch_risks = _risks_of(trial, batch)

@@ -150,7 +150,7 @@ class Point:
     settings: dict[str, Any]
     problem: Problem
     compare: Compare
-    number: int = 0  # among the points of its experiment
+    number: int = 0  # its place among the points of its experiment
 
     def __post_init__(self) -> None:
         left, asked = self.problem.rows_left, self.compare.test_samples
@@ -285,7 +285,7 @@ def _points(tables: Mapping[str, Any], axes: Sequence[Axis]) -> tuple[Point, ...
             points.append(replace(_point(tables, settings), number=number))
         except SpecError as error:
             everywhere = True
-            if settings is not plan[-1]:  # is it the sweep, or would it be wrong anyway?
+            if settings is not plan[-1]:  # find out whether the sweep causes the error
                 try:
                     _point(tables, plan[-1])
                     everywhere = False

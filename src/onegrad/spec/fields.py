@@ -80,7 +80,7 @@ class Section(Base):
         extra="forbid",
         allow_inf_nan=False,
         arbitrary_types_allowed=True,
-        defer_build=True,  # the validators of a table with its first use, for a quick start
+        defer_build=True,  # build a table's validators at its first use, for a quick start
     )
     table: ClassVar[str] = ""
     only_in_python: ClassVar[bool] = False
@@ -239,7 +239,7 @@ def advice(error: ValidationError, root: type[Section]) -> SpecError:
     found = error.errors(include_url=False)
     for item in found[:MOST_PROBLEMS]:
         inner = item.get("ctx", {}).get("error")
-        # raised by a check of ours, or by a section within this one: it knows best
+        # raised by one of our checks or by an inner table: keep its message
         known = inner.problems if isinstance(inner, SpecError) else (_explain(dict(item), root),)
         for problem in known:
             seen.setdefault(problem.key, problem)
@@ -307,7 +307,7 @@ def _locate(root: type[Section], loc: tuple[str | int, ...]) -> tuple[FieldInfo 
             path += f"[{part}]"
         elif field is None:
             path, field = part, root.model_fields.get(part)
-        # further names are those of the branches of a union, no part of the key
+        # later names are branches of a union, not parts of the key
     return field, path
 
 

@@ -93,7 +93,7 @@ def _unswept(tables: Tables, key: str, text: str) -> Tables:
 
 _VALUES, _SEEDS = 4, 5  # values of a swept key, repetitions
 _LARGE, _LARGE_SEEDS = 1500, 2  # one repetition at so many inputs takes a minute
-_PRECISION = 0.01  # of seeds = "auto"
+_PRECISION = 0.01  # precision of seeds = "auto"
 _COARSE = 0.03  # accuracy of the theory of images: a minute a point otherwise
 
 

@@ -27,7 +27,7 @@ NamedActivation = Annotated[
 Rate = Annotated[Real, Field(ge=0, le=1e9)]
 Exponent = Annotated[Real, Field(ge=-5, le=2)]
 Optimiser = Literal["gd", "sign", "adam", "muon", "kfac"]  # files of simulate/network/optimisers
-DAMPING = 0.1  # of K-FAC, beside covariances of about one
+DAMPING = 0.1  # damping of K-FAC, where covariances are about one
 
 
 class Network(Section):

@@ -38,9 +38,9 @@ from onegrad.theory.spectra.outliers import MOST, Outlier, alignment_doubts
 from onegrad.theory.spectra.resolvent import Resolvent
 
 _FULL = 3000  # up to this many rows or columns all singular values are computed, for histograms
-_DENSE = 600  # smaller dimension up to which a full decomposition is the faster one
+_DENSE = 600  # smaller dimension up to which a full decomposition is faster
 _TYPES = 64  # groups of rows of similar length, for the edge of a bulk without a limit
-_LONGEST = 24  # longest rows, each a group of its own: one may have a singular value alone
+_LONGEST = 24  # longest rows, each a group of its own: one row may cause a singular value
 _SHOWN = 0.2  # cosines from which on an alignment is shown
 _COLUMNS = ("matrix", "bulk edge", "outliers", "largest singular values", "in the limit", "along")
 
@@ -271,7 +271,8 @@ def edges_of_rows(problem: Problem, weights: Array) -> tuple[float, float] | Non
         return None
     most = min(MOST, *weights.shape)
     _, values, right = leading_singular(weights, most)
-    for count in range(most):  # the fewest that explain themselves: long rows are no outliers
+    # The fewest outliers consistent with the edge they leave: long rows are none
+    for count in range(most):
         rest = weights - (weights @ right[:count].T) @ right[:count]
         squares = np.sort(np.sum(rest**2, axis=1))
         others = len(rest) - min(_LONGEST, len(rest) // 2)

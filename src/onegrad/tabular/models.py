@@ -8,10 +8,10 @@ import numpy as np
 
 from onegrad.errors import SpecError, did_you_mean
 
-WIDTH = 500  # neurons of our own
+WIDTH = 500  # neurons of our own models
 ONE_STEP = "one-step"
 NAMES = (ONE_STEP, "hist-gradient-boosting", "random-forest", "linear")
-_TREE_COLUMNS = 200  # that boosted trees look at in every split: more would take minutes
+_TREE_COLUMNS = 200  # columns that boosted trees examine in each split: more would take minutes
 
 
 def named_model(

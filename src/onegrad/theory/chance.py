@@ -32,7 +32,7 @@ from onegrad.theory.readout.errors import SURPLUS_SHARE
 from onegrad.theory.readout.label_surplus import surplus_deviation
 from onegrad.theory.task import Task
 
-_MOST_SETS = 4  # different strengths of a component, beyond which its spikes count together
+_MOST_SETS = 4  # different spike strengths of a component; spikes of more are treated together
 
 Kind = Literal["overlap", "length", "norm", "strength", "part", "step", "labels"]
 
@@ -120,7 +120,7 @@ class Chance:
                 case "step":
                     along[where] = value
                 case "labels":
-                    # the rest of its variance is in that of the outputs
+                    # the variance of the outputs contains the remaining variance
                     surplus = math.sqrt(1 - SURPLUS_SHARE) * value
                     surplus *= surplus_deviation(self.problem, self.fixed)
         geometry = self.fixed

@@ -240,7 +240,7 @@ def _far_from_interpolation(solution: Solution | Failure, policy: Policy) -> Sol
 def _compared(fine: Solution, coarse: Solution) -> Solution:
     """The finer solution with the difference to the coarser one as what rules leave open."""
     policy = fine.task.policy
-    # a training loss may be next to nothing: then it is known in units of the test loss
+    # errors of a tiny training loss are measured in units of the test loss
     least = 0.0 if fine.squared else policy.least_loss * fine.test_loss
 
     def apart(*names: str) -> float:

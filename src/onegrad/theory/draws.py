@@ -29,10 +29,12 @@ from onegrad.theory.outputs import CALIBRATION, ERRORS, outputs_of, with_ratios
 from onegrad.theory.resolution import solve_tasks
 from onegrad.theory.task import Solution, Task
 
-_RANDOMISATIONS = 4  # independent ones: fewer tell little of the standard error
-_POINTS = (1, 2, 4, 8, 16)  # of each randomisation, one after the other; then their mirror images
-_STUDENT = float(stdtrit(_RANDOMISATIONS - 1, 0.975))  # standard errors of a mean over so few
-_FIXED_POINT, _OF_LOSSES = 1e-6, 1e-4  # tolerances: of the squared loss, of those iterated over
+_RANDOMISATIONS = 4  # independent randomisations: fewer would not give a standard error
+# Points of each randomisation, tried one after the other, then mirror images
+_POINTS = (1, 2, 4, 8, 16)
+# 95 % quantile of Student's law for so few randomisations
+_STUDENT = float(stdtrit(_RANDOMISATIONS - 1, 0.975))
+_FIXED_POINT, _OF_LOSSES = 1e-6, 1e-4  # tolerances: squared loss, other losses
 _SIGN_POINTS = 1024  # nodes of the classification error at every point
 
 Found = tuple[Solution | Failure, "OverDraws | None"]
@@ -149,7 +151,8 @@ def _level(chance: Chance, theory: Theory) -> QuadratureLevel:
     if theory.draft:
         return QuadratureLevel.draft()
     level = QuadratureLevel.at(0) if chance.strong else QuadratureLevel.draft()
-    if chance.fixed.levels is not None:  # the first one is percents off after a step
+    # The coarsest rule is several percent off here after a step
+    if chance.fixed.levels is not None:
         level = QuadratureLevel.at(1)
     return level if chance.problem.loss.name == "squared" else replace(level, points=_SIGN_POINTS)
 
@@ -195,7 +198,7 @@ def _solve(draws: Sequence[_Draws], count: int) -> None:
 
 
 def _prepared(draws: _Draws, task: Task) -> Task:
-    # beyond no margin samples count nothing, and ratios need no nodes for it
+    # a loss without a margin needs no extra nodes for ratios
     task = replace(task, flat=not task.problem.loss.signs, coarse=draws.started)
     return simplified(task) if draws.chance.groups else task
 

@@ -19,7 +19,7 @@ from onegrad.theory.nodes.population import label_means
 from onegrad.theory.task import Solution
 
 _GRID, _REACH = 41, 2.5  # points along a direction, and how far, in standard deviations
-_POINTS = 128  # for what labels depend on beside the two directions
+_POINTS = 128  # points for the other directions that labels depend on
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ _IN_WORDS = {
     "draws": ("layers drawn", "standard error of the mean over the theory's own first layers"),
     "physics": ("left out", "effects that this theory does not have"),
 }
-_LITTLE = 0.05  # part of the whole estimate from which on a part is named beside it
+_LITTLE = 0.05  # smallest share of the estimate at which a part is named
 
 
 @dataclass(frozen=True)

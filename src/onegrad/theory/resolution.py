@@ -37,13 +37,13 @@ from onegrad.theory.task import Solution, Task
 
 TOO_LONG = "too long"  # the kind of a refusal
 _SIGN_NODES = 256  # nodes of a draft's classification error
-_BENDS = 3  # more nodes along labels, and as many more at each level, where a loss bends
-_KINKS = 12  # the same along the strongest axis where it has a margin, and labels are ±1
+_BENDS = 3  # extra nodes along labels per level, for losses other than the squared one
+_KINKS = 12  # the same along the strongest axis, for losses with a margin on labels ±1
 _STACK = 400_000  # types × nodes that are solved together
-_LARGE = 100_000  # the same: beyond, a loss is iterated over for each on its own
-_RARE = 1e-5  # of all neurons and of the power of their features: types with less together
-_LONG = 2  # levels from which on rules for types are so long that many are rare
-_RECENT = 8  # tables that are kept for tasks that have the same
+_LARGE = 100_000  # types × nodes beyond which other losses are solved one problem at a time
+_RARE = 1e-5  # rare types are dropped: together they have this share of neurons and feature power
+_LONG = 2  # levels from which many types are rare
+_RECENT = 8  # recent tables kept for tasks that share them
 _OUTER = 10.0  # tolerance of the iteration over a loss, in units of the fixed point's
 
 
@@ -84,7 +84,7 @@ def level_for(problem: Problem, geometry: Geometry, level: QuadratureLevel) -> Q
         level = replace(level, tolerance=1e-2 * level.tolerance)
     if problem.loss.name != "squared" and not problem.labels_binary:
         many = problem.joint_link is not None and problem.joint_link.indices > 2
-        more = (1 if many else _BENDS) * (1 + level.number)  # room is left for the step's axis
+        more = (1 if many else _BENDS) * (1 + level.number)  # leaves room for the step's axis
         level = replace(level, label_nodes=level.label_nodes + more, split=not many)
     if geometry.groups:
         level = replace(level, tolerance=(0.05 if separate else 0.5) * level.tolerance)
@@ -243,7 +243,7 @@ def _together(parts: Sequence[NodeFeatures], loss: Loss, ridges: Array) -> NodeF
     features = parts[0] if shared else NodeFeatures.stack(parts)
     if loss.name != "squared":
         features = features.of_lower_rank(dropped(features, ridges))
-        _ = features.mean_factors  # to be shared
+        _ = features.mean_factors  # computed once, to be shared by the tasks
     return features.repeated(len(parts)) if shared and len(parts) > 1 else features
 
 
@@ -256,7 +256,7 @@ def _near(resolved: _Resolved) -> Near:
     features = resolved.features_of(coarse)
     try:
         variance = response.variance_at(features)
-    except ConvergenceError:  # nodes further out than the rule it was found with
+    except ConvergenceError:  # these nodes lie further out than the rule of the solution
         return None
     return coarse.by_node.readout @ features.mean, variance, response.chi_at(features)
 

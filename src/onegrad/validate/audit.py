@@ -22,7 +22,8 @@ from onegrad.validate.audit_report import Audit, Checked
 from onegrad.validate.random_specs import Tables, random_spec
 
 _FEWEST, _MOST = 24, 240  # repetitions; a standard error of fewer than 24 is too often too small
-_OPERATIONS = 3e10  # of the repetitions of a problem, about 3 s: fewer seeds where one is dear
+# Operations for all repetitions of a problem, about 3 s: large problems get fewer
+_OPERATIONS = 3e10
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class AuditPlan:
         ]  # fmt: skip
 
     def _compare(self, problem: Problem) -> Compare:
-        # with a kink, the exact risk is a series that takes seconds and may not converge in the end
+        # the exact risk of kinks is a slow series that may not converge
         slow = problem.network.activation.breakpoints and problem.network.activation.name != "relu"
         most = max(_FEWEST, min(_MOST, int(_OPERATIONS / operations(problem))))
         return Compare(

@@ -21,8 +21,8 @@ from onegrad.results.summaries import number_or_none
 from onegrad.spec.toml_text import to_toml
 
 BAND = 0.01  # relative deviation that counts as agreement, beside the simulation's own error
-SIGMAS = 4.0  # standard errors that are blamed on the simulation
-_STATED = ("test_error", "train_error")  # of which a theory states its error
+SIGMAS = 4.0  # standard errors attributed to the simulation
+_STATED = ("test_error", "train_error")  # errors for which a theory states an estimate
 
 
 @dataclass(frozen=True)

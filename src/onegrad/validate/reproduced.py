@@ -26,9 +26,9 @@ from onegrad.spec.experiment import Experiment
 from onegrad.spec.published import PublishedFigure, PublishedPoint, comparable, is_at
 
 FAR = 3.0  # spreads from which on a point counts as off
-_TOO_FAR = 5.0  # spreads that no number of other points makes up for
+_TOO_FAR = 5.0  # spreads that no point may exceed
 _FEW = 8  # repetitions below which the spread is taken from a whole curve
-_SHARE = 0.05  # of the points that may be off by chance
+_SHARE = 0.05  # share of the points that may be off by chance
 _READABLE = 0.05  # reading error over value from which on a point is drawn, but not compared
 
 
@@ -177,7 +177,7 @@ def _pooled(
 ) -> float:
     """Root mean square over a curve of the network's standard deviation over its mean, or of that
     of the paired difference to another model: for points with few repetitions."""
-    name = settings.get("network.activation")  # None for all where it is not swept
+    name = settings.get("network.activation")  # None, the key of all points, where it is not swept
     squares = []
     for rows in groups.values():
         own = rows.get("network", [])

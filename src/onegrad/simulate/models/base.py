@@ -121,7 +121,7 @@ class LinearInFeatures:
     solver: RidgeSolver | ConvexSolver | None = None
 
     def at_ridge(self, ridge: float) -> Fitted:
-        if self.solver is None:  # a model that chooses its own ridge
+        if self.solver is None:  # the model chooses its own ridge
             return self
         return LinearInFeatures(self.features, self.solver.fit(ridge), self.solver)
 
@@ -210,7 +210,8 @@ def exact_risks(
             else:
                 found.append(exact_risk(trial, fitted))
         except (AssumptionError, ConvergenceError) as error:
-            found.append(error.with_traceback(None))  # whose frames have the trial's arrays
+            # Its frames would keep the trial's arrays alive
+            found.append(error.with_traceback(None))
     for i, risk in zip(together, predictor_risks(trial, list(together.values())), strict=True):
         found[i] = risk
     return found

@@ -78,7 +78,7 @@ class ConditionalFeatures:
         slope *= self.scales
         slope *= slope
         variance -= slope
-        # what is below the rounding of the difference is none: a linear activation leaves nothing
+        # differences below rounding are zero: a linear activation has no remainder
         eps = float(namespace(variance).finfo(variance.dtype).eps)
         variance[variance < 32 * eps * slope] = 0
         return rest, variance

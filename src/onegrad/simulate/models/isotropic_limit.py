@@ -7,5 +7,5 @@ MODEL = Model(
     "the isotropic closed form in the limit of large samples",
     Mark(line="--"),
     theory="isotropic-limit",
-    version=11,  # its status: no number without a check
+    version=11,  # since 0.1: the status of numbers that were not checked
 )

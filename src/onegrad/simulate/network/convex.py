@@ -83,7 +83,8 @@ def held_out_ridge(
     def held_out(ridge: float) -> float:
         try:
             outputs = rest @ solver.fit(ridge).coefficients
-        except ConvergenceError:  # so little on separable data that no fit is known: not chosen
+        # No fit exists at so small a ridge on separable data: do not choose it
+        except ConvergenceError:
             return math.inf
         return float(np.mean(loss.value(target, outputs)))
 

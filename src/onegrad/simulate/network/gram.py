@@ -10,8 +10,8 @@ import numpy as np
 from onegrad.compute.backend import Array, host, like, lower_gram, namespace, read_only
 
 _ROWS = 256
-_WHOLE = 1 << 26  # bytes of a product that is made in one go, not by blocks
-_SINGLE_FROM = 512  # neurons; below, double precision costs nothing
+_WHOLE = 1 << 26  # bytes up to which a product is computed at once, not by blocks
+_SINGLE_FROM = 512  # neurons from which single precision is faster
 KEEP = 1 << 30  # bytes of products that are kept; more is computed again for each model
 
 

@@ -20,11 +20,11 @@ from onegrad.gaussian.convex_losses import Clipped, Loss, Softmax
 from onegrad.simulate.network.softmax import softmax_readout
 from onegrad.simulate.network.systems import FeatureSystem, System
 
-_ENOUGH = 1e-16  # of the objective: the gap at which Newton's method stops
-_ACCEPTED = 1e-8  # the gap that is good enough where rounding allows no less
+_ENOUGH = 1e-16  # duality gap, over the objective, at which Newton's method stops
+_ACCEPTED = 1e-8  # gap that is accepted where rounding prevents a smaller one
 _STEPS = 100
 _INTERIOR = 1e-13  # gap of the interior-point method
-_CLOSE = 1e-3  # the gap from which on the samples at the kink can be guessed
+_CLOSE = 1e-3  # gap below which the samples at the kink can be guessed
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _interior(loss: Clipped, system: System, y: Array) -> Minimum:
         weight, rest = np.sqrt(1.0 / (c + z / t + w / v)), y - f - c * rho
         try:
             solve = system.solver(weight)
-        except ConvergenceError:  # as far as rounding allows
+        except ConvergenceError:  # rounding prevents a smaller gap
             break
         step = weight * solve(weight * rest)
         dz, dw = -z - z / t * step, -w + w / v * step

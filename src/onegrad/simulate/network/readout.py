@@ -22,8 +22,8 @@ from onegrad.simulate.network.refine import (
 )
 
 COPIED = 1 << 24  # bytes of features in double precision that are made to refine readouts
-_LAST_STEP = 1e-2  # of a solution: a step whose image is as exact in single precision, 1e-9
-_SOUND = 0.1  # largest bound of what rounding changes for which conjugate gradients are tried
+_LAST_STEP = 1e-2  # last step over the solution: in single precision its image is exact to 1e-9
+_SOUND = 0.1  # largest bound on rounding errors for which conjugate gradients are tried
 
 
 @dataclass(frozen=True)

@@ -20,19 +20,20 @@ from onegrad.compute.backend import (
 from onegrad.errors import ConvergenceError
 
 _STEPS = 20
-_MARGIN = 10.0  # by which the step that would follow, foreseen, is below what is wanted
-_WANTED = 1e-7  # of the size of the solution: what features of single precision are rounded to
-_DOUBLE = 1e-12  # the last step for features of double precision: the next one is rounding
-WORTH_ROUNDING = 512  # unknowns; below, double precision costs nothing
+_MARGIN = 10.0  # safety factor on the predicted size of the next step
+_WANTED = 1e-7  # wanted relative error: the rounding of single-precision features
+_DOUBLE = 1e-12  # relative size of the last step in double precision: the next one is rounding
+WORTH_ROUNDING = 512  # unknowns from which single precision is faster
 ROUNDED = float(np.finfo(np.float32).eps) / 2  # relative error of a rounded number, at most
-_CONTRACTION = 1e-3  # largest factor of a step of refinement, estimated, that is worth the attempt
-_REDUCTION = 1e-4  # of the residual before conjugate gradients of single precision begin again
-_SPARE = 0.5  # of what the last residual may be, for its rounding
+_CONTRACTION = 1e-3  # largest estimated contraction factor for which refinement is tried
+_REDUCTION = 1e-4  # reduction of the residual after which single-precision iterations restart
+_SPARE = 0.5  # share of the allowed residual that leaves room for its rounding
 _RESTARTS = 5
 _FEWEST_ITERATIONS = 24
-_BLOCK = 1 << 18  # numbers of single precision that are read at once, to be doubled
-_OUTSTANDING = 100.0  # times the shift: a mean of the features that costs iterations
-_MET = 10.0  # times the shift: what conjugate gradients meet instead of it
+_BLOCK = 1 << 18  # single-precision numbers converted to double at once
+# The features' mean is deflated if its eigenvalue exceeds this multiple of the shift
+_OUTSTANDING = 100.0
+_MET = 10.0  # eigenvalue after deflation, in units of the shift
 
 Multiply = Callable[[Any], Any]
 

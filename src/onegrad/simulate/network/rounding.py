@@ -20,7 +20,7 @@ from onegrad.simulate.network.refine import ROUNDED, WORTH_ROUNDING
 # interpolation peak errors then change by 5e-7, fifty thousand times less (docs/devices.md).
 _MAGNIFIED = 0.02
 _LEAST_SIDE, _LARGE = 256, 5e8
-_LEAST_ERROR = 1e-3  # of Var y: a test error whose digits the features still have
+_LEAST_ERROR = 1e-3  # smallest test error, over Var y, that single-precision features resolve
 
 
 def worth_rounding(problem: Problem) -> bool:

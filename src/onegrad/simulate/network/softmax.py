@@ -20,12 +20,12 @@ from onegrad.compute.backend import Array
 from onegrad.gaussian.convex_losses import Softmax
 from onegrad.simulate.network.systems import factor
 
-_ENOUGH = 1e-16  # of the objective: the gap at which Newton's method stops
-_SMALL = 1e-8  # where it stops if rounding allows no less
+_ENOUGH = 1e-16  # decrease, over the objective, at which Newton's method stops
+_SMALL = 1e-8  # decrease that is accepted where rounding prevents a smaller one
 _STEPS = 100
-_RESIDUAL = 1e-3  # of the right side, where conjugate gradients stop
+_RESIDUAL = 1e-3  # residual over the right side at which conjugate gradients stop
 _MOST = 200  # iterations of them
-_MANY = 20  # iterations that are worth a new preconditioner
+_MANY = 20  # iterations after which a new preconditioner pays
 
 
 class SoftmaxReadout(NamedTuple):

@@ -43,7 +43,7 @@ def slopes_and_error(
         else:
             values, slopes = activation.value_and_slope(preactivation[rows])
             error[rows] -= values @ readout
-        # not in place: a derivative may hand back its own argument
+        # not in place: a derivative may return its own argument
         if readout.ndim == 2:  # K outputs: the sum over them
             out[rows] = slopes * (factor / m * error[rows] @ readout.T)
             continue

@@ -14,7 +14,7 @@ from scipy.linalg import cho_factor, cho_solve
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 
-_ROUNDING = 1e-15  # of the largest entry, for each row
+_ROUNDING = 1e-15  # rounding error per row, over the largest entry
 
 
 class System(Protocol):

@@ -355,7 +355,8 @@ class Trial:
         if not problem.trained:
             return self.weights
         steps = Steps(problem)
-        z, batch = draw.step_preactivation, draw.step_batch  # in this order: side by side
+        # Both first, so that they lie side by side in memory
+        z, batch = draw.step_preactivation, draw.step_batch
         if draw.reuse.layers:
             slopes = namespace(z).empty_like(z)
         else:
@@ -371,7 +372,7 @@ class Trial:
         if draw.reuse.layers or draw.reuse.initial:
             change += self.weights
             weights = change
-        else:  # nobody needs W₀ any more: Ŵ takes its place
+        else:  # W₀ is not needed any more: Ŵ takes its place
             weights = self.weights
             weights += change
             draw.forget("weights")

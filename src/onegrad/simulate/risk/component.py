@@ -17,7 +17,7 @@ from onegrad.simulate.risk.joint import JointTerm
 from onegrad.simulate.risk.pairs import PairSum
 from onegrad.simulate.risk.series import Series, Sum, cross_sum
 
-_CROSS = 1e-6  # error allowed in a product of two functions, relative to what is known
+_CROSS = 1e-6  # allowed error of a product of two functions, over the part of the risk known so far
 
 
 @dataclass(frozen=True)

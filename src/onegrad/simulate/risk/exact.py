@@ -71,7 +71,7 @@ def predictor_risk(
     try:
         raise found
     finally:
-        del found  # which would keep this frame, and the trial's arrays with it
+        del found  # the reference would keep this frame and the trial's arrays alive
 
 
 def predictor_risks(
@@ -85,7 +85,8 @@ def predictor_risks(
         try:
             ready[i] = _prepared(trial, predictor, dtype, output)
         except (AssumptionError, ConvergenceError) as error:
-            found.append(error.with_traceback(None))  # whose frames have the trial's arrays
+            # Its frames would keep the trial's arrays alive
+            found.append(error.with_traceback(None))
         else:
             found.append(ExactRisk(math.nan, math.inf, ""))
     _add_pairs(trial, {i: (predictors[i], components) for i, components in ready.items()}, dtype)

@@ -20,10 +20,10 @@ from onegrad.compute.backend import (
 )
 from onegrad.simulate.risk.series import ORDERS, Closed, Series, Sum
 
-_TOLERANCE = 1e-5  # of the part of the risk that is known before the pairs
-_CLOSED_FROM = 12  # orders; fewer are faster than the inverse sines of the closed forms
+_TOLERANCE = 1e-5  # allowed error, over the part of the risk known before the pairs
+_CLOSED_FROM = 12  # orders from which closed forms (inverse sines) are faster than the series
 _PLAIN = 8, 10.0  # orders, and variances or their inverses, up to which powers of K will do
-_NEGLIGIBLE = 1e-2  # of the tolerance: a rest that needs no bound of its own
+_NEGLIGIBLE = 1e-2  # remainders below this share of the tolerance need no bound
 _CACHED = 1 << 16  # correlations worked on at once; they should stay in the cache
 
 
@@ -55,12 +55,12 @@ class PairSum:
         self.series, self.readout, self.known = series, readout, known
         self.dtype = np.dtype(dtype)
         self._geometry = variance, structure
-        # these move to the device of the blocks with the first of them
+        # move to the blocks' device together with the first block
         self._scale: Any = np.divide(1.0, np.sqrt(variance), out=np.zeros(k), where=variance > 0)
         self._structure: Any = _rows(structure)
         self._along: Any = None if along is None else _rows(along)
         self._outer: Any = None  # a_i·ĉ_ri, or the amplitudes of the closed form
-        self._scaled: Any = None  # the same for powers of K where these are not scaled
+        self._scaled: Any = None  # the same for unscaled powers of K
         self._products: Any = None  # Σ_{j>i} kernel_ij·outer_rj
         self._ends: Any = None  # what row sums are taken with: ones, or the scales
         self._plain = False  # whether K is not scaled

@@ -17,7 +17,7 @@ from onegrad.simulate.network.trial import Inputs, Trial
 Key = TypeVar("Key", bound=Hashable)
 
 BINS = 10  # of the calibration error, of equal width
-_LEVELS = 16  # at which the noise of an equivalent model is looked at for it
+_LEVELS = 16  # noise levels at which an equivalent model's calibration is computed
 FEWEST = 4000  # test samples of losses other than the squared one
 
 

@@ -24,7 +24,8 @@ from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.pair_moments import ERF, RELU, Expansion, expand
 from onegrad.gaussian.quadrature import gaussian_mean
 
-ORDERS = (8, 16, 40, 120, 240)  # to which an expansion is taken, one after the other, while it must
+# Orders of the expansion, tried one after the other until it has converged
+ORDERS = (8, 16, 40, 120, 240)
 
 
 class Sum(NamedTuple):

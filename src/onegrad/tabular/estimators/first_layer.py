@@ -16,8 +16,8 @@ from onegrad.gaussian.activation import Activation
 from onegrad.tabular.estimators.rows import Block, Rows
 
 _BIAS = 0.5  # standard deviation of the biases, in units of a preactivation's
-_UNDERFLOW = 1e-300  # squares below have lost digits
-_DENSE = 4096  # inputs up to which the covariance is a matrix; beyond, so many rows stand for it
+_UNDERFLOW = 1e-300  # smaller squares have lost digits
+_DENSE = 4096  # inputs up to which the covariance is a matrix; beyond, this many rows replace it
 
 
 @dataclass(frozen=True)

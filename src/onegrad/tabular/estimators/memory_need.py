@@ -8,7 +8,7 @@ from onegrad.compute.available import available_bytes
 from onegrad.errors import SpecError
 from onegrad.tabular.estimators.rows import rows_in_block
 
-_SMALL = 1 << 28  # bytes that are never worth a look at the machine
+_SMALL = 1 << 28  # bytes that are allowed without asking the machine
 _DENSE = 4096  # inputs up to which their covariance is a matrix
 
 

@@ -20,7 +20,7 @@ from onegrad.tabular.estimators.rows import Rows
 from onegrad.tabular.estimators.shared import SHARED_DOC, OneStep
 from onegrad.tabular.estimators.trained import Trained
 
-_OFTEN = 10  # times that an input occurs on average, from where on rows need not be left out
+_OFTEN = 10  # mean number of copies of an input from which rows are left out together
 
 
 class OneStepRegressor(RegressorMixin, MultiOutputMixin, OneStep):

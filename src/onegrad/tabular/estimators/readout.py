@@ -14,7 +14,7 @@ from onegrad.tabular.estimators.rows import Rows
 
 # relative to the mean variance of a feature
 AUTOMATIC_RIDGES = tuple(10.0 ** (0.5 * j) for j in range(-14, 3))
-_CERTAIN = 1e-10  # the least that is taken for 1 − leverage
+_CERTAIN = 1e-10  # lower bound on 1 − leverage
 _NOTHING = 1e-13  # eigenvalues up to this share of the largest are rounding
 
 
@@ -81,7 +81,7 @@ def fit_in_blocks(
         weight_judged = 0.0
         for block in rows.blocks(judged if judged is not None else used):
             scores = (layer.features(block.x) - mean) @ vectors
-            leverage = scores**2 @ inverse / total + 1 / total  # of one unit of weight
+            leverage = scores**2 @ inverse / total + 1 / total  # leverage of a row of weight one
             mine = rows.copies[block.rows]
             weight_judged += block.weight.sum()
             outputs.append((block.rows, []))

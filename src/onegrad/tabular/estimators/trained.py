@@ -13,10 +13,10 @@ from onegrad.tabular.estimators.first_layer import FirstLayer, Step, prepare_ste
 from onegrad.tabular.estimators.readout import BlockReadout, fit_in_blocks
 from onegrad.tabular.estimators.rows import Rows
 
-# Fresh inputs that are judged, and as many of the step's beside them when rates are compared.
+# Fresh inputs on which errors are computed; rates are also compared on as many of the step's.
 _JUDGED, _JUDGED_PER_NEURON = 10_000, 5
 AUTOMATIC_RATES = (0.0, 8.0, 64.0, 1.0)  # in the order in which they are tried
-_WORTH = 0.99  # of the error at rate 0: what a rate of 8 must get below for others to be tried
+_WORTH = 0.99  # other rates are tried if rate 8 gets below this share of the error at rate 0
 
 
 @dataclass(frozen=True)

@@ -252,7 +252,7 @@ def curve_from(
             "scoring", score.name, "cannot be computed on every split",
             "A class may be missing among the rows of a fit: fewer folds, or groups of more rows",
         )  # fmt: skip
-    if math.isnan(score.best):  # a callable: its values tell what is best
+    if math.isnan(score.best):  # a callable: infer its best value from its values
         values = -np.concatenate([one.errors[score.name] for one in known])
         score = replace(score, best=0.0 if values.max() <= 0 else 1.0)
         if values.max() > 1:

@@ -19,8 +19,8 @@ from onegrad.compute.backend import Array
 
 FAMILIES = ("accuracy", "log_loss", "r2")
 _UNKNOWN_LEVEL = 30.0  # prior standard deviation of log error at the largest subset
-_ZERO = 1e-6  # of the largest error: below, an error is zero
-_MOST_NOISE = 4.0  # variance between splits, relative to the squared error: more says nothing more
+_ZERO = 1e-6  # errors below this share of the largest one count as zero
+_MOST_NOISE = 4.0  # largest variance between splits over the squared error that is distinguished
 _REFERENCE = 256.0  # rows at which `slope` is meant
 
 Shape = Callable[[float], float]  # log of the error that a theory expects, by rows
@@ -132,11 +132,11 @@ class Forecast:
         inner = law.covariance(u, u) + law.noise_covariance(curve.noise)
         cross = law.covariance(v, u)
         left = np.log(curve.errors) - law.expected(curve.rows, start, self.shape)
-        level = left[-1]  # of a flat prior any origin does: this one keeps digits
+        level = left[-1]  # the prior is flat, so any origin will do; this one keeps digits
         weights = np.linalg.solve(inner, np.column_stack([left - level, cross.T]))
         mean = law.expected(rows, start, self.shape) + level + cross @ weights[:, 0]
         square = float((left - level) @ weights[:, 0])
-        count = len(left) - 1  # one for the level, which is unknown beforehand
+        count = len(left) - 1  # one degree of freedom goes to the unknown level
         stretch = (law.freedom + square) / (law.freedom + count)
         if law.blend:
             plain = np.log([self._plain(n) for n in rows])

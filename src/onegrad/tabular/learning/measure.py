@@ -28,7 +28,7 @@ from onegrad.errors import SpecError
 MOST_ROWS = 10_000  # fitted to
 SPLITS = 5
 _MOST_TEST = 4000  # rows that judge one split
-_HALVINGS = 4  # of the largest subset
+_HALVINGS = 4  # halvings of the largest subset
 _SMALLEST = 16  # rows of the smallest subset
 
 Scorer = Callable[[Any, Any, Any], float]
@@ -208,7 +208,7 @@ def fit_and_judge(
     if hasattr(last, "_keeps_paths"):
         last._keeps_paths = True
     start = time.process_time()
-    with warnings.catch_warnings(), threadpool_limits(1):  # threads that wait cost CPU
+    with warnings.catch_warnings(), threadpool_limits(1):  # waiting threads use CPU time
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", UserWarning)
         model.fit(rows_of(x, rows), y[rows])

@@ -16,7 +16,7 @@ from onegrad.compute.backend import Array
 # The least share of the rows that the fit must leave free for its leave-one-out error to be turned
 # into that of another number of rows; below, a few directions decide and nothing averages out.
 LEAST_FREE = 0.35
-_MOST_USED = 0.97  # of the rows: the largest df₁/m at which a ridge exists, with a margin
+_MOST_USED = 0.97  # largest df₁/m at which a ridge exists, with a margin
 
 
 class LevelPath(NamedTuple):
@@ -58,7 +58,7 @@ def tuned_error(paths: Sequence[LevelPath], rows: int) -> float:
         reached = path.first < _MOST_USED * rows
         if reached.any():
             found.append(float(np.min(path.error[reached] / (1 - path.second[reached] / rows))))
-    if not found:  # the largest ridge is too small for so few rows
+    if not found:  # even the largest ridge is too small for so few rows
         found = [float(path.error[-1]) for path in paths]
     return min(found)
 

@@ -11,9 +11,9 @@ from onegrad.compute.backend import Array
 from onegrad.tabular.estimators.clipping import bounds_of
 
 _LEAK = 0.9995  # R² of a linear fit from which on the label follows from the columns
-_MOST_LEAK = 5000, 200  # rows and columns that are looked at
-_NEARLY_ALL = 0.9  # of the rows in one class
-_COPIES = 0.02  # of the rows
+_MOST_LEAK = 5000, 200  # rows and columns examined for a leak
+_NEARLY_ALL = 0.9  # share of the rows in one class
+_COPIES = 0.02  # share of the rows that are copies
 _FAR, _LEAST_FAR = 10.0, 3  # robust standard deviations that make a tail, rows out there
 _DIGITS = 0.8  # of the cells of a text column that has numbers in it
 

@@ -24,7 +24,7 @@ _MOST_LINE = 50_000_000  # characters; a file without line ends is no table
 _MOST_BREAKS = 5  # in a cell; more are rows that an unclosed quote has swallowed
 _CHUNK = 50_000  # rows that are in memory beside those kept
 _SEPARATORS = ",;\t|"
-_OLD = "cp1252"  # what a file is that is not UTF-8: Western Windows
+_OLD = "cp1252"  # encoding of files that are not UTF-8: Western Windows
 
 
 @dataclass(frozen=True)

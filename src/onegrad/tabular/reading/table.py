@@ -95,7 +95,7 @@ def column_of(cells: list[object] | list[str]) -> np.ndarray:
     values = [number_in(cell) for cell in cells]
     if all(value is not None for value in values):
         return np.array(values, dtype=float)
-    # among texts "None" is a value like others: no pool, no garage
+    # in columns of texts "None" is a value (no pool, no garage), not a gap
     gaps = [
         value is not None and math.isnan(value) and str(cell).strip() != "None"
         for cell, value in zip(cells, values, strict=True)

@@ -15,7 +15,7 @@ _SIZES = (
     | dict.fromkeys(("M", "mn", "million"), 1e6)
     | dict.fromkeys(("bn", "B", "billion"), 1e9)
 )
-_MOSTLY = 0.95  # of the texts that must be readable for the column to count as numbers
+_MOSTLY = 0.95  # share of the texts that must be readable for a column of numbers
 _UNIT = r"(?:[$€£¥₹]|USD|EUR|GBP|CHF|JPY|CNY|INR)"
 
 

@@ -28,8 +28,8 @@ from onegrad.tabular.reading.parts import at_most, in_time, only_classes
 from onegrad.tabular.reading.table import Table
 
 CONSTANT, CUT = "best constant", "one-step, inputs cut (clip=5)"
-_MOST_ROWS, _QUICK_ROWS = 5000, 1000  # that are looked at
-_UNEQUAL = 1.5  # times its fair share that the largest class has from where classes are unequal
+_MOST_ROWS, _QUICK_ROWS = 5000, 1000  # rows that are analysed, with --quick the second number
+_UNEQUAL = 1.5  # classes count as unequal if the largest has this many times its fair share
 
 
 @dataclass(frozen=True)

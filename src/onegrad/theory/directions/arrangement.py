@@ -25,7 +25,8 @@ from onegrad.theory.directions.gram import (
     unit_vectors,
 )
 
-_DRAWS, _FEW_SPIKES = 512, 16  # of frames; a quarter of them where many spikes are averaged over
+# Random frames that are drawn; a quarter of them above this number of spikes
+_DRAWS, _FEW_SPIKES = 512, 16
 
 
 @dataclass(frozen=True)
@@ -267,7 +268,7 @@ def _arranged(setting: Arrangement, g: tuple[float, ...]) -> Geometry:
         gram = appended(gram, parts["teacher"], dim)
         if setting.indices:
             gram[-setting.indices :, -setting.indices :] = np.eye(setting.indices)
-        if setting.tied is not None:  # what is drawn is orthogonal to it
+        if setting.tied is not None:  # drawn directions are orthogonal to it
             gram[-1, setting.tied] = gram[setting.tied, -1] = 0.0
     unit = unit_vectors(gram, dim)
     owners = [(c, i) for c, t in enumerate(theta) for i in range(t.size)]

@@ -20,10 +20,10 @@ from onegrad.errors import AssumptionError
 from onegrad.theory.directions.eigen import settled
 from onegrad.theory.directions.geometry import BulkLevels, Geometry, assemble, drawn_geometry
 
-_FEWEST = 3  # axes for each direction: fewer are a percent off
+_FEWEST = 3  # axes for each direction; errors are 1 % off with fewer
 _MOST_AXES = 9
 _LEADING = 0.01  # share of the trace from which on an eigenvector of Λ has an outlier of its own
-_STRONG = 0.04  # the same for errors: what is left beside such axes has many coordinates
+_STRONG = 0.04  # the same share for errors: the rest of the bulk must have many coordinates
 _FAINT = 0.01  # share of the trace in the smallest eigenvalues, which shifts need not resolve
 _NEW = 1e-5  # part of a vector that is new to a Krylov space, over its length
 
@@ -147,7 +147,7 @@ def _blocks(bulk: Array, outside: Array, count: int) -> tuple[Array, Array]:
     """λ_j and p_j of the rest: the Gauss rule in λ^⅓. Numbers of coordinates and tr Λ are exact,
     with four blocks or more also tr Λ²; resolvents of spectra over many decades need the small
     eigenvalues, of which a rule in λ itself knows nothing."""
-    if count == 1:  # their mean
+    if count == 1:  # one block: its eigenvalue is the mean
         return _gauss(bulk, outside, count)
     roots, counts = _gauss(np.cbrt(bulk), outside, count)
     return roots**3, counts

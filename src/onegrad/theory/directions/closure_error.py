@@ -12,7 +12,7 @@ from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import solve_tasks
 from onegrad.theory.task import Solution, Task
 
-_OUTPUT = 0.5  # of what the initial output could do: what it does beyond noise of the residual
+_OUTPUT = 0.5  # share of the initial output's possible effect that is not noise of the residual
 _TOLERANCE = 1e-5
 
 

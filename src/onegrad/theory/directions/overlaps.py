@@ -33,7 +33,7 @@ def geometry_of(
     seed : or the streams of another draw
     spectra : with leading eigenvectors of a bulk that is not flat among the axes (`Closure`)
     """
-    data: Any = problem.data  # what is known is a mixture, or has no structure at all
+    data: Any = problem.data  # data of a known law are a mixture, or have no structure
     if not data.known:
         raise AssumptionError(
             f'the conditional theory needs a known population; data.model = "{data.model}" has '

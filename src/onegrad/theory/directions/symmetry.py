@@ -22,9 +22,9 @@ from onegrad.theory.directions.geometry import Geometry
 
 _ALIKE = 1e-7  # relative difference of variances that count as equal
 _APART = 1e-9  # overlap that counts as none
-_SEPARATING = 100.0  # times more important are lengths that tell labels apart: by resolutions
+_SEPARATING = 100.0  # importance of lengths that tell labels apart, over others: needs finer rules
 _BEYOND_CHANCE = 1.5  # times the largest cosine of two random subspaces: they are aligned
-_MANY = 7  # directions from which on chance overlaps are left out
+_MANY = 7  # directions from which chance overlaps are left out
 
 
 @lru_cache(maxsize=64)
@@ -47,7 +47,7 @@ def _exactly_grouped(geometry: Geometry) -> Geometry:
     free = _invariant_complement(geometry)
     if free.shape[1] < 2:
         return geometry
-    # A combination that has no more eigenvectors than the covariances have in common.
+    # A combination whose eigenvectors are those common to all covariances.
     mixed = np.einsum(
         "c,cij->ij", np.sqrt(np.arange(len(geometry.weights)) + 2.0), geometry.covariances
     )
@@ -99,7 +99,7 @@ def _without_chance(geometry: Geometry) -> Geometry:
     columns = columns - span @ (span.T @ columns)
     left, s, right = np.linalg.svd(columns, full_matrices=False)
     if span.shape[1] + columns.shape[1] > geometry.rank or np.any(s < 0.5):
-        return geometry  # too crowded for that
+        return geometry  # too many directions for this symmetry
     columns = left @ right
     within = span.T @ (geometry.covariances - np.eye(geometry.rank)) @ span
     covariances = np.eye(geometry.rank) + span @ within @ span.T

@@ -40,7 +40,7 @@ class IsotropicPrediction:
     method: str
     assumptions: tuple[str, ...]
     spikes: tuple[int, ...]  # degrees of the spikes that the regime, or `degree`, has
-    cosine: float  # of the step's direction β with the teacher
+    cosine: float  # cosine of the step's direction β with the teacher
 
 
 def check_exponent(exponent: float) -> None:

@@ -95,7 +95,7 @@ def _expansion(activation: Activation) -> tuple[tuple[float, ...], float]:
     """c₀, …, c₂₄ and E σ(Z)²."""
     c = activation.coefficients(MAX_DEGREE)
     square = float(activation.second_moment())
-    # what quadrature leaves of a coefficient that vanishes by symmetry is not a coefficient
+    # coefficients that vanish by symmetry: quadrature noise is set to zero
     c[np.abs(c) * sqrt_factorial(MAX_DEGREE) < 1e-12 * math.sqrt(square)] = 0.0
     return tuple(float(v) for v in c), square
 

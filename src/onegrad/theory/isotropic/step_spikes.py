@@ -97,7 +97,7 @@ def resummed_spikes(setting: IsotropicSetting, norms: bool = False) -> StepSpike
     scale = features.c1 * rate * setting.direction_norm / math.sqrt(width)
     stretch = 2 * rate * features.coefficients[2] * setting.link.coefficients[0] / math.sqrt(width)
     kappa = setting.norm_inflation
-    # the power series is then exact, and rounding would show
+    # the power series is exact here; resummation would add rounding errors
     if abs(scale) < _SMALL_STEP and stretch == 0:
         hermite = polynomial_spikes(setting, _SERIES, kappa).hermite
     else:

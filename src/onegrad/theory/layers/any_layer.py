@@ -67,18 +67,18 @@ from onegrad.theory.readout.label_surplus import surplus_deviation
 from onegrad.theory.size.layer_size import correction_at
 from onegrad.theory.size.size_bound import AT_MOST, bound_of
 
-# Most directions of its own, beside the population's, that a layer is conditioned on
+# Most learned directions that get axes, in addition to the population's
 _MOST_DIRECTIONS = 4
 # Share of a preactivation's variance from which on a learned direction gets an axis; weaker ones
 # are as good as linear and are in the coupling of neurons already
 _VISIBLE = 0.01
-_NODES = 2400  # nodes of a usual rule, for the estimate of memory
+_NODES = 2400  # typical number of nodes, for the estimate of memory
 _FEW_AXES = 3  # most axes for which products of Gauss rules resolve the tails of κ
-# Relative difference of two ways to the same part of a 1/n correction from which on there is none
+# If two ways to compute a part of the 1/n correction differ by more than this, none is made
 _DISAGREE = 0.02
 # Relative error at the correction's own coarse rule beyond which its ratio is not believed
 _TOO_COARSE = 0.25
-_PART = 0.1  # share of a difference between rules with one χ that joins the estimate
+_PART = 0.1  # share of the difference between two rules with one χ that joins the estimate
 # Relative 1/n correction up to which that of the first layer serves for the others of a problem
 _SIMILAR = 0.02
 # Relative error that special directions beside the axes leave, in units of their number over n'
@@ -152,7 +152,7 @@ def layer_errors(
     if study is not None and study.sampled:
         try:
             return _by_samples(problem, layer, study)
-        except ConvergenceError:  # of this layer alone
+        except ConvergenceError:  # only this layer fails
             study = replace(study, sampled=False)
     if study is None:
         study, rule, solved = _on_first(problem, layer, theory)
@@ -177,7 +177,7 @@ def layer_errors(
         solved, by_size = _times(solved, ratios), correction.remainder
     by_size = min(AT_MOST, by_size + _BESIDE * layer.beside + solved.left_out)
     signs = math.nan, math.nan
-    if problem.labels_binary:  # signs notice what the limit leaves out of χ
+    if problem.labels_binary:  # the classification error depends on the 1/n part of χ
         seen = _solved(problem, rule, study.chi) if made else solved
         signs = signs_of(problem, _looked(problem, layer), seen)
     return LayerErrors(
@@ -233,7 +233,7 @@ def _with_other_loss(
     study = study or _study(problem, layer, theory)
     rule = rule_of(problem, layer, study.level)
     begin = _solved(problem, rule, study.chi)
-    if begin.left_out:  # the loss is iterated over on the same features
+    if begin.left_out:  # the loss is iterated on the same features
         rule = rule.without_squares()
     by_size = _by_size(problem, begin.degrees) + _BESIDE * layer.beside + begin.left_out
     by_size = min(AT_MOST, by_size)
@@ -344,7 +344,7 @@ def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
     first, chi = common(problem, rule)
     if theory.draft:
         return Study(level, math.nan, chi, first)
-    # before anything that takes long; with one χ 1 to 6 % fewer are spent than in the end
+    # check before anything slow; one χ underestimates the degrees of freedom by 1 to 6 %
     _check_spent(rough_degrees(rule, problem.samples, problem.effective_ridge, chi))
     if problem.loss.name != "squared":
         return Study(level, math.nan, chi, first)

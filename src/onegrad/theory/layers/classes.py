@@ -31,7 +31,7 @@ def wrong_class_on(problem: Problem, layer: GivenLayer) -> float:
     Each of K(K + 1)/2 labels costs the conjugate gradients of `solve_nodes`.
     """
     count = problem.outputs
-    classes = with_values(problem, range(count))  # so that labels tell the class of a node
+    classes = with_values(problem, range(count))  # the label of a node is then its class
     rule = rule_of(classes, layer, _LEVEL)
     chi = common(classes, rule)[1]
     where = quasi_nodes(layer.geometry, _POINTS, layer.geometry.rank, _LEVEL)

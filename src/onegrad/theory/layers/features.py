@@ -30,9 +30,9 @@ from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
 _RANK_TOLERANCE = 1e-12  # of the largest squared singular value of the table of slopes
 _WEAKER = 1e-8  # the same for harmonics
 _MEANS = 1e-11  # the same for the table of means, where losses are iterated over
-_SMALLER = 1.5  # so many times fewer than types, ranks are worth it
+_SMALLER = 1.5  # low rank pays if types outnumber the rank by this factor
 _ANGULAR = 400_000  # table entries times angles held at once
-_SLOPE_DEGREE = 1  # harmonics of the slopes beyond are as good as noise
+_SLOPE_DEGREE = 1  # highest harmonic of the slopes; higher ones count as noise
 
 Record = TypeVar("Record")
 
@@ -40,7 +40,7 @@ Record = TypeVar("Record")
 def one_of(stack: Record, index: int, **parts: Any) -> Record:
     """One problem of a stacked dataclass: its arrays at that index, and the `parts` given."""
     known, found = vars(stack), object.__new__(type(stack))
-    values = vars(found)  # without `__init__`, which takes longer than the arrays
+    values = vars(found)  # `__init__` would take longer than the arrays
     for name in _names(cast(Any, type(stack))):
         value = parts[name] if name in parts else known[name]
         if isinstance(value, np.ndarray) and name not in parts:
@@ -159,7 +159,7 @@ class NodeFeatures:
             u, v = factors = replace(self, dropped=dropped).factors
             lost = self.slope * self.bulk[..., None] - u @ v.mT
             found = replace(self, extra=self.extra + lost**2, dropped=dropped)
-            vars(found)["factors"] = factors  # it has the same
+            vars(found)["factors"] = factors  # both have the same factors
             self._lowered[dropped] = found
         return self._lowered[dropped]
 

@@ -27,10 +27,10 @@ from onegrad.theory.directions.geometry import Geometry
 from onegrad.theory.nodes.population import Nodes
 
 MOST_AXES = 6
-_LARGEST_SHARE = 0.1  # 1/n' where everything is special
-_FAINT = 1e-14  # of a squared length: rounding
+_LARGEST_SHARE = 0.1  # 1/n' where all directions are special
+_FAINT = 1e-14  # squared lengths below this share of the largest are rounding errors
 _ALIKE, _MOST_BLOCKS = 2.0, 8  # eigenvalues of a block: largest over smallest; number of blocks
-_NEW = 1e-6  # of a unit vector: what adds less to a span is not new
+_NEW = 1e-6  # a unit vector with a smaller new component adds nothing to a span
 
 
 class Part(NamedTuple):

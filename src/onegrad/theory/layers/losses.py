@@ -27,7 +27,7 @@ from onegrad.theory.readout.matrix_loss import LossSolution, on_fresh_samples, s
 # Relative change of errors up to which what a finer rule or the surplus of labels does on the first
 # layer serves for the others of a problem
 _ALIKE = 0.05
-_CENTRE = 1e-3  # nodes of the surplus of labels nearer to zero are no surplus
+_CENTRE = 1e-3  # nodes of the label surplus nearer to zero count as zero
 
 
 @dataclass(frozen=True)

@@ -118,8 +118,8 @@ def _group_features(moments: GroupMoments, weights: Array, basis: Array) -> Grou
     """x | κ = μ + L(κ − Vᵀμ) + N(0, Σ − LVᵀΣ) with L = ΣV(VᵀΣV)⁻¹ (eq. own-nodes)."""
     along = moments.times(basis)
     within = basis.T @ along
-    # a direction without any variance (constant pixels, fewer samples than directions) has
-    # nothing to say about the rest
+    # a direction without variance (constant pixels, fewer samples than directions) does not tell
+    # anything about the rest
     inverse = np.linalg.pinv(within, rcond=1e-10, hermitian=True)
     slope = (weights @ along) @ inverse
     offset = weights @ moments.mean - slope @ (basis.T @ moments.mean)

@@ -17,7 +17,7 @@ from onegrad.errors import ConvergenceError
 from onegrad.theory.layers.matrix import ConditionedLayer
 
 _NOTHING = 1e-9
-_HALVINGS = 48  # of an interval of log χ: to 1e-13
+_HALVINGS = 48  # bisections of an interval of log χ: to 1e-13
 
 
 class MatrixErrors(NamedTuple):
@@ -94,7 +94,7 @@ def common_errors(
 def _solve_chi(values: Array, samples: int, ridge: float) -> float:
     """χ = (1/m) Σ_j h_j/(λ + h_j/(1+χ)): the only root, bracketed and halved."""
     total = float(values.sum())
-    if total < _NOTHING * ridge * samples:  # features that hardly are any
+    if total < _NOTHING * ridge * samples:  # the features are zero up to rounding
         return 0.0
     # 1 − 1/(1+χ) − df₁(l)/m increases with l = λ(1+χ)
     low, high = math.log(ridge), math.log(ridge + total / samples) + 1e-9

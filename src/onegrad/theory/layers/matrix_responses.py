@@ -23,7 +23,7 @@ from onegrad.theory.layers.matrix_errors import FeatureMoments, MatrixErrors
 from onegrad.theory.readout.anderson import Acceleration
 
 _ITERATIONS = 100
-_TILE = 128  # of a triangle that is copied to the other side
+_TILE = 128  # block size for copying a triangle to the other side
 _SINGULAR = "the matrix of the features is singular; use a larger ridge"
 _SINGLE = 300  # neurons from which on products of k × k take most of the time
 _SMALLEST = 1e-12  # response that counts as none
@@ -219,7 +219,7 @@ def solve_nodes(
     readout = whole @ cross
     prediction = q.mean(readout)
     left = q.y - prediction
-    # aᵀQ_sa counts the square of the mean prediction, which the residual has already
+    # subtract the squared mean prediction from aᵀQ_sa: the residual contains it
     source = left**2 + q.noise + q.traces(np.outer(readout, readout), mean=False)
     half = np.sqrt(weight) / (1 + responses)
     kind = np.float32 if q.width >= _SINGLE else np.float64  # enough for the tolerance
@@ -275,7 +275,7 @@ def _solve_responses(
         system = q.total(q.weights / (1 + np.exp(z)), mean)
         system.flat[:: k + 1] += ridge
         inverse = inverse_of(system)
-        # a node at which every ReLU is silent has no response at all
+        # if every ReLU is zero at a node, its response is zero
         change = np.log(np.maximum(q.traces(inverse, mean) / samples, _SMALLEST)) - z
         residual = float(q.weights @ np.abs(change))
         if residual < tolerance:
@@ -296,7 +296,7 @@ def inverse_of(system: Array) -> Array:
     inverse, failed = dpotri(factor, lower=lower, overwrite_c=True)
     if failed:
         raise ConvergenceError(_SINGULAR)
-    whole = inverse.T  # its lower triangle is whatever the factor left there
+    whole = inverse.T  # its lower triangle still holds the factor
     for start in range(0, len(whole), _TILE):
         tile = slice(start, start + _TILE)
         corner = np.triu(whole[tile, tile])

@@ -23,8 +23,8 @@ _LARGEST_RULE = 6e6  # neurons × nodes of a rule beyond the second, at most
 # A table has a form of low rank where its sides are this many times longer: for the squared loss,
 # and for others, whose ten to thirty iterations use it
 _WORTH = 3.0, 1.4
-_CURVED = 10.0  # times `_LEFT_OUT` that quadratic parts may lose, which are corrections themselves
-# Relative difference of two rules up to which the difference is that with one χ for all nodes
+_CURVED = 10.0  # quadratic parts are corrections: they may lose this many times `_LEFT_OUT`
+# A shorter rule is used if its errors, with one χ for all nodes, are this near the finest rule's
 RESOLVED = 0.05
 SCATTERED = replace(QuadratureLevel.at(0), most=300, quasi=True)  # points for responses
 _SHORTER = 0.7  # share of the nodes up to which a shorter rule is tried instead
@@ -32,7 +32,7 @@ _SHORTER = 0.7  # share of the nodes up to which a shorter rule is tried instead
 _SHORTEST = replace(QuadratureLevel.draft(), most=128)
 MOST_NODES = 400  # nodes of the correction's rule, each there with either length
 _EVEN = replace(_SHORTEST, points=512, quasi=True)  # as short, however many axes are weak
-_LEFT_OUT = 1e-3  # what tables of low rank lose of Σ ω|T_s|², in units of the ridge beside them
+_LEFT_OUT = 1e-3  # part of Σ ω|T_s|² that low rank may lose, in units of the ridge
 
 
 class Tried(NamedTuple):

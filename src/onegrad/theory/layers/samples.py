@@ -25,7 +25,7 @@ from onegrad.theory.nodes.population import Nodes, label_means
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.readout.anderson import Acceleration
 
-_OPERATIONS = 2e10  # operations that a layer is given, about a second
+_OPERATIONS = 2e10  # operations spent on a layer: about a second
 _MOST_OPERATIONS = 8e10  # layers that need more are not sampled
 _PRODUCTS = 30  # products of rows × k² that a layer takes
 _FEWEST = 4.0  # rows that are drawn, at least, in units of the training samples
@@ -34,7 +34,7 @@ _AT_A_NODE = 2  # rows at each node, at least, so that their variance is known
 _FINEST = 2  # number of the finest level of quasi-random points
 _GAUSSIAN = 3.0  # E r⁴/(E r²)² of Gaussian numbers
 _ITERATIONS, _SOLVED, _CONJUGATE = 60, 3e-4, 60
-_FAINT = 1e-12  # of the largest eigenvalue: rounding
+_FAINT = 1e-12  # eigenvalues below this share of the largest are rounding errors
 
 
 @dataclass(frozen=True)

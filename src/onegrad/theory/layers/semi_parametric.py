@@ -28,7 +28,7 @@ from onegrad.theory.options import Theory
 
 _FIRST_RANK = 10
 _LARGEST_RANK = 160
-_PER_NODE = 1 << 20  # entries of the tables of the nodes with a response of their own
+_PER_NODE = 1 << 20  # most table entries of the nodes with a response of their own
 _FEWEST_NODES = 20
 _WIDE = 1000  # neurons from which on a draft draws one first layer
 
@@ -125,7 +125,7 @@ def _first_layer(
     nodes = prepared.nodes
     halves = _halves(nodes.group, np.random.default_rng(seed))
     dim = problem.dim
-    # labels that are numbers may depend on any direction: nothing is averaged out then
+    # numeric labels may depend on any direction: average over none
     rank, previous = _FIRST_RANK if nodes.groups > 1 else dim, None
     largest = dim if dim <= 2 * _LARGEST_RANK else _LARGEST_RANK
     while True:
@@ -137,7 +137,7 @@ def _first_layer(
             break
         rank, previous = min(2 * rank, largest), plain
     change = 0.0 if not math.isfinite(change) else change
-    if rank < dim and not nodes.noise:  # that the rest is Gaussian is a guess: try without
+    if rank < dim and not nodes.noise:  # the rest may not be Gaussian: compare with full rank
         whole, _ = _common(problem, _moments(problem, layer, prepared, dim))
         change = max(change, _distance(plain, whole))
     of_halves = [_common(problem, part)[0] for part in parts]

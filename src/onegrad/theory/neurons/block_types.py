@@ -30,8 +30,8 @@ from onegrad.theory.neurons.step import (
 from onegrad.theory.neurons.types import LEAST_BULK, NeuronTypes, readout_rule, spread_roots
 from onegrad.theory.nodes.rules import QuadratureLevel, Rule, standard_nodes
 
-FAINT = 0.1  # what the initial output may do to the errors, as far as that is known
-_LARGEST = 20.0  # variance that a step may add to preactivations, over what they have
+FAINT = 0.1  # largest effect of the initial output on the errors that may be left out
+_LARGEST = 20.0  # largest variance that the step may add to preactivations, over their own
 
 
 class _Before(NamedTuple):
@@ -185,7 +185,7 @@ def _before(
         z = np.roll(z, 1, axis=1)
     share, across = 1 / geometry.levels.effective_dim, z[:, 1:-1]
     within = np.ones(len(z))
-    if problem.network.rows == "unit":  # |w|² is fixed: what axes have more, the bulk has less
+    if problem.network.rows == "unit":  # |w|² is fixed, so the bulk gets what the axes leave
         dim = float(geometry.levels.counts.sum())
         share = max(share - 1 / dim, 0.0)
         beside = np.einsum("ij,ij->i", across, across) - across.shape[1]

@@ -22,10 +22,11 @@ from onegrad.theory.nodes.component import Integrand, component_nodes
 from onegrad.theory.nodes.population import label_means
 from onegrad.theory.nodes.rules import QuadratureLevel
 
-_ORDER = 12  # of the rule along the bulk
-_LEVEL = QuadratureLevel.at(1)  # of the rule over κ: an effect of order η E a² needs no finer one
-_SHARE = 4  # as many times fewer nodes in κ as the step's own sample has (step.py)
-_ENTRIES = 1_000_000  # of a table held at once
+_ORDER = 12  # nodes of the rule along the bulk
+# Level of the rule over κ: an effect of order η E a² needs no finer one
+_LEVEL = QuadratureLevel.at(1)
+_SHARE = 4  # κ gets 1/4 of the nodes that it has in the sample of the step (step.py)
+_ENTRIES = 1_000_000  # table entries held at once
 
 
 class OwnMoments(NamedTuple):

@@ -79,7 +79,7 @@ def trained_types(
     if geometry.levels is not None:
         return block_types(problem, geometry, level)
     later = len(problem.rates) - 1
-    if later:  # each of them doubles the types
+    if later:  # every later step doubles the types
         most, points = max(_TYPES >> later, 300), max(_TYPES >> later, 256)
         level = replace(level, most=min(level.most, most), points=min(level.points, points))
     neurons = pure_types(problem, geometry, level, chance)

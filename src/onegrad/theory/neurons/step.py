@@ -28,9 +28,9 @@ from onegrad.theory.nodes.rules import QuadratureLevel
 
 OUTPUT_LOSS = 1e-3  # relative error up to which the initial output is left out of the residual
 _FAINT_LOSS = 0.05  # the same where directions are grouped, and the estimate says so
-_SECOND = 15.0  # what errors lose with a spike of degree two, in units of E f₀²/E y²
-_SHARE = 4  # the step's sample has at least that many times fewer nodes in κ than fresh data
-_FAR = 2  # nodes of noise and of the initial output, beyond the level's number
+_SECOND = 15.0  # assumed effect of a quadratic spike on the errors, in units of E f₀²/E y²
+_SHARE = 4  # the step's sample has at least this many times fewer nodes in κ than fresh data
+_FAR = 2  # nodes along the noise and the initial output, plus the level's number
 
 
 class StepMoments(NamedTuple):
@@ -196,7 +196,7 @@ def _kept_sample(asked: _SampleKey) -> StepSample:
     length = math.sqrt(problem.width * problem.readout_square * free * variance)
     labelled = problem.links is not None or problem.joint_link is not None
     teacher = geometry.teacher if labelled else None
-    beside = (_FAR + level.number) ** (1 + output)  # of noise and of the initial output
+    beside = (_FAR + level.number) ** (1 + output)  # along the noise and the initial output
     each = replace(
         level, most=level.most // (max(_SHARE, beside) * np.count_nonzero(geometry.weights))
     )

@@ -31,8 +31,8 @@ from onegrad.theory.policy import Policy
 from onegrad.theory.resolution import solve_tasks
 from onegrad.theory.task import Solution, Task
 
-_MARGIN = 4.0  # times more than a coarse look says
-_MEASURED = 3  # strong directions of many along which the effect is measured
+_MARGIN = 4.0  # safety factor on a coarse estimate of the effect
+_MEASURED = 3  # where many directions are strong, the effect is measured along this many
 
 
 def strong_directions(

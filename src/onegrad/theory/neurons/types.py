@@ -42,7 +42,7 @@ _NO_SPREAD = 1e-9  # variance along an axis that counts as none, over the larges
 _NO_BULK = 1e-10  # least square length of a drawn neuron's bulk, over the mean one
 LEAST_BULK = 0.01  # least b₀² of rows of unit norm, over its mean: nodes far out in few dimensions
 _BY_TYPE = ("vectors", "bulk", "tilt", "readout")  # arrays with a row for each type
-_SPIKES = 4  # degrees of spikes whose strength decides about the readout's rule
+_SPIKES = 4  # highest spike degree whose strength enters the choice of the readout's rule
 
 
 class RowMixing(NamedTuple):
@@ -121,7 +121,7 @@ class _Start(NamedTuple):
     bulk: Array  # (T,) b₀ with its fluctuation
     readout: Array  # (T,) a_i
     weights: Array  # (T,) summing to one
-    repeats: int  # how often the same f⁰ come again, with another readout
+    repeats: int  # number of readout values for each f⁰
     strong: bool  # whether the readout has a rule of its own, with the same f⁰ at each of its nodes
 
 

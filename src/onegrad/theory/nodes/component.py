@@ -30,10 +30,10 @@ _Nodes = tuple[Array, Array]
 _Content = tuple[tuple[int, ...], bytes]  # of an array
 _CONSTANT = 1e-12  # standard deviation along the label's direction: labels do not vary
 _LABEL, _LABEL_DRAFT = 3e-4, 5e-3  # relative errors of the moments of labels
-_LABEL_SHARE = 4  # times the nodes of a level that labels of several indices may take
-_ROOM = 2  # times the nodes of a level that a steep axis may make of them
-_FEWEST_STEEP = 2  # nodes on a piece of it
-_SPLIT = 0.6  # nodes on each side of a break, in units of those of a rule without
+_LABEL_SHARE = 4  # labels of several indices may take this many times a level's nodes
+_ROOM = 2  # a steep axis may multiply a level's nodes by this factor
+_FEWEST_STEEP = 2  # fewest nodes on a piece of a steep axis
+_SPLIT = 0.6  # nodes on each side of a break, as a share of a rule without breaks
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,8 @@ def quasi_gaussian(dimension: int, points: int) -> tuple[Array, Array]:
     half = max(points // 2, 2 * dimension)
     count = 1 << max(1, math.ceil(math.log2(half)))
     u = halton(dimension, count)
-    u[:, 0] = (np.floor(count * u[:, 0]) + 0.25) / count  # even together with their mirror images
+    # Evenly spaced together with their mirror images
+    u[:, 0] = (np.floor(count * u[:, 0]) + 0.25) / count
     z = ndtri(np.clip(u, 1e-12, 1 - 1e-12))
     z = np.concatenate([z, -z])
     root = np.linalg.cholesky(z.T @ z / len(z))

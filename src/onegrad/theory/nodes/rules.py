@@ -31,10 +31,10 @@ from onegrad.theory.nodes.designs import (
 
 _Nodes = tuple[Array, Array]
 _ENDLESS = 10_000  # nodes along an axis that no rule resolves
-_DRAFT_DESIGN = 1  # of weak axes, the most accurate small one
+_DRAFT_DESIGN = 1  # a draft's design for weak axes: the most accurate small one
 FEWEST = 3  # nodes on a piece
-_EVEN = 64  # quasi-random points of many weak axes, at least, and at least
-_EACH = 4  # of them for an axis
+_EVEN = 64  # quasi-random points for many weak axes, at least this many, and
+_EACH = 4  # at least this many per axis
 _MOST_WHOLE, _FINE_LABEL = 8, 24  # nodes of rules for labels
 
 

@@ -8,7 +8,7 @@ from onegrad.compute.backend import Array
 from onegrad.compute.deadline import check_time
 
 _MEMORY = 12
-_DAMPING = 1e-12  # of the normal equations of the acceleration, whose columns have norm one
+_DAMPING = 1e-12  # regularisation of the acceleration's normal equations; columns have norm one
 
 
 class Acceleration:
@@ -37,7 +37,7 @@ class Acceleration:
             self.steps.append(z - self.previous[0])
             self.changes.append(change - self.previous[1])
             self.steps, self.changes = self.steps[-_MEMORY:], self.changes[-_MEMORY:]
-        if np.any(astray):  # acceleration led these rows away: forget it
+        if np.any(astray):  # acceleration diverges for these rows: restart it
             for past in (*self.steps, *self.changes):
                 past[astray] = 0.0
         self.previous = (z, change)

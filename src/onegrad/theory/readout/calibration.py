@@ -16,7 +16,7 @@ Chance = Callable[[Array], Array]
 BINS = 10  # of chances 1/(1 + e^{−f}), of equal width
 # nodes of a rule in a bin of so many standard deviations; one may hold the whole Gaussian
 _NODES = ((1.0, 4), (3.0, 7), (math.inf, 28))
-_NOTHING = 1e-9  # of an output's probability: bins with less are empty
+_NOTHING = 1e-9  # bins with a smaller probability count as empty
 _REACH = 6.5  # standard deviations that count
 
 

@@ -32,11 +32,11 @@ from onegrad.theory.readout.start import dropped
 from onegrad.theory.resolution import level_for, strata
 from onegrad.theory.task import Task
 
-_LEVEL = 1  # of the nodes
-_FEW_AXES = 6  # for which a draft's products of rules are long enough
-_SCATTERED = 192  # quasi-random points of a draft with more
-_POINTS = 256  # of N(f_s, Q_s)
-_DRAFT_NODES = 256  # where it is looked at, of a draft
+_LEVEL = 1  # level of the nodes
+_FEW_AXES = 6  # most axes for which a draft uses products of rules
+_SCATTERED = 192  # quasi-random points of a draft with more axes
+_POINTS = 256  # quasi-random points for N(f_s, Q_s)
+_DRAFT_NODES = 256  # nodes at which a draft computes it
 _SCALED = (0.8, 1.25)  # factors by which finite size may change the covariance of outputs
 
 

@@ -27,7 +27,8 @@ from onegrad.theory.readout.woodbury import (
     woodbury_factors,
 )
 
-SURPLUS_SHARE = 0.3  # of the variance of the labels' sum: around each node of the rule over it
+# Share of the variance of the labels' sum that remains around each node of its rule
+SURPLUS_SHARE = 0.3
 _TOO_CLOSE = (
     "the equations of the second moments did not converge; the problem is too close to "
     "interpolation. Use a larger ridge, or a width further from the samples."

@@ -96,7 +96,7 @@ class _Asked:
         readout = inverse @ q.cross(w * f + q.weights * found.mean)
         load = q.total(q.weights * found.square)
         moved = inverse @ load @ inverse / self.samples
-        # means count in the second part alone
+        # only the second part contains the means
         spread = q.traces(moved + np.outer(readout, readout), mean=False)
         spread += q.squares_of_means(moved)
         return replace(

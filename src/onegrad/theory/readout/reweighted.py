@@ -28,18 +28,19 @@ from onegrad.theory.readout.label_surplus import with_surplus
 from onegrad.theory.readout.moments import LabelLaw, LossMoments
 from onegrad.theory.readout.woodbury import product, woodbury_factors
 
-_ITERATIONS = 80  # of the outer iteration, which needs 4 to 20
-_HOPELESS = 40  # of them after which logarithms must not change by more than one
+_ITERATIONS = 80  # most outer iterations; 4 to 20 are usual
+# Iterations after which a logarithm that still changes by more than one means failure
+_HOPELESS = 40
 # Smallest curvature of a node in the system of the mean part, over the largest
 _FLOOR = 0.01
-_SOFTEST = 1e8  # c of a node without any curvature
+_SOFTEST = 1e8  # softness c of a node without curvature
 # Tolerance of inner fixed points: at first, and in units of the last outer change
 _ROUGH, _SHARE = 1e-4, 1e-3
 _LOOSE = 1e-3  # tolerance on the way, at larger ridges and smoother kinks
 _SMOOTH = (0.1, 0.0)  # added to χ where a loss has a kink
-_SMOOTHEST = 100.0  # added to χ to begin with, where that does not settle at once
-_FACTORS = (4.0, 1.1)  # largest and smallest factor by which it comes down in one step
-_SHARP = 0.1  # in units of χ: a smaller smoothing is left out
+_SMOOTHEST = 100.0  # first value added to χ if the iteration does not converge without
+_FACTORS = (4.0, 1.1)  # largest and smallest factor by which it is reduced in one step
+_SHARP = 0.1  # smoothing below this share of χ is left out
 _SMOOTHER = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)  # added to χ at each of the larger ridges
 _RIDGES = (1000.0, 100.0, 10.0, 1.0)  # factors of the ridge, one after the other
 

@@ -39,15 +39,15 @@ from onegrad.theory.size.size_bound import AT_MOST, finite_size_bound
 from onegrad.theory.task import Solution, Task
 
 _DIFFERENCE = 1e-3  # relative step of the central differences by λ and τ: errors of 1e-6
-# What few neurons without a linear part leave, relative, in units of that share to the 4th over k
+# Relative error left by few neurons without a linear part, over (their share)⁴/k
 _EVEN = 4.0
-# What features with heavy tails leave: the square of this times excess kurtosis over min(k, m)
+# Relative error left by heavy tails: (this × excess kurtosis/min(k, m))²
 _TAILS = 0.2
 _LARGE = 0.05  # correction beyond which cumulants to first order are not enough (`by_cumulants`)
 _USUAL = 3.1  # excess kurtosis of gelu, the largest of the usual activations
 _TILT = 0.003  # relative effect of the tilt on the ratio: 0.2 to 0.6 %
-_LEAST_FLATNESS = 1e-6  # of a loss, where no node has any
-_WORTH_SAYING = 0.01  # relative effect from which on an assumption is told to users
+_LEAST_FLATNESS = 1e-6  # lower bound on the mean softness c, for losses with a kink
+_WORTH_SAYING = 0.01  # relative effect from which users are told of an assumption
 _MANY_NODES = 800  # nodes, each with either length; beyond, rules are those of a draft
 # As coarse as a draft, but for axes that a step makes strong: four values of the readout made the
 # correction of a training error 1.1 % where it is .4
@@ -260,11 +260,11 @@ def _ratios(task: Task, of_mean: bool = False) -> Correction | NoCorrection:
         solve_fixed_point(features_at(problem, geometry, neurons, where), samples, ridge)
     )
     plain = _three(limit)
-    if not np.all(plain[:2] > 0):  # nothing to learn, no error
+    if not np.all(plain[:2] > 0):  # nothing to learn: the errors are zero
         return Correction()
     features = with_lengths(problem, geometry, neurons, where)
     beyond = cumulants_of(problem, geometry, neurons, where)
-    # by what fluctuations change at low rank, and what lengths change of all
+    # first the fluctuations at low rank, then the effect of lengths
     errors, added, low = parts_of_errors(problem, features, where, beyond, task.neurons is None)
     errors = errors + added
     found = Correction(*(errors / low * _leading(features, samples, ridge) / plain).tolist())

@@ -35,10 +35,10 @@ from onegrad.theory.size.fluctuations import Resampling, Second, real_product
 _NEWTON = 30  # iterations; from the fixed point without log det(I + WN) it takes about four
 _CLOSE = 1e-7  # relative change of the fields at which Newton stops: its square is what is left
 _IMAGINARY = 1e-30  # a step so small that derivatives along i have no truncation error
-_NOISE_RANK = 1e-2  # singular values of e below this part of the largest do not bend B
-_SLOPE_RANK = 1e-3  # the same for slopes and harmonics,
-_MOST = 10  # at most so many of each,
-_MOST_PAIRS = 100  # and of harmonics so many pairs of them together
+_NOISE_RANK = 1e-2  # singular values of e below this share of the largest are dropped in B''
+_SLOPE_RANK = 1e-3  # the same for slopes and harmonics;
+_MOST = 10  # most singular values of each;
+_MOST_PAIRS = 100  # most pairs of harmonics
 
 
 class Parameters(NamedTuple):

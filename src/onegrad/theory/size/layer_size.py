@@ -32,9 +32,9 @@ from onegrad.theory.size.finite_size import (
 
 _TYPES = 96  # clusters of neurons, at most
 _ROUNDS = 8  # of k-means
-_OPEN = 0.005  # relative error that is open in any case
+_OPEN = 0.005  # least relative error that is stated
 _LARGEST_CORRECTION = 0.5  # relative corrections beyond are no expansion any more
-# Relative part of the correction that is open: clusters for neurons, coarse nodes, higher orders
+# Share of the correction stated as its error: clustered neurons, coarse nodes, higher orders
 _SHARE = 0.2
 
 
@@ -95,7 +95,7 @@ def correction_at(
     problem: Problem, layer: GivenLayer, level: QuadratureLevel, policy: Policy = Policy()
 ) -> Correction:
     """Of order 1/n, or why there is none."""
-    with np.errstate(all="ignore"):  # what is not finite does not converge
+    with np.errstate(all="ignore"):  # numbers that are not finite end in ConvergenceError
         found = attempted(
             lambda: size_correction(problem, layer, nodes_of(problem, layer, level), policy),
             _LARGEST_CORRECTION,
@@ -117,7 +117,8 @@ def size_correction(
     features = _features(problem, types, where)
     samples, ridge = float(problem.samples), problem.effective_ridge
     limit = errors_of(solve_fixed_point(features, samples, ridge))
-    if not (limit.test_error > 0 and limit.train_error > 0):  # nothing to learn, no error
+    # Nothing to learn: the errors are zero
+    if not (limit.test_error > 0 and limit.train_error > 0):
         return Correction()
     beyond = _cumulants(types, where)
     errors, added, low = parts_of_errors(problem, features, where, beyond, neurons=False)

@@ -11,7 +11,7 @@ from onegrad.theory.policy import Policy
 from onegrad.theory.resolution import mean_degrees
 from onegrad.theory.task import Solution
 
-AT_MOST = 1.0  # training errors at interpolation are known to about a factor of two
+AT_MOST = 1.0  # largest part of the bound that interpolation adds: a factor of two in the errors
 _VISIBLE_STEP = 0.05  # change of preactivations by a step, relative, at which it counts half
 _LEAST_SOFTNESS = 1e-9  # against a division by zero at kinks
 
@@ -32,7 +32,7 @@ def finite_size_bound(solution: Solution) -> float:
     policy = solution.task.policy
     features = point.features
     used = mean_degrees(point)
-    # nodes whose samples are all at a kink have c = 0: none of them is left unfitted
+    # nodes whose samples are all at a kink have c = 0: these samples are fitted exactly
     softness = np.maximum(point.softness, _LEAST_SOFTNESS)
     unfitted = problem.samples / (1.0 + float(features.weights @ (point.chi / softness)))
     size = min(solution.degrees_left, problem.dim, problem.width)

@@ -19,7 +19,7 @@ from onegrad.theory.nodes.population import Nodes
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order, halves, standard_nodes
 
 DEGREES = 3  # Hermite polynomials of a projection that outliers are compared with
-_SAME = 1e-10  # squared singular values of functions that are combinations of others
+_SAME = 1e-10  # smaller squared singular values: the function is a combination of others
 
 Moments = Mapping[str, tuple[float, float]]  # mean and standard deviation of projections
 

@@ -38,10 +38,12 @@ from onegrad.theory.spectra.outliers import (
 from onegrad.theory.spectra.resolvent import Resolvent
 from onegrad.theory.task import Task
 
-_LAW_LEVEL, _OUTLIER_LEVEL = 1, 2  # resolutions: the density needs many points, and less
-_MOST_NODES = 500  # of a rule, for seconds; errors have up to 2,400
-_SEEN = 512  # nodes of each component for alignments: polynomials of degree six
-NOISE = NoiseDirections(most=6, visible=0.01, matrices=3)  # weights have outliers along them
+# Levels of the rules; the density needs many points, so a coarser one
+_LAW_LEVEL, _OUTLIER_LEVEL = 1, 2
+_MOST_NODES = 500  # most nodes of a rule, for speed; errors use up to 2,400
+_SEEN = 512  # nodes per component for alignments: they need polynomials of degree six
+# Weights have outliers along these directions
+NOISE = NoiseDirections(most=6, visible=0.01, matrices=3)
 
 
 @dataclass(frozen=True)
@@ -277,4 +279,5 @@ def _mixed_rows(neurons: NeuronTypes, mixing: RowMixing) -> tuple[Array, Array]:
     table = (
         (square - np.sum(parts**2, axis=1))[:, None] + 2 * mixing.start[:, None] * moved + moved**2
     )
-    return np.maximum(table, 1e-6 * square[:, None]), weights  # a row has some length everywhere
+    # Keeps a row's variance positive in every block
+    return np.maximum(table, 1e-6 * square[:, None]), weights

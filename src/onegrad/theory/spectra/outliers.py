@@ -18,7 +18,7 @@ from onegrad.theory.spectra.resolvent import Point, Resolvent, factors
 
 MOST = 12  # outliers looked for: figures and tables show no more
 _RANK = 1e-7  # squared singular values of the finite-rank part left out, over the largest
-_STEP = 1.003  # factor by which the place where outliers begin is moved until it is off the bulk
+_STEP = 1.003  # factor by which the start of the outlier region moves until it is off the bulk
 _DRAWS = 256  # draws of the fluctuations, each with both signs: means to 3 % of a deviation
 
 
@@ -159,7 +159,8 @@ class Outliers:
             if not len(parts):
                 continue
             z = rng.standard_normal((_DRAWS, len(parts))) * np.sqrt(size)
-            z -= z.sum(axis=1, keepdims=True) * (size / size.sum())  # their number is fixed
+            # The number of neurons is fixed
+            z -= z.sum(axis=1, keepdims=True) * (size / size.sum())
             pairs = (parts[:, :, None] * parts[:, None, :]).reshape(len(parts), -1)
             change += (z @ (pairs / size[:, None])).reshape(change.shape)
         root = np.sqrt([one.slope for one in self.limits])
@@ -190,7 +191,7 @@ def find_outliers(bulk: Resolvent, part: FiniteRank, edge: float, seen: Seen) ->
             known[log_x] = bulk.beyond(np.array([math.exp(log_x)]), near)[0]
         return part.strengths(bulk, known[log_x])
 
-    begin = edge * _STEP  # the edge may be that of another resolution
+    begin = edge * _STEP  # the edge may come from another resolution
     while not bulk.beyond(np.array([begin]))[1][0]:
         begin *= _STEP
     start = math.log(begin)

@@ -19,10 +19,10 @@ from onegrad.theory.readout.anderson import Acceleration
 _RANK = 1e-6  # squared singular values of tables that are left out, over the largest
 _RANK_OF_MANY = 1e-3  # the same of three tables and more, as on a bulk that is not flat, for speed
 _TOLERANCE = 1e-5  # last step of log m and log(1 + χ)
-_ITERATIONS = 3000  # of the few points close to zero; most take 20
-_CROSSING = 600  # iterations on the real line: what takes longer is within 1e-5 of the edge
+_ITERATIONS = 3000  # iterations allowed near zero; elsewhere about 20 are enough
+_CROSSING = 600  # iterations on the real line: slower points lie within 1e-5 of the edge
 _SMOOTHING = 0.02  # imaginary part of z over its real part, extrapolated from twice as much
-_STAGES = 4  # of the imaginary part, halved each time, from where any start converges
+_STAGES = 4  # halvings of the imaginary part, from a value at which every start converges
 _EDGE = 5e-4  # relative accuracy of the edge
 
 
@@ -149,7 +149,7 @@ class Resolvent:
         self.blocks = [_TableFactors(one, counts, weights, least) for one in slopes]
         self.extra = extra + sum((block.rest for block in self.blocks), np.zeros(1))
         variance = extra + sum((one.copies * one.table**2 for one in slopes), np.zeros(1))
-        self.scale = float(np.max(variance @ weights))  # of an eigenvalue, at k ≪ m
+        self.scale = float(np.max(variance @ weights))  # typical eigenvalue, at k ≪ m
 
     def _map(self, z: Array, gain: Array, chi: Array) -> tuple[Array, Array]:
         """1/m_i and χ_s from (m, χ) at every z."""
@@ -259,13 +259,13 @@ class Resolvent:
     def edge(self) -> float:
         """The upper edge of the bulk, of its last part where it has gaps, as an eigenvalue."""
         high = self.scale
-        for _ in range(60):  # not in a gap: outside all the way up to some octaves more
+        for _ in range(60):  # make sure it is no gap: the points above lie outside, too
             if np.all(self.beyond(high * np.geomspace(1.0, 16.0, 25), None, _TOLERANCE)[1]):
                 break
             high *= 2
         else:
             raise ConvergenceError("the upper edge of the limiting bulk was not found")
-        low, points = 1e-3 * self.scale, 120  # a part beyond a gap may be narrow
+        low, points = 1e-3 * self.scale, 120  # a part of the bulk beyond a gap may be narrow
         near: Point | None = None
         while high / low - 1 > _EDGE:
             inner = np.geomspace(low, high, points + 2)
