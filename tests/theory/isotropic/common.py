@@ -6,17 +6,22 @@ from dataclasses import replace
 import numpy as np
 
 from onegrad.gaussian.activation import get_activation
-from onegrad.gaussian.polynomials import hermite_series
+from onegrad.gaussian.polynomials import power_to_hermite, sqrt_factorial
 from onegrad.problem import Problem
-from onegrad.theory.isotropic.series import ActivationSeries, LinkSeries
-from onegrad.theory.isotropic.setting import IsotropicSetting
+from onegrad.theory.isotropic.setting import (
+    ActivationSeries,
+    IsotropicSetting,
+    LinkSeries,
+    inflated_powers,
+)
+from onegrad.theory.isotropic.step_spikes import assembled
 
 PHI, PSI, RIDGE, NOISE = 0.5, 0.8, 0.1, 0.1
 COEFFICIENTS = [0.0, 1.0, 0.5, 0.2]
 RELU = ActivationSeries.of(get_activation("relu"))
 # relu's c₁ and C with a cubic part: relu itself has c₃ = 0 and makes no third spike
 FULL = ActivationSeries(
-    (0.0, RELU.c1, RELU.coefficients[2], 0.05, 0.02, 0.01, 0.005, 0.002), RELU.rest
+    (0.0, RELU.c1, RELU.coefficients[2], 0.05, 0.02, 0.01, 0.005, 0.002, 0.001), RELU.rest
 )
 
 
@@ -54,24 +59,19 @@ def problem(activation="relu", link=COEFFICIENTS, training=None, samples=1000, *
     )
 
 
-def first_step(activation, n, d, width, gradient, rng, link=COEFFICIENTS):
-    """W₀, a, β = X̃ᵀr/n and the true (negative) gradient of one draw."""
-    w = rng.standard_normal((width, d)) / math.sqrt(d)
-    a = rng.standard_normal(width) / math.sqrt(width)
-    x = rng.standard_normal((n, d))
-    y = hermite_series(link, x[:, 0]) + math.sqrt(NOISE) * rng.standard_normal(n)
-    u = x @ w.T
-    r = y - activation(u) @ a if gradient == "exact" else y
-    step = (activation.derivative(u) * np.outer(r, a)).T @ x / n
-    return w, a, x.T @ r / n, step
+def polynomial_spikes(setting, degree, inflation=0.0):
+    """The spikes of F_ℓ, ℓ = `degree`, power by power after a step of rate η at N neurons.
 
-
-def extrapolate(sizes, values, errors):
-    """(value, standard error) at infinite size of v + w/size, for each column."""
-    design = np.column_stack([np.ones(len(sizes)), 1 / sizes])
-    result = []
-    for column, spread in zip(values.T, errors.T, strict=True):
-        weighted = design / spread[:, None]
-        covariance = np.linalg.inv(weighted.T @ weighted)
-        result.append((covariance[0] @ weighted.T @ (column / spread), covariance[0, 0] ** 0.5))
-    return np.array(result).T
+    With `inflation` = κ the powers (X̃β)ᵏ become E(X̃β + s√κ Z)ᵏ.
+    """
+    features, width = setting.features, setting.width
+    active = list(features.active(degree))
+    top = max(active)
+    # (aᵏ)ᵀq_j = N^{(1−k)/2} L_kj where LLᵀ is the moment matrix (i+j−1)!! of a√N
+    moments = power_to_hermite(top)[active]
+    upper = np.linalg.qr((moments * sqrt_factorial(top)).T, mode="r")
+    lower = (upper * np.sign(np.diag(upper))[:, None]).T
+    scale = features.c1 * setting.rate * setting.direction_norm / math.sqrt(width)
+    strengths = np.array([features.coefficients[k] * scale**k for k in active])
+    powers = inflated_powers(top, inflation)[active]
+    return assembled(setting, math.sqrt(width) * powers.T @ (strengths[:, None] * lower))

@@ -11,14 +11,12 @@ from scipy.linalg import cho_factor, cho_solve
 
 from onegrad.gaussian.polynomials import power_to_hermite, sqrt_factorial
 from onegrad.theory.isotropic.limits import (
-    active_set_drops,
-    closed_form_drops,
     finite_step_losses,
     loss_drops,
     random_features_losses,
+    regression_losses,
 )
-from onegrad.theory.isotropic.series import LinkSeries
-from onegrad.theory.isotropic.step_spikes import polynomial_spikes
+from onegrad.theory.isotropic.setting import LinkSeries
 from tests.theory.isotropic.common import (
     COEFFICIENTS,
     FULL,
@@ -28,10 +26,30 @@ from tests.theory.isotropic.common import (
     PSI,
     RELU,
     RIDGE,
+    polynomial_spikes,
     setting,
 )
 
 REFERENCE = setting(features=FULL)
+
+
+def polynomial_gain(link, cosine, degree, inflation=0.0):
+    """T_ℓ of the book, eqs. polynomial-gain and inflated-gain: none of c₁, …, c_ℓ vanishes."""
+    t = link.padded(degree) * cosine ** np.arange(degree + 1)
+    at_zero = np.zeros(degree + 1)  # H_k(0)/√k!
+    at_zero[0] = 1.0
+    for k in range(2, degree + 1, 2):
+        at_zero[k] = -at_zero[k - 2] * math.sqrt((k - 1) / k) * (1.0 + inflation)
+    kept = np.where(np.arange(degree + 1) == 1, 0.0, sqrt_factorial(degree) * t)
+    return np.sum(kept**2) - (kept @ at_zero) ** 2 / (at_zero @ at_zero)
+
+
+def drops_of_the_book(here, degree, inflation=0.0):
+    cosine = here.link.linear / here.direction_norm
+    first = (here.link.linear * cosine) ** 2 if degree else 0.0
+    gain = polynomial_gain(here.link, cosine, degree, inflation)
+    train, _, test = regression_losses(here, first, gain)
+    return float(train), float(test)
 
 
 def test_reference_drops():
@@ -89,19 +107,20 @@ def test_general_training_formula_of_the_source(degree):
         with mpmath.workdps(40):
             m1, m2 = mpmath.mpf(float(t.m1)), mpmath.mpf(float(t.m2))
             printed = slides_drop(link, phi, psi, ridge, noise, degree, m1, m2)
-        ours, _ = closed_form_drops(here, degree)
-        assert float(ours) == pytest.approx(float(printed), rel=1e-12)
+        assert drops_of_the_book(here, degree)[0] == pytest.approx(float(printed), rel=1e-12)
+        assert loss_drops(here, degree)[0] == pytest.approx(float(printed), rel=1e-10)
 
 
 @pytest.mark.parametrize("gradient", ["exact", "labels-only"])
-def test_active_set_form_reduces_to_the_closed_one(gradient):
+def test_the_projection_is_the_formula_of_the_book(gradient):
     rng = np.random.default_rng(2)
     for degree in range(8):
         link = random_link(rng, 7)
         here = setting(features=FULL, link=link, phi=0.7, psi=1.3, ridge=0.05,
                        noise_variance=0.2, gradient=gradient)  # fmt: skip
-        closed, active = closed_form_drops(here, degree), active_set_drops(here, degree)
-        assert active == pytest.approx([float(v) for v in closed], rel=1e-10, abs=1e-14)
+        assert loss_drops(here, degree) == pytest.approx(
+            drops_of_the_book(here, degree), rel=1e-10, abs=1e-14
+        )
 
 
 def test_an_odd_activation_learns_the_odd_part_only():
@@ -114,8 +133,8 @@ def test_an_odd_activation_learns_the_odd_part_only():
     for degree in (1, 2, 3, 5):
         got = loss_drops(odd, degree)
         # the odd powers span all odd polynomials: nothing is lost at zero
-        full = closed_form_drops(without, degree)
-        assert got == pytest.approx([float(v) for v in full], rel=1e-11)
+        full = drops_of_the_book(without, degree)
+        assert got == pytest.approx(full, rel=1e-11)
     first, second = (loss_drops(odd, k) for k in (1, 2))
     assert second == pytest.approx(first, rel=1e-13)
 
@@ -127,7 +146,7 @@ def test_relu_has_no_cubic_spike():
 
 
 def test_degree_one_misses_what_degree_two_learns():
-    drops = [closed_form_drops(REFERENCE, k) for k in range(7)]
+    drops = [loss_drops(REFERENCE, k) for k in range(7)]
     train, test = np.array(drops, float).T
     assert train[0] == test[0] == 0
     assert np.all(np.diff(train[:4]) > 0) and np.all(np.diff(test[:4]) > 0)
@@ -183,13 +202,12 @@ def test_finite_step_equals_the_minimum_over_theta(degree):
 
 @pytest.mark.parametrize("degree", [1, 2, 3, 4])
 def test_inflation_changes_the_constant_only(degree):
-    plain = closed_form_drops(REFERENCE, degree)
+    plain = loss_drops(REFERENCE, degree)
     for kappa in (0.0, 0.3):
-        closed = closed_form_drops(REFERENCE, degree, kappa)
-        active = active_set_drops(REFERENCE, degree, kappa)
-        assert active == pytest.approx([float(v) for v in closed], rel=1e-11)
+        closed = loss_drops(REFERENCE, degree, kappa)
+        assert closed == pytest.approx(drops_of_the_book(REFERENCE, degree, kappa), rel=1e-11)
     # a longer neuron spoils the fit of H₂ by (X̃β)² + constant
-    assert float(closed[0]) <= float(plain[0]) * (1 + 1e-14)
+    assert closed[0] <= plain[0] * (1 + 1e-14)
 
 
 def spiked_gaussian_drops(n, rng, strength=300.0):
@@ -275,7 +293,7 @@ def spiked_limit():
 
 def test_drops_against_the_spiked_gaussian_model(spiked_limit):
     value, error, _ = spiked_limit
-    theory = np.array([closed_form_drops(setting(), k) for k in (1, 2, 3)])
+    theory = np.array([drops_of_the_book(setting(), k) for k in (1, 2, 3)])
     assert np.all(error / theory < 0.03)  # the simulation is sharp enough to decide
     assert np.all(np.abs(value - theory) <= 4 * error)
 
@@ -287,7 +305,7 @@ def test_the_printed_test_formulas_fail_it(spiked_limit):
     second = 4 * 0.5**2 / (3 * s2**2 * t.m1**2) * -t.dm1
     assert abs(value[0, 1] - first) > 4 * error[0, 1]
     # with formula (3) repaired, the second term of (4) alone still fails
-    repaired = closed_form_drops(setting(), 1)[1]
+    repaired = loss_drops(setting(), 1)[1]
     assert abs(value[1, 1] - (repaired + second)) > 4 * error[1, 1]
 
 
@@ -295,8 +313,6 @@ def test_arrays_broadcast():
     phi, psi, ridge = np.array([[0.5], [1.5]]), 0.7, np.array([0.01, 0.1, 1.0])
     together = setting(features=FULL, phi=phi, psi=psi, ridge=ridge)
     alone = setting(features=FULL, phi=1.5, psi=psi, ridge=0.1)
-    for many, one in zip(closed_form_drops(together, 3), closed_form_drops(alone, 3), strict=True):
-        assert many.shape == (2, 3) and many[1, 1] == pytest.approx(float(one), rel=1e-13)
     for many, one in zip(
         random_features_losses(together), random_features_losses(alone), strict=True
     ):

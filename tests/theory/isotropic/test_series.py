@@ -4,7 +4,7 @@ import pytest
 
 from onegrad.errors import AssumptionError
 from onegrad.gaussian.activation import get_activation
-from onegrad.theory.isotropic.series import ActivationSeries, LinkSeries
+from onegrad.theory.isotropic.setting import ActivationSeries, LinkSeries
 from tests.theory.isotropic.common import COEFFICIENTS, LINK
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from onegrad.errors import AssumptionError
 from onegrad.gaussian.activation import get_activation
-from onegrad.theory.isotropic.series import ActivationSeries
+from onegrad.theory.isotropic.setting import ActivationSeries
 from onegrad.theory.isotropic.traces import limiting_traces
 from tests.theory.isotropic.common import RELU
 

@@ -16,17 +16,14 @@ from onegrad.errors import AssumptionError
 from onegrad.problem import Problem, needed_degree
 from onegrad.theory.isotropic.limits import (
     RidgeLosses,
-    check_degree,
     finite_step_losses,
     loss_drops,
     random_features_losses,
 )
-from onegrad.theory.isotropic.series import MAX_DEGREE
-from onegrad.theory.isotropic.setting import IsotropicSetting
-from onegrad.theory.isotropic.step_spikes import norm_spikes, polynomial_spikes, resummed_spikes
+from onegrad.theory.isotropic.setting import MAX_DEGREE, NEGLIGIBLE, IsotropicSetting
+from onegrad.theory.isotropic.step_spikes import norm_spikes, resummed_spikes
 
 METHODS = ("finite-step", "limit", "random-features")
-_BORDER = 1e-9
 
 
 @dataclass(frozen=True)
@@ -39,8 +36,6 @@ class IsotropicPrediction:
     regime: int
     method: str
     assumptions: tuple[str, ...]
-    spikes: tuple[int, ...]  # degrees of the spikes that the regime, or `degree`, has
-    cosine: float  # cosine of the step's direction β with the teacher
 
 
 def check_exponent(exponent: float) -> None:
@@ -79,20 +74,16 @@ def on_border(exponent: float) -> bool:
     if exponent <= 0:
         return exponent == 0
     degree = regime_of(exponent)
-    return 2 * exponent > degree / (degree + 1) - _BORDER
+    return 2 * exponent > degree / (degree + 1) - NEGLIGIBLE
 
 
-def predict_isotropic(
-    problem: Problem, method: str = "finite-step", degree: int | None = None
-) -> IsotropicPrediction:
+def predict_isotropic(problem: Problem, method: str = "finite-step") -> IsotropicPrediction:
     """Errors of the one-step network, for a problem in the isotropic convention.
 
     Parameters
     ----------
-    method : "finite-step" at this η; "limit" of large n at this α (η ~ n^α, from training.rate
-        by η = n^α); "random-features", as if η were 0
-    degree : ℓ; by default the one of the regime of α for "limit", and the spikes of all degrees
-        for "finite-step"
+    method : "finite-step" at this η, with the spikes of all degrees; "limit" of large n at this α
+        (η ~ n^α, from training.rate by η = n^α); "random-features", as if η were 0
 
     >>> problem = Problem.from_spec({
     ...     "data": {"model": "isotropic", "dim": 500},
@@ -110,60 +101,43 @@ def predict_isotropic(
             "Gaussian theory"
         )
     setting = IsotropicSetting.of(problem)
-    losses = isotropic_losses(setting, method, degree)
-    trained = _trained(setting, method)
-    regime = regime_of(setting.exponent) if trained else 0
-    kept = regime if degree is None else degree
+    losses = isotropic_losses(setting, method)
+    regime = regime_of(setting.exponent) if _trained(setting, method) else 0
     return IsotropicPrediction(
-        float(losses.train_objective),
-        float(losses.train_error),
-        float(losses.test_error),
-        regime,
-        method,
-        _assumptions(setting, method, regime, degree),
-        setting.features.active(kept) if trained else (),
-        setting.link.linear / setting.direction_norm if trained else 0.0,
-    )
+        float(losses.train_objective), float(losses.train_error), float(losses.test_error),
+        regime, method, _assumptions(setting, method, regime),
+    )  # fmt: skip
 
 
-def isotropic_losses(
-    setting: IsotropicSetting, method: str = "finite-step", degree: int | None = None
-) -> RidgeLosses:
+def isotropic_losses(setting: IsotropicSetting, method: str = "finite-step") -> RidgeLosses:
     """The losses behind `predict_isotropic`, from the numbers alone."""
     if method not in METHODS:
         raise AssumptionError(f'method = "{method}" must be one of {", ".join(METHODS)}')
-    if degree is not None:
-        check_degree(degree)
     if not _trained(setting, method):
         if setting.link.coefficients[0] == 0 or method == "limit":
             return random_features_losses(setting)
         return finite_step_losses(setting, norm_spikes(setting))
     regime = regime_of(setting.exponent)
-    setting.check_linear_part()
-    if method == "limit":
-        if degree is None and on_border(setting.exponent):
-            raise AssumptionError(
-                f"step exponent α = {setting.exponent:.4g} lies on the border between two regimes, "
-                "where the limit depends on the constant of η: use the finite-step version (method "
-                '"isotropic" of `predict`)'
-            )
-        base = random_features_losses(setting)
-        train, test = loss_drops(setting, regime if degree is None else degree)
-        error = base.test_error - test
-        shrink = (setting.ridge * setting.traces.g) ** 2
-        return RidgeLosses(base.train_objective - train, shrink * error, error)
-    if degree is None:
-        return finite_step_losses(setting, resummed_spikes(setting, norms=True))
-    return finite_step_losses(setting, polynomial_spikes(setting, degree))
+    if method == "finite-step":
+        return finite_step_losses(setting, resummed_spikes(setting))
+    if on_border(setting.exponent):
+        raise AssumptionError(
+            f"step exponent α = {setting.exponent:.4g} lies on the border between two regimes, "
+            "where the limit depends on the constant of η: use the finite-step version (method "
+            '"isotropic" of `predict`)'
+        )
+    base = random_features_losses(setting)
+    train, test = loss_drops(setting, regime)
+    error = base.test_error - test
+    shrink = (setting.ridge * setting.traces.g) ** 2
+    return RidgeLosses(base.train_objective - train, shrink * error, error)
 
 
 def _trained(setting: IsotropicSetting, method: str) -> bool:
     return method != "random-features" and setting.rate > 0
 
 
-def _assumptions(
-    setting: IsotropicSetting, method: str, regime: int, degree: int | None
-) -> tuple[str, ...]:
+def _assumptions(setting: IsotropicSetting, method: str, regime: int) -> tuple[str, ...]:
     lines = [
         "Isotropic Gaussian inputs; labels depend on one direction plus independent noise.",
         "Proportional limit: n, N, d large with d/n and d/N fixed.",
@@ -174,16 +148,14 @@ def _assumptions(
         lines.append("The labels have a mean, which the source excludes; it is treated as H₀.")
     if not _trained(setting, method):
         return (*lines, "No step: the features are those of the random first layer.")
-    kept = regime if degree is None else degree
-    all_degrees = method == "finite-step" and degree is None
-    which = "of every degree" if all_degrees else f"up to degree {kept}"
-    strength = f"at the strength of this step η = {setting.rate:.4g}"
+    which, strength = "of every degree", f"at the strength of this step η = {setting.rate:.4g}"
     if method == "limit":
-        strength = "each in the limit of infinite strength"
+        which, strength = f"up to degree {regime}", "each in the limit of infinite strength"
     lines.append(f"Regime ℓ = {regime} (η ~ n^{setting.exponent:.4g}); spikes {which}, {strength}.")
-    if not all_degrees:
+    if method == "limit":
         lines.append("Neurons keep norm one, as in the source: what their norms teach is left out.")
-    absent = [str(k) for k in range(1, kept + 1) if k not in setting.features.active(kept)]
+    active = setting.features.active(regime)
+    absent = [str(k) for k in range(1, regime + 1) if k not in active]
     if absent:
         lines.append(f"The activation has no spike of degree {', '.join(absent)}: c_k = 0 there.")
     lines.append(

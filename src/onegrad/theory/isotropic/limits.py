@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from onegrad.compute.backend import Array
-from onegrad.errors import AssumptionError
 from onegrad.gaussian.polynomials import sqrt_factorial
-from onegrad.theory.isotropic.series import MAX_DEGREE, LinkSeries, inflated_powers
-from onegrad.theory.isotropic.setting import IsotropicSetting
+from onegrad.theory.isotropic.setting import IsotropicSetting, inflated_powers
 from onegrad.theory.isotropic.step_spikes import StepSpikes
 
 
@@ -84,75 +82,19 @@ def captured(setting: IsotropicSetting, degree: int, inflation: float) -> tuple[
     return t, basis @ (basis.T @ (scale * t)) / scale
 
 
-def polynomial_gain(
-    link: LinkSeries, cosine: ArrayLike, degree: int, inflation: float = 0.0
-) -> Array:
-    """T_ℓ: the part of E f² beyond degree one that ℓ spikes fit when c₁, …, c_ℓ are all nonzero
-    (eq. polynomial-gain) (eq. inflated-gain).
-
-    T_ℓ = Σ_{k≠1} k! t_k² − (Σ_{even k} t_k H_k(0))² / Σ_{even k} H_k(0)²/k!, k ≤ ℓ,
-    t_k = c_{*k}ρᵏ: the powers x, …, x^ℓ span the polynomials that vanish at 0. With
-    κ = `inflation` (`IsotropicSetting.norm_inflation`) H_k(0) becomes (1 + κ)^{k/2}H_k(0).
-    """
-    t = link.padded(degree) * np.asarray(cosine, float)[..., None] ** np.arange(degree + 1)
-    at_zero = np.zeros(degree + 1)  # H_k(0)/√k!
-    at_zero[0] = 1.0
-    for k in range(2, degree + 1, 2):
-        at_zero[k] = -at_zero[k - 2] * math.sqrt((k - 1) / k) * (1.0 + inflation)
-    kept = np.where(np.arange(degree + 1) == 1, 0.0, sqrt_factorial(degree) * t)
-    return np.sum(kept**2, axis=-1) - (kept @ at_zero) ** 2 / (at_zero @ at_zero)
-
-
-def closed_form_drops(
-    setting: IsotropicSetting, degree: int, inflation: float = 0.0
-) -> tuple[Array, Array]:
-    """(Δ_ℓ, Λ_ℓ) as if c₁, …, c_ℓ were all nonzero; broadcasts over the numbers of the setting
-    (eq. drop).
-
-    Δ_ℓ = λ(ψ/φ)[m₂c_{*1}²ρ² + m₁T_ℓ], Λ_ℓ = (φ/(ψm₁²))[−m₂'c_{*1}²ρ² − m₁'T_ℓ], T_ℓ from
-    `polynomial_gain`. ReLU has c₃ = 0: `loss_drops` knows.
-    """
-    _check(setting, degree)
-    link = setting.link
-    cosine = link.linear / np.sqrt(setting.direction_norm2)
-    first = (link.linear * cosine) ** 2 if degree else np.zeros_like(cosine)
-    gain = polynomial_gain(link, cosine, degree, inflation)
-    train, _, test = regression_losses(setting, first, gain)
-    return train, test
-
-
-def _check(setting: IsotropicSetting, degree: int) -> None:
-    setting.check_linear_part()
-    setting.check_centred_labels()
-    check_degree(degree)
-
-
-def check_degree(degree: int) -> None:
-    if not 0 <= degree <= MAX_DEGREE:
-        raise AssumptionError(f"degree ℓ = {degree} must lie in 0…{MAX_DEGREE}")
-
-
 def loss_drops(
     setting: IsotropicSetting, degree: int, inflation: float = 0.0
 ) -> tuple[float, float]:
-    """(Δ_ℓ, Λ_ℓ): limits of L_tr(F₀) − L_tr(F) and L_te(F₀) − L_te(F) for ℓ = `degree`.
+    """(Δ_ℓ, Λ_ℓ): limits of L_tr(F₀) − L_tr(F) and L_te(F₀) − L_te(F) for ℓ = `degree` (eq. drop).
 
-    Δ_ℓ = λ(ψ/φ) tᵀDh and Λ_ℓ = (φ/(ψm₁²))[2tᵀ(−D')h − hᵀ(−D')h], see `captured`; with every
-    c_k nonzero these are λ(ψ/φ)[m₂c_{*1}²ρ² + m₁T_ℓ] and (φ/(ψm₁²))[−m₂'c_{*1}²ρ² − m₁'T_ℓ].
-    Δ is the general-ℓ theorem of [moniri2024]; Λ for ℓ ≤ 2 its proposition, corrected. The source
-    has `inflation` 0; `IsotropicSetting.norm_inflation` is that of the literal gradient.
+    Δ_ℓ = λ(ψ/φ) tᵀDh and Λ_ℓ = (φ/(ψm₁²))[2tᵀ(−D')h − hᵀ(−D')h], see `captured`; with every c_k
+    nonzero these are λ(ψ/φ)[m₂c_{*1}²ρ² + m₁T_ℓ] and (φ/(ψm₁²))[−m₂'c_{*1}²ρ² − m₁'T_ℓ], T_ℓ of
+    eqs. polynomial-gain and inflated-gain. Δ is the general-ℓ theorem of [moniri2024]; Λ for
+    ℓ ≤ 2 its proposition, corrected. The source has `inflation` 0; `norm_inflation` of the setting
+    is that of the literal gradient.
     """
-    every = setting.features.active(degree) == tuple(range(1, degree + 1))
-    train, test = (closed_form_drops if every else active_set_drops)(setting, degree, inflation)
-    return float(train), float(test)
-
-
-def active_set_drops(
-    setting: IsotropicSetting, degree: int, inflation: float = 0.0
-) -> tuple[Array, Array]:
-    """(Δ_ℓ, Λ_ℓ) by projection on the spikes that exist, whichever c_k vanish; see `loss_drops`
-    (eq. drop)."""
-    _check(setting, degree)
+    setting.check_linear_part()
+    setting.check_centred_labels()
     traces, ratio = setting.traces, setting.psi / setting.phi
     t, h = captured(setting, degree, inflation)
     weights = sqrt_factorial(t.size - 1) ** 2
@@ -160,7 +102,7 @@ def active_set_drops(
     d = np.where(first, traces.m2, traces.m1 * weights)
     dd = np.where(first, -traces.dm2, -traces.dm1 * weights)
     train = setting.ridge * ratio * (t @ (d * h))
-    return train, ((2 * t - h) @ (dd * h)) / (ratio * traces.m1**2)
+    return float(train), float(((2 * t - h) @ (dd * h)) / (ratio * traces.m1**2))
 
 
 # --- a finite step ----------------------------------------------------------------------

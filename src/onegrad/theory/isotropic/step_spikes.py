@@ -2,7 +2,7 @@
 
 After the step W ≈ W₀ + ηc₁aβᵀ with β = X̃₁ᵀr/n₁ (first-step samples, r = y or y − f₀), and
 
-    F ≈ F_ℓ = F₀ + Σ_{k≤ℓ} c₁ᵏ c_k ηᵏ (X̃β)ᵏ (aᵏ)ᵀ        [moniri2024, thm. on the spectrum; ba2022]
+    F ≈ F_ℓ = F₀ + Σ_{k≤ℓ} c₁ᵏ c_k ηᵏ (X̃β)ᵏ (aᵏ)ᵀ  [moniri2024; ba2022]  (eq. powers)
 
 with powers entry by entry. c_k = E[σ(Z)H_k(Z)]/k!, a ~ N(0, I/N), rows of W₀ ~ N(0, I/d).
 Nothing here divides by n: that is left to the traces.
@@ -16,16 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.gaussian.activation import Activation
-from onegrad.gaussian.polynomials import orthonormal_hermite, power_to_hermite, sqrt_factorial
-from onegrad.gaussian.quadrature import gauss_hermite, gaussian_mean
-from onegrad.theory.isotropic.series import inflated_powers
+from onegrad.gaussian.polynomials import orthonormal_hermite, sqrt_factorial
+from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.theory.isotropic.setting import IsotropicSetting
 
-_RESUMMED = 12  # Hermite degrees of the resummed spikes, in inputs and in neurons
-_NODES = 32
-_SMALL_STEP = 0.02
-_SERIES = 16
+_DEGREES = 12  # Hermite degrees of the spikes, in inputs and in neurons: a profile to 1e-8
+_NODES = 32  # of the rule for them, which is exact for products of two of these degrees
 
 
 @dataclass(frozen=True)
@@ -54,29 +50,7 @@ class StepSpikes:
         return self.hermite.shape[1]
 
 
-def polynomial_spikes(setting: IsotropicSetting, degree: int, inflation: float = 0.0) -> StepSpikes:
-    """The spikes of F_ℓ, ℓ = `degree`, after a step of rate η at N neurons (eq. powers).
-
-    With `inflation` = κ (`IsotropicSetting.norm_inflation`) the powers (X̃β)ᵏ become
-    E(X̃β + s√κ Z)ᵏ.
-    """
-    setting.check_linear_part()
-    setting.check_centred_labels()
-    features, width = setting.features, setting.width
-    active = features.active(degree)
-    top = max(active, default=1)
-    # (aᵏ)ᵀq_j = N^{(1−k)/2} L_kj where LLᵀ is the moment matrix (i+j−1)!! of a√N
-    moments = power_to_hermite(top)[list(active)]
-    xi = inflated_powers(top, inflation)[list(active)]
-    upper = np.linalg.qr((moments * sqrt_factorial(top)).T, mode="r")
-    lower = (upper * np.sign(np.diag(upper))[:, None]).T
-    scale = features.c1 * setting.rate * setting.direction_norm / math.sqrt(width)
-    strengths = [features.coefficients[k] * scale**k for k in active]
-    hermite = math.sqrt(width) * xi.T @ (np.array(strengths)[:, None] * lower)
-    return _assemble(setting, hermite)
-
-
-def resummed_spikes(setting: IsotropicSetting, norms: bool = False) -> StepSpikes:
+def resummed_spikes(setting: IsotropicSetting) -> StepSpikes:
     """The spikes of every degree at once, after a step of rate η at N neurons.
 
     Averaged over the bulk of the preactivation, neuron j has the profile
@@ -90,28 +64,23 @@ def resummed_spikes(setting: IsotropicSetting, norms: bool = False) -> StepSpike
     labels have a mean, the second from the gradient's own noise
     (`IsotropicSetting.norm_inflation`). Both are as strong as the spikes themselves and teach
     even activations a constant; the source has neither.
-    With `norms` the neurons' own norms are included as one more column, `norm_spikes`.
+    The neurons' own norms are one more column, `norm_spikes`.
     """
     setting.check_linear_part()
     features, rate, width = setting.features, setting.rate, setting.width
     scale = features.c1 * rate * setting.direction_norm / math.sqrt(width)
     stretch = 2 * rate * features.coefficients[2] * setting.link.coefficients[0] / math.sqrt(width)
     kappa = setting.norm_inflation
-    # the power series is exact here; resummation would add rounding errors
-    if abs(scale) < _SMALL_STEP and stretch == 0:
-        hermite = polynomial_spikes(setting, _SERIES, kappa).hermite
-    else:
-        x, w = gauss_hermite(_NODES)
-        profile = _profile(setting.activation, scale, stretch, kappa * scale**2, x)
-        rows = orthonormal_hermite(_RESUMMED, x) * w
-        table = rows @ (profile - features.mean) @ rows.T
-        hermite = math.sqrt(width) * table / sqrt_factorial(_RESUMMED)[:, None]
-        hermite = hermite[:, [1, 0, *range(2, _RESUMMED + 1)]]  # q₁ = a/|a| comes first
-    if norms:
-        column = np.zeros((hermite.shape[0], 1))
-        column[0] = _norm_strength(setting)
-        hermite = np.hstack([hermite, column])
-    return _assemble(setting, hermite)
+    x, w = gauss_hermite(_NODES)
+    lengths = np.sqrt((1.0 + stretch * x) ** 2 + kappa * (scale * x) ** 2)
+    profile = setting.activation.smoothed(scale * np.outer(x, x), lengths).value
+    rows = orthonormal_hermite(_DEGREES, x) * w
+    table = rows @ (profile - features.mean) @ rows.T
+    hermite = math.sqrt(width) * table / sqrt_factorial(_DEGREES)[:, None]
+    hermite = hermite[:, [1, 0, *range(2, _DEGREES + 1)]]  # q₁ = a/|a| comes first
+    norms = np.zeros((len(hermite), 1))
+    norms[0] = _norm_strength(setting)
+    return assembled(setting, np.hstack([hermite, norms]))
 
 
 def norm_spikes(setting: IsotropicSetting) -> StepSpikes:
@@ -131,37 +100,8 @@ def _norm_strength(setting: IsotropicSetting) -> float:
     return setting.features.coefficients[2] * math.sqrt(2.0 / setting.psi)
 
 
-def _profile(
-    activation: Activation, scale: float, stretch: float, inflation: float, x: Array
-) -> Array:
-    """E σ(b_j Z + scale·x_i·x_j), b_j² = (1 + stretch·x_j)² + inflation·x_j²."""
-    if stretch == 0:  # (x, α) and (−x, −α) agree: half of the neurons are enough
-        half = _smoothed(activation, scale, 0.0, inflation, x, x[x.size // 2 :])
-        return np.hstack([half[::-1, ::-1][:, : x.size // 2], half])
-    return _smoothed(activation, scale, stretch, inflation, x, x)
-
-
-def _smoothed(
-    activation: Activation,
-    scale: float,
-    stretch: float,
-    inflation: float,
-    x: Array,
-    alpha: Array,
-) -> Array:
-    v = scale * np.outer(x, alpha)
-    width = np.sqrt((1.0 + stretch * alpha) ** 2 + inflation * alpha**2)
-    if activation.moments is not None:
-        return activation.smoothed(v, width).value
-    if activation.breakpoints:
-        return gaussian_mean(activation.__call__, v, width, activation.breakpoints)
-    # trapezoidal rule: geometric convergence for smooth functions, here to better than 1e-6
-    z = np.arange(-45, 46) / 6.0
-    weights = np.exp(-0.5 * z**2) / (6.0 * math.sqrt(2 * math.pi))
-    return activation(v[..., None] + width[None, :, None] * z) @ weights
-
-
-def _assemble(setting: IsotropicSetting, hermite: Array) -> StepSpikes:
+def assembled(setting: IsotropicSetting, hermite: Array) -> StepSpikes:
+    """With the linear parts of these polynomials."""
     features, s, linear_part = setting.features, setting.direction_norm, setting.link.linear
     # With the exact gradient β contains −c₁W₀ᵀa: it is not independent of the neurons along a.
     own = features.c1 if setting.gradient == "exact" else 0.0
