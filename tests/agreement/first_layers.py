@@ -7,8 +7,7 @@ import numpy as np
 import onegrad as og
 from onegrad.compute.randomness import Streams
 from onegrad.simulate.models.base import NetworkFeatures, exact_risk, fit_features
-from onegrad.simulate.network.inputs import Inputs
-from onegrad.simulate.network.trial import Trial
+from onegrad.simulate.network.trial import Inputs, Trial
 from onegrad.simulate.risk.sampled import sampled_risk
 from onegrad.theory.directions.geometry import drawn_geometry
 from onegrad.theory.layers.any_layer import layer_errors, own_directions

@@ -12,7 +12,7 @@ from onegrad.predict import layers as readouts
 from onegrad.simulate.models import MODELS
 from onegrad.simulate.models.base import exact_risk
 from onegrad.simulate.network.trial import Trial
-from onegrad.simulate.risk.classes import class_risk
+from onegrad.simulate.risk.sampled import class_risk
 from onegrad.theory.layers import classes as layer_classes
 from onegrad.theory.nodes.rules import QuadratureLevel
 

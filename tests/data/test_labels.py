@@ -102,8 +102,3 @@ def test_only_signs_are_flipped(labels):
 def test_a_flip_is_a_probability_below_a_half():
     with pytest.raises(SpecError, match=r"labels\.flip = 0\.5"):
         SingleIndex(link="sign", flip=0.5)
-
-
-def test_no_flips_leave_the_record_as_it_was():
-    assert "flip" not in SingleIndex().model_dump(mode="json")
-    assert SingleIndex(link="sign", flip=0.1).model_dump(mode="json")["flip"] == 0.1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onegrad.data.spikes import find_spikes
+from onegrad.data.mixture_fit import find_spikes
 
 SHAPES = [(2000, 100), (1000, 1000), (300, 900), (500, 50)]
 

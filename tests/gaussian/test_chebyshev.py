@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onegrad.gaussian.chebyshev import chebyshev_basis, chebyshev_nodes, chebyshev_transform
+from onegrad.gaussian.polynomials import chebyshev_basis, chebyshev_nodes, chebyshev_transform
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 14])

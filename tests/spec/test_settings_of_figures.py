@@ -106,7 +106,7 @@ def test_a_teacher_at_a_cosine_to_a_spike():
 
 
 def test_rows_of_unit_norm():
-    from onegrad.simulate.network.init import draw_weights
+    from onegrad.simulate.network.trial import draw_weights
 
     ours = problem(data={"model": "isotropic"}, network={"rows": "unit"})
     weights = draw_weights(ours, Streams(0, 0))

@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 import onegrad as og
 from onegrad.gaussian.activation import get_activation
-from onegrad.gaussian.piecewise import piecewise_gauss
+from onegrad.gaussian.quadrature import piecewise_gauss
 from onegrad.theory.directions.overlaps import geometry_of
 from onegrad.theory.nodes.component import Integrand, component_nodes
 from onegrad.theory.nodes.designs import quasi_gaussian, two_level

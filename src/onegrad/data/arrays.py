@@ -145,9 +145,9 @@ def label_groups(y: Array) -> np.ndarray:
     return np.zeros(len(y), dtype=int)
 
 
-def digest(*arrays: np.ndarray) -> str:
-    """SHA-256 of the bytes of arrays, one after the other."""
-    found = hashlib.sha256()
+def digest(*arrays: np.ndarray, first: str = "") -> str:
+    """SHA-256 of a text and of the bytes of arrays, one after the other."""
+    found = hashlib.sha256(first.encode())
     for array in arrays:
         found.update(np.ascontiguousarray(array).tobytes())
     return found.hexdigest()

@@ -7,12 +7,13 @@ that tr Λ = n as for Λ = I. Random directions are random relative to it.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from onegrad.compute.backend import Array
+from onegrad.data.base import DataModel
 from onegrad.errors import SpecError
 from onegrad.spec.fields import Real
 
@@ -43,22 +44,29 @@ ShareField = Annotated[
 ]  # fmt: skip
 
 
-class HasSpectrum(Protocol):
-    """A table [data] with the keys of a bulk."""
+class WithBulk(DataModel):
+    """A table [data] with the keys of a bulk, which a subclass lists as its last fields."""
+
+    if TYPE_CHECKING:
+        spectrum: SpectrumField
+        exponent: ExponentField
+        levels: LevelsField
+        share: ShareField
+
+    @model_validator(mode="after")
+    def _fitting_spectrum(self) -> WithBulk:
+        _check_spectrum(self)
+        return self
 
     @property
-    def dim(self) -> int: ...
-    @property
-    def spectrum(self) -> str | tuple[float, ...] | None: ...
-    @property
-    def exponent(self) -> float | None: ...
-    @property
-    def levels(self) -> tuple[float, ...] | None: ...
-    @property
-    def share(self) -> float | None: ...
+    def bulk_eigenvalues(self) -> Array | None:
+        """λ (n,) of mean 1 in descending order, not to be changed; None where all are equal."""
+        if self.spectrum is None:
+            return None
+        return _eigenvalues(self.spectrum, self.dim, self.exponent, self.levels, self.share)
 
 
-def check_spectrum(data: HasSpectrum) -> None:
+def _check_spectrum(data: WithBulk) -> None:
     """Refuse keys that are missing, that belong to another spectrum, or do not fit data.dim."""
     kind = data.spectrum if isinstance(data.spectrum, str) else "list"
     wanted = {"power-law": ("exponent",), "two-level": ("levels", "share")}.get(kind, ())
@@ -88,20 +96,13 @@ def check_spectrum(data: HasSpectrum) -> None:
             f"must be a list of one eigenvalue for each input (data.dim = {data.dim}) or fewer",
             "For example [4.0, 1.0, 0.25]: a third of the inputs each",
         )  # fmt: skip
-    values = bulk_of(data)
+    values = data.bulk_eigenvalues
     if values is not None and values[0] > _LARGEST_RATIO * values[-1]:
         raise SpecError.of(
             "data.spectrum", _plain(data.spectrum),
             f"must not span more than twelve decades: {values[0]:.2g} to {values[-1]:.2g} here",
             "Take a smaller exponent or closer levels",
         )  # fmt: skip
-
-
-def bulk_of(data: HasSpectrum) -> Array | None:
-    """λ (n,) of mean 1 in descending order, not to be changed; None where all are equal."""
-    if data.spectrum is None:
-        return None
-    return _eigenvalues(data.spectrum, data.dim, data.exponent, data.levels, data.share)
 
 
 @lru_cache(maxsize=64)

@@ -5,23 +5,14 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from onegrad.compute.backend import Array
-from onegrad.data.base import DataModel
-from onegrad.data.bulk import (
-    ExponentField,
-    LevelsField,
-    ShareField,
-    SpectrumField,
-    bulk_of,
-    check_spectrum,
-)
+from onegrad.data.bulk import ExponentField, LevelsField, ShareField, SpectrumField, WithBulk
 from onegrad.data.population import Population
 from onegrad.spec.fields import Count
 
 
-class Isotropic(DataModel):
+class Isotropic(WithBulk):
     """Standard Gaussian inputs, the setting of Moniri et al. (2024); with a `spectrum` N(0, Λ)."""
 
     model: Literal["isotropic"] = "isotropic"
@@ -31,11 +22,6 @@ class Isotropic(DataModel):
     levels: LevelsField = None
     share: ShareField = None
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Isotropic:
-        check_spectrum(self)
-        return self
-
     @property
     def isotropic(self) -> bool:
         return self.bulk_eigenvalues is None
@@ -43,10 +29,6 @@ class Isotropic(DataModel):
     @property
     def bulk_alone(self) -> bool:
         return True
-
-    @property
-    def bulk_eigenvalues(self) -> Array | None:
-        return bulk_of(self)
 
     def population(self, spread: float, rng: np.random.Generator) -> Population:
         """N(0, Λ): nothing is drawn."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -148,6 +148,20 @@ class LabelModel(Section):
         """The labels (m) of rows that came with the labels y and are of these components."""
         return y
 
+    def _check_direction(self, direction: str, structured: bool, key: str, cosines: Any) -> None:
+        """Refuse directions and cosines (`key`, None unless given) that need spikes to refer to."""
+        needs = "needs data with spikes"
+        if direction == "spikes" and not structured:
+            raise SpecError.of(
+                "labels.direction", direction, needs,
+                'Use direction = "random", or data.model = "mixture" with rank ≥ 1',
+            )  # fmt: skip
+        if cosines is not None and (direction != "random" or not structured):
+            raise SpecError.of(
+                key, cosines, 'goes with direction = "random"' if structured else needs,
+                'Leave it out, or set direction = "random" and data.rank ≥ 1',
+            )  # fmt: skip
+
     def _check_flip(self) -> None:
         flip = getattr(self, "flip", 0.0)
         if flip and not self.binary:
@@ -157,6 +171,10 @@ class LabelModel(Section):
             )  # fmt: skip
 
 
+Noise = Annotated[
+    Real,
+    Field(ge=0, le=1e6, description="standard deviation of the label noise", examples=[0.1]),
+]
 Flip = Annotated[
     Real,
     Field(

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field, PlainSerializer, SerializationInfo
 
 from onegrad.compute.backend import Array
-from onegrad.data.label_base import Flip, LabelModel, Teacher
+from onegrad.data.label_base import Flip, LabelModel, Noise, Teacher
 from onegrad.data.multi_index import MultiIndex
 from onegrad.data.population import Population
 from onegrad.errors import SpecError
@@ -26,10 +26,9 @@ def _link(value: Any) -> Any:
     return get_activation(value, "labels.link")
 
 
-def _name(link: Activation | tuple[Activation, ...], info: SerializationInfo) -> str | list[str]:
-    return (
-        [written(part, info) for part in link] if isinstance(link, tuple) else written(link, info)
-    )
+def _name(link: Activation | tuple[Activation, ...], info: SerializationInfo) -> Any:
+    several = isinstance(link, tuple)
+    return [written(part, info) for part in link] if several else written(link, info)
 
 
 Link = Annotated[
@@ -58,10 +57,7 @@ class SingleIndex(LabelModel):
         description="cosine of the teacher with the leading spike of the first component that has "
         "one; beside it the direction is random",
     )  # fmt: skip
-    noise: Real = Field(
-        default=0.0, ge=0, le=1e6, description="standard deviation of the label noise",
-        examples=[0.1],
-    )  # fmt: skip
+    noise: Noise = 0.0
     flip: Flip = 0.0
 
     @property
@@ -84,17 +80,7 @@ class SingleIndex(LabelModel):
                 f"must be one link, or one per component ({components})",
                 f'For example "{self.links[0].name}"',
             )  # fmt: skip
-        if self.direction == "spikes" and not structured:
-            raise SpecError.of(
-                "labels.direction", self.direction, "needs data with spikes",
-                'Use direction = "random", or data.model = "mixture" with rank ≥ 1',
-            )  # fmt: skip
-        if self.cosine is not None and (self.direction != "random" or not structured):
-            what = "needs data with spikes" if not structured else "goes with a random direction"
-            raise SpecError.of(
-                "labels.cosine", self.cosine, what,
-                'Leave it out, or set direction = "random" and data.rank ≥ 1',
-            )  # fmt: skip
+        self._check_direction(self.direction, structured, "labels.cosine", self.cosine)
 
     def teacher(
         self, population: Population, rng: np.random.Generator, orthogonal: bool
@@ -104,8 +90,7 @@ class SingleIndex(LabelModel):
         if self.direction == "spikes":
             direction = np.sum([s[:, 0] for s in population.spikes if s.shape[1]], axis=0)
         elif orthogonal:
-            basis = np.linalg.qr(np.hstack([*population.spikes, population.means.T]))[0]
-            direction -= basis @ (basis.T @ direction)
+            direction = population.beside(direction)
         if self.cosine is not None:
             spike = next(s[:, 0] for s in population.spikes if s.shape[1])
             direction -= spike * (spike @ direction)
@@ -126,10 +111,7 @@ class ComponentLabels(LabelModel):
         description="label of each component; by default +1 and −1 for two, and for more as many "
         "outputs as components (one-hot)", examples=[[1, -1]],
     )  # fmt: skip
-    noise: Real = Field(
-        default=0.0, ge=0, le=1e6, description="standard deviation of the label noise",
-        examples=[0.0],
-    )  # fmt: skip
+    noise: Noise = 0.0
     flip: Flip = 0.0
 
     def check(self, components: int, structured: bool) -> None:

@@ -10,16 +10,9 @@ import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from onegrad.compute.backend import Array
-from onegrad.data.base import DRAWN_NORMS, DataModel
-from onegrad.data.bulk import (
-    ExponentField,
-    LevelsField,
-    ShareField,
-    SpectrumField,
-    bulk_of,
-    check_spectrum,
-)
-from onegrad.data.population import Population
+from onegrad.data.base import DRAWN_NORMS
+from onegrad.data.bulk import ExponentField, LevelsField, ShareField, SpectrumField, WithBulk
+from onegrad.data.population import Population, orthonormal
 from onegrad.errors import SpecError
 from onegrad.spec.fields import Count, Real, Whole
 
@@ -30,7 +23,7 @@ _DRAWN = 1 << 11  # random numbers that an estimate of covariance norms may draw
 _Coordinate = Annotated[Real, Field(ge=-1e6, le=1e6)]
 
 
-class Mixture(DataModel):
+class Mixture(WithBulk):
     """x ~ Σ_c ρ_c N(μ_c, I + Σ_i θ·s_{c,i} γ_{c,i}γ_{c,i}ᵀ): the setting of Demir & Dogan (2025).
 
     The spread θ comes from [scaling], or from `spread` here. With a `spectrum` the bulk is Λ
@@ -100,7 +93,6 @@ class Mixture(DataModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Mixture:
-        check_spectrum(self)
         components = len(self.weights)
         self._check_ranks(components)
         self._check_strengths()
@@ -191,10 +183,6 @@ class Mixture(DataModel):
         return (self.rank,) * len(self.weights) if self.ranks is None else self.ranks
 
     @property
-    def bulk_eigenvalues(self) -> Array | None:
-        return bulk_of(self)
-
-    @property
     def structured(self) -> bool:
         return any(self.component_ranks)
 
@@ -248,7 +236,7 @@ class Mixture(DataModel):
             corners = _simplex(components) @ raw[:, count:].T
             means = self.mean * corners / np.linalg.norm(corners, axis=1, keepdims=True)
         if self.centres:
-            means = np.array(self.centres) @ _orthonormal(raw[:, count:]).T
+            means = np.array(self.centres) @ orthonormal(raw[:, count:]).T
         relative = self.relative_strengths
         if self.random_strengths:  # drawn last: directions do not depend on it
             relative = self.strengths_at([rng.random(r) for r in ranks])
@@ -268,7 +256,7 @@ class Mixture(DataModel):
             leading /= np.linalg.norm(leading, axis=-2, keepdims=True)
             for j, c in enumerate(spiked):
                 blocks[c][..., 0] = leading[..., j]
-                blocks[c] = _orthonormal(blocks[c])
+                blocks[c] = orthonormal(blocks[c])
         return blocks
 
     def covariance_norms(self, spread: float, rng: np.random.Generator) -> Array:
@@ -310,12 +298,6 @@ def _square_root(alignment: float, components: int) -> Array:
     np.fill_diagonal(gram, 1.0)
     values, vectors = np.linalg.eigh(gram)
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
-
-
-def _orthonormal(columns: Array) -> Array:
-    """Gram–Schmidt from the left by a thin QR; the first column keeps its direction."""
-    q, r = np.linalg.qr(columns)
-    return np.asarray(q * np.sign(np.diagonal(r, axis1=-2, axis2=-1))[..., None, :])
 
 
 def _simplex(components: int) -> Array:

@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field, PlainSerializer, SerializationInfo, model_validator
 
 from onegrad.compute.backend import Array
-from onegrad.data.label_base import Flip, LabelModel, Teacher
-from onegrad.data.population import Population
+from onegrad.data.label_base import Flip, LabelModel, Noise, Teacher
+from onegrad.data.population import Population, orthonormal, outside
 from onegrad.errors import SpecError
 from onegrad.gaussian.joint_links import MOST_INDICES, JointLink, get_joint_link
 from onegrad.spec.fields import Count, Real, is_whole
@@ -45,10 +45,7 @@ class MultiIndex(LabelModel):
         description="cosine of each direction with the spike of its number, in that order; beside "
         "it the direction is random",
     )  # fmt: skip
-    noise: Real = Field(
-        default=0.0, ge=0, le=1e6, description="standard deviation of the label noise",
-        examples=[0.1],
-    )  # fmt: skip
+    noise: Noise = 0.0
     flip: Flip = 0.0
 
     @model_validator(mode="before")
@@ -71,25 +68,13 @@ class MultiIndex(LabelModel):
 
     def check(self, components: int, structured: bool) -> None:
         self._check_flip()
-        if self.direction == "spikes" and not structured:
-            raise SpecError.of(
-                "labels.direction", self.direction, "needs data with spikes",
-                'Use direction = "random", or data.model = "mixture" with rank ≥ 1',
-            )  # fmt: skip
-        if self.cosines is None:
-            return
-        given = list(self.cosines)
-        if len(given) != self.indices:
+        given = None if self.cosines is None else list(self.cosines)
+        if given is not None and len(given) != self.indices:
             raise SpecError.of(
                 "labels.cosines", given, f"must have one entry for each of the {self.indices} "
                 "indices", f"For example {[0.5] + [0.0] * (self.indices - 1)}",
             )  # fmt: skip
-        if self.direction == "spikes" or not structured:
-            what = "needs data with spikes" if not structured else "goes with random directions"
-            raise SpecError.of(
-                "labels.cosines", given, what,
-                'Leave it out, or set direction = "random" and data.rank ≥ 1',
-            )  # fmt: skip
+        self._check_direction(self.direction, structured, "labels.cosines", given)
 
     def teacher(
         self, population: Population, rng: np.random.Generator, orthogonal: bool
@@ -98,11 +83,10 @@ class MultiIndex(LabelModel):
         if self.direction == "spikes":
             raw = self._along(population)
         elif orthogonal:
-            basis = np.linalg.qr(np.hstack([*population.spikes, population.means.T]))[0]
-            raw -= basis @ (basis.T @ raw)
+            raw = population.beside(raw)
         if self.cosines is not None:
             raw = tilted(raw, self._along(population), np.array(self.cosines))
-        directions = in_order(raw) / np.sqrt(population.mean_covariance_norm)
+        directions = orthonormal(raw) / np.sqrt(population.mean_covariance_norm)
         return Teacher(directions, (), None, self.noise, self.flip, self.link)
 
     def _along(self, population: Population) -> Array:
@@ -125,12 +109,5 @@ def spike_order(sizes: list[int]) -> list[tuple[int, int]]:
 
 def tilted(raw: Array, spikes: Array, cosines: Array) -> Array:
     """cosine_j·γ_j + √(1 − cosine_j²)·u_j, u orthonormal and orthogonal to all these spikes."""
-    basis = np.linalg.qr(spikes)[0]
-    beside = in_order(raw - basis @ (basis.T @ raw))
+    beside = orthonormal(outside(spikes, raw))
     return np.asarray(cosines * spikes + np.sqrt(1 - cosines**2) * beside)
-
-
-def in_order(columns: Array) -> Array:
-    """Orthonormal columns by Gram–Schmidt from the left."""
-    q, r = np.linalg.qr(columns)
-    return np.asarray(q * np.where(np.diag(r) < 0, -1.0, 1.0))

@@ -85,6 +85,16 @@ class Population:
         """Λ^{½}w of a direction or of each row (…, n): that direction for the whitened inputs."""
         return rows if self.bulk is None else rows * like(self._root, rows)
 
+    def beside(self, columns: Array) -> Array:
+        """What is left of a vector or of columns without spikes and means: no chance overlaps."""
+        return outside(np.hstack([*self.spikes, self.means.T]), columns)
+
+    def covariance_times(self, c: int, v: Array) -> Array:
+        """Σ_c v of a vector."""
+        spikes, strengths = self.spikes[c], self.strengths[c]
+        bulk = v if self.bulk is None else self.bulk * v
+        return np.asarray(bulk + spikes @ (strengths * (spikes.T @ v)))
+
     @cached_property
     def _root(self) -> Array:
         """Λ^{½} (n,)."""
@@ -176,6 +186,19 @@ class Population:
             return np.zeros((0, self.dim)), []
         parts = [np.vstack([s.T, mean]) for s, mean in zip(self.spikes, self.means, strict=True)]
         return np.vstack(parts), [np.sqrt(strengths) for strengths in self.strengths]
+
+
+def orthonormal(columns: Array) -> Array:
+    """Gram–Schmidt from the left by a thin QR; the first column keeps its direction."""
+    q, r = np.linalg.qr(columns)
+    signs = np.where(np.diagonal(r, axis1=-2, axis2=-1) < 0, -1.0, 1.0)
+    return np.asarray(q * signs[..., None, :])
+
+
+def outside(span: Array, columns: Array) -> Array:
+    """The part of a vector or of columns that is orthogonal to the columns of `span`."""
+    basis = np.linalg.qr(span)[0]
+    return np.asarray(columns - basis @ (basis.T @ columns))
 
 
 def _largest_eigenvalue(bulk: Array, structure: Array) -> float:

@@ -20,8 +20,7 @@ import numpy as np
 from onegrad.compute.backend import CACHED, Array, host, like, namespace, pieces
 from onegrad.errors import SpecError, did_you_mean
 from onegrad.gaussian import elementwise
-from onegrad.gaussian.content import content_digest
-from onegrad.gaussian.functions import Function, function_parts
+from onegrad.gaussian.functions import Function, content_digest, function_parts
 from onegrad.gaussian.polynomials import hermite_series, orthonormal_hermite, sqrt_factorial
 from onegrad.gaussian.quadrature import gaussian_mean
 
@@ -189,45 +188,22 @@ class Activation:
 _BUILT_IN = {
     a.name: replace(a, portable=True)
     for a in (
-        Activation(
-            "relu",
-            elementwise.relu,
-            elementwise.step,
-            breakpoints=(0.0,),
-            moments=elementwise.relu_moments,
-            slope_of_value=elementwise.step_of_relu,
-        ),
-        Activation(
-            "tanh",
-            elementwise.tanh,
-            elementwise.tanh_slope,
-            slope_of_value=elementwise.slope_of_tanh,
-        ),
-        Activation(
-            "sigmoid",
-            elementwise.sigmoid,
-            elementwise.sigmoid_slope,
-            slope_of_value=elementwise.slope_of_sigmoid,
-        ),
+        Activation("relu", elementwise.relu, elementwise.step, (0.0,),
+                   moments=elementwise.relu_moments, slope_of_value=elementwise.step_of_relu),
+        Activation("tanh", elementwise.tanh, elementwise.tanh_slope,
+                   slope_of_value=elementwise.slope_of_tanh),
+        Activation("sigmoid", elementwise.sigmoid, elementwise.sigmoid_slope,
+                   slope_of_value=elementwise.slope_of_sigmoid),
         Activation("erf", elementwise.erf, elementwise.erf_slope, moments=elementwise.erf_moments),
         Activation("gelu", elementwise.gelu, elementwise.gelu_slope),
         Activation("softplus", elementwise.softplus, elementwise.sigmoid),
         Activation("sin", elementwise.sin, elementwise.cos, moments=elementwise.sin_moments),
-        Activation(
-            "elu",
-            elementwise.elu,
-            elementwise.elu_slope,
-            breakpoints=(0.0,),
-            moments=elementwise.elu_moments,
-        ),
-        Activation(
-            "identity",
-            elementwise.same,
-            elementwise.one,
-            moments=elementwise.identity_moments,
-        ),
+        Activation("elu", elementwise.elu, elementwise.elu_slope, (0.0,),
+                   moments=elementwise.elu_moments),
+        Activation("identity", elementwise.same, elementwise.one,
+                   moments=elementwise.identity_moments),
     )
-}
+}  # fmt: skip
 
 SIGN = Activation(
     "sign", elementwise.sign, elementwise.zero, breakpoints=(0.0,),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import itertools
 import json
 import math
@@ -17,8 +16,8 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import SpecError, did_you_mean
-from onegrad.gaussian.content import content_digest
 from onegrad.gaussian.elementwise import sign
+from onegrad.gaussian.functions import content_digest, required_arguments
 from onegrad.gaussian.polynomials import hermite_series
 
 MOST_INDICES = 4
@@ -196,7 +195,7 @@ def _of_function(function: Callable[..., Any], indices: int, key: str) -> JointL
     name = re.sub(r"\W", "", given) or "function"
     name = f"{name}-function" if name in _NAMED else name  # avoid the name of a built-in link
     used: Callable[..., Any] = function
-    if indices > 1 and _takes_one(function):
+    if indices > 1 and required_arguments(function) == 1:
         used = _OfMatrix(function)
     grid = np.array(list(itertools.product(_GRID, repeat=indices))).T
     try:
@@ -212,13 +211,3 @@ def _of_function(function: Callable[..., Any], indices: int, key: str) -> JointL
             f"It gave the shape {values.shape} for {grid.shape[1]} samples",
         )  # fmt: skip
     return JointLink(name, indices, used)
-
-
-def _takes_one(function: Callable[..., Any]) -> bool:
-    try:
-        known = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    if any(p.kind is p.VAR_POSITIONAL for p in known):
-        return False
-    return sum(p.default is p.empty and p.kind is not p.KEYWORD_ONLY for p in known) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -12,8 +12,7 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.compute.deadline import check_time
 from onegrad.gaussian.joint_links import JointLink
-from onegrad.gaussian.piecewise import piecewise_rules
-from onegrad.gaussian.quadrature import gauss_hermite
+from onegrad.gaussian.quadrature import gauss_hermite, piecewise_rules
 
 _MOST_WHOLE = 8  # nodes of a rule without breaks
 _TOGETHER = 128  # lines computed together: 8 MB of tables
@@ -85,20 +84,26 @@ class JointLaw:
 
 def joint_law(link: JointLink, mean: Array, covariance: Array) -> JointLaw:
     """The law of g(t), t ~ N(mean, covariance) (eq. several-indices)."""
-    key = tuple(np.round(mean, 12).tolist()), tuple(np.round(covariance, 12).ravel().tolist())
-    return _law(link, *key)
+    return _law(link, _key(mean), _key(covariance))
+
+
+def _key(numbers: Array) -> tuple[float, ...]:
+    """Numbers by which averages are kept: equal ones may differ by rounding."""
+    return tuple(np.round(numbers, 12).ravel().tolist())
 
 
 @lru_cache(maxsize=256)
 def _law(link: JointLink, mean: tuple[float, ...], covariance: tuple[float, ...]) -> JointLaw:
-    p = link.indices
-    matrix = np.array(covariance).reshape(p, p)
-    root = np.linalg.cholesky(matrix + 1e-14 * np.trace(matrix) * np.eye(p))
-    laws = []
-    for order in (_ORDERS[p] - 2, _ORDERS[p]):
-        z, w = nested_nodes(link, np.array(mean), root, [order] * p, not link.polynomial)
-        laws.append(JointLaw(z, link(np.array(mean) + z @ root.T), w))
-    return JointLaw(laws[1].z, laws[1].y, laws[1].weights, laws[0])
+    matrix = np.array(covariance).reshape(link.indices, link.indices)
+    root = np.linalg.cholesky(matrix + 1e-14 * np.trace(matrix) * np.eye(link.indices))
+    fine, split = _ORDERS[link.indices], not link.polynomial
+    coarse = _of_rule(link, np.array(mean), root, fine - 2, split)
+    return replace(_of_rule(link, np.array(mean), root, fine, split), coarse=coarse)
+
+
+def _of_rule(link: JointLink, mean: Array, root: Array, order: int, split: bool) -> JointLaw:
+    z, w = nested_nodes(link, mean, root, [order] * link.indices, split)
+    return JointLaw(z, link(mean + z @ root.T), w)
 
 
 @dataclass(frozen=True)
@@ -123,11 +128,12 @@ class JointRule:
         q, r = np.linalg.qr(along.T)
         signs = np.where(np.diag(r) < 0, -1.0, 1.0)
         root, axes = (r * signs[:, None]).T, (q * signs).T
-        fine = _moments(link, mean, root, _ORDERS[link.indices] + 2, not link.polynomial)
+        key = _key(mean), _key(root)
+        fine = _label_moments(link, *key, _ORDERS[link.indices] + 2, not link.polynomial)
         size = np.sqrt(fine[-1]) * np.append(np.ones(len(fine) - 1), np.sqrt(fine[-1]))
         whole = [(p, False) for p in range(2, _MOST_WHOLE)]
         for order, split in (*whole, *((p, True) for p in range(2, _ORDERS[link.indices]))):
-            found = _moments(link, mean, root, order, split)
+            found = _label_moments(link, *key, order, split)
             if np.all(np.abs(found - fine) <= tolerance * size):
                 break
         return cls(link, mean, root, axes, order, split)
@@ -152,18 +158,11 @@ class JointRule:
         return nested_nodes(self.link, self.mean, self.root, orders, self.split)
 
 
-def _moments(link: JointLink, mean: Array, root: Array, order: int, split: bool) -> Array:
-    key = tuple(np.round(mean, 12).tolist()), tuple(np.round(root, 12).ravel().tolist())
-    return _label_moments(link, *key, order, split)
-
-
 @lru_cache(maxsize=1024)
 def _label_moments(
     link: JointLink, mean: tuple[float, ...], root: tuple[float, ...], order: int, split: bool
 ) -> Array:
     """E y, E y·u_j, E y²."""
-    p = link.indices
-    lower, centre = np.array(root).reshape(p, p), np.array(mean)
-    z, w = nested_nodes(link, centre, lower, [order] * p, split)
-    y = link(centre + z @ lower.T)
-    return np.array([w @ y, *((w * y) @ z), w @ y**2])
+    lower = np.array(root).reshape(link.indices, link.indices)
+    law = _of_rule(link, np.array(mean), lower, order, split)
+    return np.array([law.mean, *law.first, law.energy])

@@ -17,9 +17,13 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
-from onegrad.gaussian.chebyshev import chebyshev_basis, chebyshev_nodes, chebyshev_transform
-from onegrad.gaussian.polynomial_moments import polynomial_moments
-from onegrad.gaussian.polynomials import HORNER, hermite_to_power
+from onegrad.gaussian.polynomials import (
+    HORNER,
+    chebyshev_basis,
+    chebyshev_nodes,
+    chebyshev_transform,
+    hermite_to_power,
+)
 from onegrad.gaussian.quadrature import gauss_hermite
 
 Function = Callable[[Array], Array]
@@ -29,6 +33,7 @@ _TOLERANCE = 1e-8
 _INTERPOLATION = 1e-7
 _CHUNK = 1 << 20  # function values held at once: they should stay in the cache
 _CACHED = 1 << 17  # numbers held at once while a table is read
+_POLYNOMIAL_CACHED = 1 << 14  # numbers of one piece of a polynomial's moments
 _FEW_ROWS = 64  # rows from which equal scales share their interpolation weights
 _SPACING = 0.05  # first spacing of the shifts, in units of √(1 + b²)
 _EXTENT = 12.0  # shifts of the smallest table, in the same units; others double it
@@ -55,7 +60,7 @@ def three_moments(function: Function, shift: Array, scale: Array) -> Array:
     coefficients = getattr(function, "coefficients", None)
     if coefficients is not None and shared and len(coefficients) <= HORNER:
         powers = np.array(coefficients) @ hermite_to_power(len(coefficients) - 1)
-        return polynomial_moments(powers, s, b[:, 0])
+        return _polynomial_moments(powers, s, b[:, 0])
     if degree is not None:  # a polynomial
         return _moments_of_rule(function, s, b, *gauss_hermite(degree + 1))
     if not shared:
@@ -309,3 +314,50 @@ def _moments_of_rule(function: Function, s: Array, b: Array, z: Array, weight: A
 
 def _trapezoid(resolution: float) -> Array:
     return np.linspace(-_REACH, _REACH, int(np.ceil(2 * _REACH * resolution)) + 1)
+
+
+def _polynomial_moments(powers: Array, s: Array, scales: Array) -> Array:
+    """E p, E[p Z]/b and E p² stacked, p(x) = Σ_m powers[m]·x^m at x = s + bZ.
+
+    s : (T, S); scales : (T,) b, one for each row
+
+        D_j = E p^(j)(s + bZ) = Σ_m s^m Σ_i (m+j+2i)!/(m! i!) (b²/2)^i powers[m+j+2i]
+        E p = D_0,  E[p Z]/b = D_1,  E p² = Σ_j b^{2j}/j! D_j²
+
+    about d²/2 operations an element for degree d, and no term of E p² is negative.
+    """
+    found = np.empty((3, *s.shape))
+    rows = max(1, _POLYNOMIAL_CACHED // max(1, s.shape[1]))
+    for start in range(0, len(s), rows):
+        part = slice(start, start + rows)
+        _fill_moments(found[:, part], powers, s[part], scales[part, None])
+    return found
+
+
+def _fill_moments(found: Array, powers: Array, s: Array, b: Array) -> None:
+    degree = len(powers) - 1
+    found[1] = 0.0
+    square = found[2]
+    for j in range(degree + 1):
+        total = np.broadcast_to(_coefficient(powers, degree - j, j, b), s.shape).copy()
+        for m in range(degree - j - 1, -1, -1):
+            total *= s
+            total += _coefficient(powers, m, j, b)
+        if j < 2:
+            found[j] = total
+        total *= total
+        if j == 0:
+            square[...] = total
+        else:
+            total *= b ** (2 * j) / math.factorial(j)
+            square += total
+
+
+def _coefficient(powers: Array, m: int, j: int, b: Array) -> Array:
+    """Of s^m in D_j, for every row."""
+    found = np.zeros_like(b)
+    for i in range((len(powers) - 1 - m - j) // 2 + 1):
+        p = m + j + 2 * i
+        number = math.factorial(p) / (math.factorial(m) * math.factorial(i))
+        found += number * powers[p] * (0.5 * b**2) ** i
+    return found

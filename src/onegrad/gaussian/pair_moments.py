@@ -14,8 +14,12 @@ from scipy.special import gammaln
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 from onegrad.gaussian.activation import SIGN, Activation, HermitePolynomial, get_activation
-from onegrad.gaussian.chebyshev import chebyshev_basis, chebyshev_nodes, chebyshev_transform
-from onegrad.gaussian.polynomials import orthonormal_hermite
+from onegrad.gaussian.polynomials import (
+    chebyshev_basis,
+    chebyshev_nodes,
+    chebyshev_transform,
+    orthonormal_hermite,
+)
 from onegrad.gaussian.quadrature import gauss_hermite, gaussian_mean
 
 RELU, ERF, SIN, IDENTITY = (get_activation(name) for name in ("relu", "erf", "sin", "identity"))

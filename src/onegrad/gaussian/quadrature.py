@@ -1,4 +1,4 @@
-"""Gaussian integrals of one variable, E f(Z) and E f(s + bZ).
+"""Gaussian integrals of one variable, E f(Z) and E f(s + bZ), and Gauss rules between breaks.
 
 Every integral here is against the standard Gaussian, ∫ f(z) φ(z) dz = E f(Z); nothing is
 left for the caller to divide by.
@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import roots_hermitenorm, roots_legendre
+from scipy.special import ndtr, roots_hermitenorm, roots_legendre
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 
-_REACH = 9.0  # φ(9)·9⁴ < 1e-14: what lies beyond does not count for functions of slow growth
+_FAR = 9.0  # φ(9)·9⁴ < 1e-14: what lies beyond does not count for functions of slow growth
 _PANEL_ORDER = 16
 _TOLERANCE = 2e-12
 _MOST_NODES = 1 << 25  # most nodes of one integral: 0.3 GB; scales up to 300 need fewer
 _MOST_VALUES = 1 << 31  # most values of all integrals refined together: about 10 s
 _CHUNK = 1 << 22  # function values held at once while smoothing
+REACH = 8.5  # standard deviations at which Gauss rules between breaks are cut off
+_ENDS = slice(None, -1), slice(1, None)
+_FINE = 24  # panels of the discretised piece from which its Gauss rule is made
 
 
 @lru_cache(maxsize=64)
@@ -37,10 +40,16 @@ def gauss_hermite(order: int) -> tuple[Array, Array]:
     return _read_only(nodes), _read_only(weights / weights.sum())
 
 
+@lru_cache(maxsize=1)
+def _legendre() -> tuple[Array, Array]:
+    x, w = roots_legendre(_PANEL_ORDER)
+    return x, w
+
+
 @lru_cache(maxsize=64)
 def _panels(count: int) -> tuple[Array, Array]:
     """Composite Gauss–Legendre rule on [0, 1] with `count` panels."""
-    x, w = roots_legendre(_PANEL_ORDER)
+    x, w = _legendre()
     starts = np.arange(count)[:, None]
     nodes = (starts + (x + 1) / 2) / count
     return _read_only(nodes.ravel()), _read_only(np.tile(w / (2 * count), count))
@@ -57,7 +66,7 @@ def gaussian_mean(
     scale: ArrayLike = 1.0,
     breakpoints: tuple[float, ...] = (),
     weights: Callable[[Array], Array] | None = None,
-    reach: float = _REACH,
+    reach: float = _FAR,
 ) -> Array:
     """E[function(shift + scale·Z)·weights(Z)], vectorised over (shift, scale).
 
@@ -176,3 +185,57 @@ def _split_rule(
             (high - low)[:, None] * unit_weights * np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
         )
     return np.concatenate(nodes, axis=1), np.concatenate(weights, axis=1)
+
+
+# --- pieces between breaks ------------------------------------------------------------------
+
+
+@lru_cache(maxsize=512)
+def piecewise_gauss(breaks: tuple[float, ...], order: int) -> tuple[Array, Array]:
+    """Gauss rules of `order` nodes for φ(z) restricted to each piece between the breaks.
+
+    Exact for functions that are polynomials of degree < 2·order on every piece: half-range
+    rules where there is one break. Pieces of probability below 1e-12 are left out.
+    """
+    return piecewise_rules([breaks], order)[0]
+
+
+def piecewise_rules(lines: Sequence[tuple[float, ...]], order: int) -> list[tuple[Array, Array]]:
+    """`piecewise_gauss` of several choices of breaks, all pieces made together."""
+    edges = [[-REACH, *sorted(b for b in breaks if abs(b) < REACH), REACH] for breaks in lines]
+    owner = np.repeat(np.arange(len(lines)), [len(line) - 1 for line in edges])
+    low, high = (np.concatenate([line[part] for line in edges]) for part in _ENDS)
+    kept = ndtr(high) - ndtr(low) > 1e-12
+    owner = owner[kept]
+    nodes, weights = _restricted_gauss(low[kept], high[kept], order)
+    found = []
+    for number in range(len(lines)):
+        mine = owner == number
+        w = weights[mine].ravel()
+        found.append((nodes[mine].ravel(), w / w.sum()))
+    return found
+
+
+def _restricted_gauss(low: Array, high: Array, order: int) -> tuple[Array, Array]:
+    """Gauss rules (P, order) of φ on pieces [low, high], by Lanczos on fine discretisations."""
+    x, w = _legendre()
+    panel = (high - low)[:, None] / _FINE
+    starts = low[:, None] + panel * np.arange(_FINE)
+    z = (starts[..., None] + panel[..., None] * (x + 1) / 2).reshape(len(low), -1)
+    mass = np.tile(w, _FINE) * panel / 2 * np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi)
+    total = mass.sum(axis=1, keepdims=True)
+    vectors = np.zeros((len(low), order, z.shape[1]))
+    vectors[:, 0] = np.sqrt(mass / total)
+    jacobi = np.zeros((len(low), order, order))
+    for j in range(order):
+        v = z * vectors[:, j]
+        jacobi[:, j, j] = np.einsum("pz,pz->p", v, vectors[:, j])
+        known = vectors[:, : j + 1]
+        for _ in range(2):  # full reorthogonalisation: the order is small
+            v -= (known.mT @ (known @ v[..., None]))[..., 0]
+        if j + 1 < order:
+            size = np.linalg.norm(v, axis=1)
+            jacobi[:, j, j + 1] = jacobi[:, j + 1, j] = size
+            vectors[:, j + 1] = v / size[:, None]
+    nodes, rotation = np.linalg.eigh(jacobi)
+    return nodes, total * rotation[:, 0] ** 2

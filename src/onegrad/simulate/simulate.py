@@ -24,9 +24,8 @@ from onegrad.simulate.models import MODELS, SIMULATED, VARIANTS
 from onegrad.simulate.models.base import Fitted, exact_risks, with_linear_part
 from onegrad.simulate.network.rounding import check_rounding
 from onegrad.simulate.network.trial import Draw, Reuse, Trial, draw_key
-from onegrad.simulate.risk.classes import class_risk
 from onegrad.simulate.risk.exact import ExactRisk
-from onegrad.simulate.risk.sampled import SampledRisk, sampled_risk, samples_worth
+from onegrad.simulate.risk.sampled import SampledRisk, class_risk, sampled_risk, samples_worth
 from onegrad.spec.experiment import Compare, Point
 from onegrad.spec.presets import Spec
 from onegrad.text.display import count_of, html_table, text_table

@@ -26,7 +26,7 @@ NamedActivation = Annotated[
 
 Rate = Annotated[Real, Field(ge=0, le=1e9)]
 Exponent = Annotated[Real, Field(ge=-5, le=2)]
-Optimiser = Literal["gd", "sign", "adam", "muon", "kfac"]  # files of simulate/network/optimisers
+Optimiser = Literal["gd", "sign", "adam", "muon", "kfac"]  # of simulate/network/optimisers.py
 DAMPING = 0.1  # damping of K-FAC, where covariances are about one
 
 

@@ -9,7 +9,7 @@ from onegrad.gaussian.convex_losses import Softmax, loss_of
 from onegrad.simulate.models import MODELS
 from onegrad.simulate.network.convex import ConvexSolver, fit_kernel_readout
 from onegrad.simulate.network.trial import Inputs, Trial
-from onegrad.simulate.risk.classes import class_risk
+from onegrad.simulate.risk.sampled import class_risk
 
 SHAPES = [(120, 60, 3, 0.02), (90, 130, 4, 1e-3), (200, 100, 5, 1e-5), (60, 80, 10, 100.0)]
 

@@ -17,7 +17,7 @@ from onegrad.simulate.models import MODELS, SIMULATED
 from onegrad.simulate.models.base import exact_risk
 from onegrad.simulate.network.gram import Grams
 from onegrad.simulate.network.trial import Inputs, Trial
-from onegrad.simulate.risk.exact import predictor_risk
+from onegrad.simulate.risk.exact import predictor_risks
 
 N, K, M = 60, 40, 80
 LEAKY = Activation(
@@ -192,9 +192,9 @@ def test_forgetting_the_remainder_of_the_polynomial_fails_the_comparison():
     fitted = MODELS["hermite"].fit(trial)
     mean, error = sampled(trial, {"hermite": fitted}, 20_000)["hermite"]
     predictor = fitted.predictor(trial)
-    assert agrees(predictor_risk(trial, predictor), mean, error)
+    assert agrees(predictor_risks(trial, [predictor])[0], mean, error)
     without = dataclasses.replace(predictor, noise=0.0)
-    assert not agrees(predictor_risk(trial, without), mean, error)
+    assert not agrees(predictor_risks(trial, [without])[0], mean, error)
 
 
 def test_second_order_is_needed():

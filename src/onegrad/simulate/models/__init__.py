@@ -1,6 +1,6 @@
 """The models that can be compared, by name: the network, its equivalents, baselines, theories.
 
-Every file of this folder that has a MODEL is one; the network comes first.
+Every file of this folder that has a MODEL is one, theories.py has several; the network comes first.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import pkgutil
 from importlib import import_module
 
+from onegrad.simulate.models import theories
 from onegrad.simulate.models.base import Model
 
 _ORDER = (
@@ -36,7 +37,7 @@ class Records(dict[str, Model]):
 
 def _found() -> Records:
     modules = (import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__))
-    records = [m.MODEL for m in modules if hasattr(m, "MODEL")]
+    records = [*theories.MODELS, *(m.MODEL for m in modules if hasattr(m, "MODEL"))]
     rank = {name: i for i, name in enumerate(_ORDER)}
     records.sort(key=lambda r: (r.theory is not None, rank.get(r.name, len(rank))))
     return Records({record.name: record for record in records})

@@ -7,7 +7,6 @@ the network.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
@@ -22,7 +21,7 @@ from onegrad.simulate.network.convex import ConvexSolver, readout_solver
 from onegrad.simulate.network.readout import Readout, RidgeSolver
 from onegrad.simulate.network.trial import Inputs, Trial
 from onegrad.simulate.risk.component import Neurons, Single
-from onegrad.simulate.risk.exact import ExactRisk, Predictor, predictor_risk, predictor_risks
+from onegrad.simulate.risk.exact import ExactRisk, Predictor, Risk, predictor_risks
 
 
 class Fitted(Protocol):
@@ -179,41 +178,44 @@ def with_linear_part(fitted: Fitted, part: tuple[float, Array] | None) -> Fitted
 
 
 def exact_risk(trial: Trial, fitted: Fitted, dtype: np.dtype | None = None) -> ExactRisk:
-    """E(y − f(x))² of a fitted model of this trial, without a test set (`predictor_risk`).
+    """E(y − f(x))² of a fitted model of this trial, without a test set (`predictor_risks`).
 
     For isotropic data and mixtures, every activation and label, and every model but the kernel.
     Raises AssumptionError where it does not apply and ConvergenceError where it is not accurate
     to 0.1 %: sample the risk then.
     """
-    if trial.problem.outputs == 1:
-        return predictor_risk(trial, fitted.predictor(trial), dtype)
-    parts = [
-        predictor_risk(trial, fitted.predictor(trial, output), dtype, output)
-        for output in range(trial.problem.outputs)
-    ]
-    value, error = sum(p.value for p in parts), sum(p.error for p in parts)
-    return ExactRisk(value, error, parts[0].method)
+    (found,) = exact_risks(trial, [fitted], dtype)
+    if isinstance(found, ExactRisk):
+        return found
+    try:
+        raise found
+    finally:
+        del found  # the reference would keep this frame and the trial's arrays alive
 
 
 def exact_risks(
-    trial: Trial, models: Sequence[Fitted]
-) -> list[ExactRisk | AssumptionError | ConvergenceError]:
+    trial: Trial, models: Sequence[Fitted], dtype: np.dtype | None = None
+) -> list[Risk]:
     """`exact_risk` of several models, or the error that it would raise; what models on the same
-    weights have in common is computed once."""
-    found: list[ExactRisk | AssumptionError | ConvergenceError] = []
-    together: dict[int, Predictor] = {}
-    for i, fitted in enumerate(models):
-        try:
-            if trial.problem.outputs == 1:
-                together[i] = fitted.predictor(trial)
-                found.append(ExactRisk(math.nan, math.inf, ""))
+    weights have in common is computed once. Of several outputs the sum."""
+    found: list[Risk] = [ExactRisk(0.0, 0.0, "") for _ in models]
+    for output in range(trial.problem.outputs):
+        predictors: dict[int, Predictor] = {}
+        for i, fitted in enumerate(models):
+            try:
+                if isinstance(found[i], ExactRisk):
+                    predictors[i] = fitted.predictor(trial, output)
+            except (AssumptionError, ConvergenceError) as error:
+                # Its frames would keep the trial's arrays alive
+                found[i] = error.with_traceback(None)
+        risks = predictor_risks(trial, list(predictors.values()), dtype, output)
+        for i, risk in zip(predictors, risks, strict=True):
+            known = found[i]
+            if isinstance(risk, ExactRisk) and isinstance(known, ExactRisk):
+                value, error = known.value + risk.value, known.error + risk.error
+                found[i] = ExactRisk(value, error, risk.method)
             else:
-                found.append(exact_risk(trial, fitted))
-        except (AssumptionError, ConvergenceError) as error:
-            # Its frames would keep the trial's arrays alive
-            found.append(error.with_traceback(None))
-    for i, risk in zip(together, predictor_risks(trial, list(together.values())), strict=True):
-        found[i] = risk
+                found[i] = risk
     return found
 
 

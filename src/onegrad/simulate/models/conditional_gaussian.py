@@ -11,7 +11,7 @@ from onegrad.compute.backend import Array, host, like, namespace, pieces
 from onegrad.compute.linalg import leading_direction, outlying_directions, span_basis
 from onegrad.errors import AssumptionError
 from onegrad.gaussian.activation import Activation
-from onegrad.gaussian.chebyshev import chebyshev_basis, chebyshev_nodes, chebyshev_transform
+from onegrad.gaussian.polynomials import chebyshev_basis, chebyshev_nodes, chebyshev_transform
 from onegrad.problem import Problem
 from onegrad.simulate.models.base import Fitted, Mark, Model, fit_features
 from onegrad.simulate.network.trial import Inputs, Trial

@@ -2,29 +2,35 @@
 
 In the variables ρ_i = −½ ℓ'(f_i): a = Φᵀρ/(mλ), f = K̃ρ with K̃ = ΦΦᵀ/(mλ), λ‖a‖² = ρᵀf/m.
 Smooth losses by Newton's method; hinge and absolute loss, whose dual is a quadratic programme in a
-box, by an interior-point method and then exactly on the set of samples that it finds at the kink.
-Both state how far the objective can be above its minimum.
+box, by an interior-point method and then exactly on the set of samples that it finds at the kink;
+the softmax of K classes by Newton's method in the coefficients (features × K). All state how far
+the objective can be above its minimum.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.special import softmax
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 from onegrad.gaussian.convex_losses import Clipped, Loss, Softmax
-from onegrad.simulate.network.softmax import softmax_readout
-from onegrad.simulate.network.systems import FeatureSystem, System
+from onegrad.simulate.network.systems import FeatureSystem, System, factor
 
 _ENOUGH = 1e-16  # duality gap, over the objective, at which Newton's method stops
 _ACCEPTED = 1e-8  # gap that is accepted where rounding prevents a smaller one
 _STEPS = 100
 _INTERIOR = 1e-13  # gap of the interior-point method
 _CLOSE = 1e-3  # gap below which the samples at the kink can be guessed
+_RESIDUAL = 1e-3  # residual over the right side at which conjugate gradients of a softmax stop
+_MOST = 200  # iterations of them
+_MANY = 20  # iterations after which a new preconditioner pays
 
 
 @dataclass(frozen=True)
@@ -63,11 +69,31 @@ def _objective(loss: Loss | Softmax, y: Array, rho: Array, f: Array) -> float:
     return float(np.mean(loss.value(y, f)) + np.vdot(rho, f) / len(y))
 
 
+def _line_search(
+    objective: Callable[[Array, Array], float],
+    here: tuple[Array, Array],
+    step: tuple[Array, Array],
+    value: float,
+    slope: float,
+    gap: float,
+) -> tuple[float, Array, Array]:
+    """Objective, variables and outputs after the first of the lengths 1, ½, … of a step at which
+    the objective falls by 1e-4 of its slope there; after a whole step where the gap is rounding."""
+    length = 1.0
+    for _ in range(40):
+        new, output = (x + length * change for x, change in zip(here, step, strict=True))
+        found = objective(new, output)
+        if found <= value - 1e-4 * length * slope or gap < 1e-12:
+            break
+        length /= 2
+    return found, new, output
+
+
 def _softmax(loss: Softmax, system: System, y: Array, start: Array | None) -> Minimum:
     """By the features, or those of a root of K̃, which is exact up to rounding only."""
-    best = softmax_readout(system.root(), system.shift, y, start)
+    best = _softmax_coefficients(loss, system.root(), system.shift, y, start)
     if isinstance(system, FeatureSystem):
-        return Minimum(best.slopes, best.outputs, best.gap, best.coefficients)
+        return best
     rho, f = best.slopes, system.times(best.slopes)
     d = loss.slope(y, f) - rho
     above = max(float(np.vdot(d, system.times(d))), 0.0) / len(y)
@@ -80,8 +106,8 @@ def _newton(loss: Loss, system: System, y: Array, rho: Array) -> Minimum:
     The objective is at most dᵀK̃d/m above its minimum, d = ρ(f) − ρ: it is λ‖·‖² plus something
     convex, and its gradient in a is −(2/m)Φᵀd.
     """
-    f = system.times(rho)
-    value, best = _objective(loss, y, rho, f), Minimum(rho, f, np.inf)
+    objective, f = partial(_objective, loss, y), system.times(rho)
+    value, best = objective(rho, f), Minimum(rho, f, np.inf)
     for _ in range(_STEPS):
         d = loss.slope(y, f) - rho
         pushed = system.times(d)
@@ -96,15 +122,104 @@ def _newton(loss: Loss, system: System, y: Array, rho: Array) -> Minimum:
         step = d - s * system.solver(s)(s * pushed)
         moved = system.times(step)
         # what the objective loses at first order along the step: its gradient there is −(2/m)K̃d
-        slope, length = 2 * float(step @ pushed) / len(y), 1.0
-        for _ in range(40):
-            new, output = rho + length * step, f + length * moved
-            found = _objective(loss, y, new, output)
-            if found <= value - 1e-4 * length * slope or gap < 1e-12:
-                break
-            length /= 2
-        rho, f, value = new, output, found
+        slope = 2 * float(step @ pushed) / len(y)
+        value, rho, f = _line_search(objective, (rho, f), (step, moved), value, slope, gap)
     return best
+
+
+def _softmax_coefficients(
+    loss: Softmax, features: Array, shift: float, y: Array, start: Array | None
+) -> Minimum:
+    """Minimise Σ_i (log Σ_c e^{f_ic} − f_iy) + mλ‖a‖², f = Φa, for labels (m, K) that are one-hot;
+    shift = mλ, `start`: ρ of a similar problem (eq. softmax).
+
+    Cost: 5 to 25 steps of 1 to 20 products with the features, and every few steps K factorisations
+    of k³/3 (and products of mk²).
+    """
+    newton = _SoftmaxSteps(features, shift, y.shape[1])
+    a = np.zeros((features.shape[1], y.shape[1]))
+    if start is not None:
+        a = features.T @ start / shift
+
+    def objective(a: Array, f: Array) -> float:
+        return float(np.sum(loss.value(y, f)) + shift * np.vdot(a, a))
+
+    f = features @ a
+    value, best = objective(a, f), Minimum(loss.slope(y, f), f, np.inf, a)
+    for _ in range(_STEPS):
+        rho = loss.slope(y, f)
+        rest = features.T @ rho - shift * a  # minus half the gradient
+        # the objective is shift·‖·‖² plus something convex
+        gap = float(np.vdot(rest, rest)) / shift / max(value, 1e-300)
+        if gap < best.gap:
+            best = Minimum(rho, f, gap, a)
+        elif gap <= _ACCEPTED:
+            break
+        if gap <= _ENOUGH:
+            break
+        step = newton.step(f, rest)
+        slope = 2 * float(np.vdot(step, rest))
+        value, a, f = _line_search(objective, (a, f), (step, features @ step), value, slope, gap)
+    return best
+
+
+class _SoftmaxSteps:
+    """Newton's steps of one problem, whose equations are solved by conjugate gradients.
+
+    Half the Hessian, mλ + ΦᵀHΦ with H = ½(diag p − ppᵀ) of each sample, couples the outputs. Its
+    diagonal blocks, with ½p_c(1 − p_c), are the preconditioner, one factorisation for each output;
+    times K/(K − 1) they are exact for two outputs, and where p is the same everywhere. A
+    preconditioner serves until one step takes many iterations. Coefficients add up to zero over the
+    outputs, and everything stays there.
+    """
+
+    def __init__(self, features: Array, shift: float, outputs: int) -> None:
+        self._features, self._shift, self._outputs = features, shift, outputs
+        self._factors: list[tuple[Array, bool]] = []
+
+    def step(self, f: Array, rest: Array) -> Array:
+        p = softmax(f, axis=1)
+        if self._factors:
+            found, used = self._solved(p, rest, _MANY)
+            if used < _MANY:
+                return found
+        self._factors = [self._factor(p[:, c]) for c in range(self._outputs)]
+        return self._solved(p, rest, _MOST)[0]
+
+    def _factor(self, p: Array) -> tuple[Array, bool]:
+        weight = 0.5 * self._outputs / (self._outputs - 1) * p * (1 - p)
+        scaled = self._features * np.sqrt(weight)[:, None]
+        matrix = scaled.T @ scaled
+        matrix.flat[:: len(matrix) + 1] += self._shift
+        return factor(matrix)
+
+    def _near(self, v: Array) -> Array:
+        """The preconditioner."""
+        columns = [cho_solve(one, v[:, c]) for c, one in enumerate(self._factors)]
+        found = np.stack(columns, axis=1)
+        return np.asarray(found - found.mean(axis=1, keepdims=True))
+
+    def _times(self, p: Array, v: Array) -> Array:
+        """(mλ + ΦᵀHΦ)v."""
+        image = self._features @ v
+        image -= np.sum(p * image, axis=1, keepdims=True)
+        return np.asarray(self._shift * v + self._features.T @ (0.5 * p * image))
+
+    def _solved(self, p: Array, right: Array, most: int) -> tuple[Array, int]:
+        """By conjugate gradients, and the iterations used."""
+        x, rest = np.zeros_like(right), right
+        direction = self._near(rest)
+        size = begin = float(np.vdot(rest, direction))
+        for used in range(most):
+            if size <= _RESIDUAL**2 * begin:
+                return x, used
+            image = self._times(p, direction)
+            length = size / float(np.vdot(direction, image))
+            x, rest = x + length * direction, rest - length * image
+            z = self._near(rest)
+            size, before = float(np.vdot(rest, z)), size
+            direction = z + size / before * direction
+        return x, most
 
 
 def _interior(loss: Clipped, system: System, y: Array) -> Minimum:

@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.compute.backend import NUMPY, Array, Backend, multiplied, namespace, pieces, product
+from onegrad.compute.backend import (
+    NUMPY,
+    Array,
+    Backend,
+    multiplied,
+    namespace,
+    pieces,
+    product,
+    read_only,
+)  # fmt: skip
 from onegrad.compute.randomness import Streams, gaussian_rows
 from onegrad.compute.side_by_side import several_threads, side_by_side
 from onegrad.data.instance import Instance
@@ -18,8 +27,6 @@ from onegrad.data.label_base import flipped
 from onegrad.data.population import Batch
 from onegrad.problem import Problem
 from onegrad.simulate.network.gram import Grams
-from onegrad.simulate.network.init import draw_readout, draw_weights
-from onegrad.simulate.network.inputs import Inputs
 from onegrad.simulate.network.step import Steps, residual, slopes_and_error
 from onegrad.spec.tables import Training
 
@@ -47,6 +54,69 @@ class Reuse:
     features: bool = True
     controls: bool = False
     noise: tuple[str, ...] = ()
+
+
+def draw_weights(problem: Problem, streams: Streams, out: Array | None = None) -> Array:
+    """W (k × n) with entries N(0, weight_variance), or rows of norm √(n·weight_variance).
+
+    A wider network extends a narrower one. In `out` if given, rounded where that is of single
+    precision.
+    """
+    rng = streams.rng("weights")
+    weights = np.empty((problem.width, problem.dim)) if out is None else out
+    for rows in pieces(weights):
+        with gaussian_rows(rng, weights[rows]) as drawn:
+            if problem.network.rows == "unit":
+                drawn *= np.sqrt(problem.dim) / np.linalg.norm(drawn, axis=1, keepdims=True)
+            drawn *= np.sqrt(problem.weight_variance)
+    return weights
+
+
+def draw_readout(problem: Problem, streams: Streams) -> Array:
+    """Initial a (k, or k × K): Gaussian with the convention's scale, every entry equal to it, or
+    of that size with random signs."""
+    shape = problem.width if problem.outputs == 1 else (problem.width, problem.outputs)
+    if problem.network.readout == "constant":
+        return np.full(shape, problem.readout_scale)
+    if problem.network.readout == "signs":
+        return streams.rng("readout").choice([-1.0, 1.0], shape) * problem.readout_scale
+    return streams.rng("readout").standard_normal(shape) * problem.readout_scale
+
+
+class Inputs:
+    """A batch together with its products X·Wᵀ, each computed once for all models.
+
+    The last two products are kept: those with the initial and with the trained weights. Unless
+    `shared`, no product is asked for twice.
+    """
+
+    def __init__(self, batch: Batch, shared: bool = True) -> None:
+        self.batch = batch
+        self.shared = shared
+        self._products: list[tuple[Array, Array]] = []
+
+    def preactivation(self, weights: Array) -> Array:
+        """XWᵀ (m × k); the caller must not change it."""
+        for i, (known, made) in enumerate(self._products):
+            if known is weights:
+                self._products.append(self._products.pop(i))
+                return made
+        del self._products[:-1]
+        made = read_only(product(self.batch.x, weights.T))
+        self._products.append((weights, made))
+        return made
+
+    def keep_only(self, weights: Array) -> None:
+        """Free the products with all other weights."""
+        self._products = [pair for pair in self._products if pair[0] is weights]
+
+    def workspace(self, weights: Array) -> tuple[Array, Array]:
+        """XWᵀ to read, and an array of its shape to write to: the same one unless shared."""
+        if self.shared:
+            known = self.preactivation(weights)
+            return known, namespace(known).empty_like(known)
+        made = product(self.batch.x, weights.T)
+        return made, made
 
 
 class Draw:

@@ -41,6 +41,9 @@ class ExactRisk:
     method: str
 
 
+Risk = ExactRisk | AssumptionError | ConvergenceError  # or why there is none
+
+
 @dataclass(frozen=True)
 class Predictor:
     """f(x) = neurons + singles + constant, and the variance of the model's own fresh noise."""
@@ -51,35 +54,21 @@ class Predictor:
     noise: float = 0.0
 
 
-def predictor_risk(
-    trial: Trial, predictor: Predictor, dtype: np.dtype | None = None, output: int = 0
-) -> ExactRisk:
-    """The test error of a predictor in this trial's population, noise of labels and model included
-    (eq. exact-risk).
+def predictor_risks(
+    trial: Trial, predictors: Sequence[Predictor], dtype: np.dtype | None = None, output: int = 0
+) -> list[Risk]:
+    """Test errors of predictors in this trial's population, noise of labels and model included, or
+    why there is none: predictors with the same weights share the powers of the correlations between
+    their neurons (eq. exact-risk).
 
     Closed forms for centred relu [cho2009] and erf [williams1998] where they are faster, else
     Mehler's series with its error. Cost: k²n operations for ŴŴᵀ (shared by all models with the
     same weights, in single precision from k = 512 on) and k²(R + 5)/2 elementwise ones per
     component; memory 2k² to 4k² bytes for ŴŴᵀ. `dtype` overrules the precision of that part.
-    `output`: of several, the one that is meant.
-
-    Raises ConvergenceError if the estimated error exceeds 0.1 % of the risk.
+    `output`: of several, the one that is meant. A ConvergenceError if the estimated error exceeds
+    0.1 % of the risk.
     """
-    (found,) = predictor_risks(trial, [predictor], dtype, output)
-    if isinstance(found, ExactRisk):
-        return found
-    try:
-        raise found
-    finally:
-        del found  # the reference would keep this frame and the trial's arrays alive
-
-
-def predictor_risks(
-    trial: Trial, predictors: Sequence[Predictor], dtype: np.dtype | None = None, output: int = 0
-) -> list[ExactRisk | AssumptionError | ConvergenceError]:
-    """`predictor_risk` of several models, or the error that it would raise: those with the same
-    weights share the powers of the correlations between their neurons."""
-    found: list[ExactRisk | AssumptionError | ConvergenceError] = []
+    found: list[Risk] = []
     ready: dict[int, list[ComponentRisk]] = {}
     for i, predictor in enumerate(predictors):
         try:

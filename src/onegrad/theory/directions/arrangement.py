@@ -12,7 +12,8 @@ from typing import Literal
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.data.multi_index import in_order, spike_order, tilted
+from onegrad.data.multi_index import spike_order, tilted
+from onegrad.data.population import orthonormal
 from onegrad.theory.directions.geometry import Geometry, assemble, reduced, stretched, teacher_names
 from onegrad.theory.directions.gram import (
     aligned,
@@ -168,11 +169,11 @@ class Arrangement:
         """The label's directions (indices, ·), from the unit vectors of all that was drawn."""
         spikes = unit[self._tied_spikes].T
         if self.teacher == "spikes":
-            return in_order(spikes).T
+            return orthonormal(spikes).T
         raw = unit[len(unit) - self.indices :].T
         if self.cosines:
             raw = tilted(raw, spikes, np.array(self.cosines))
-        return in_order(raw).T
+        return orthonormal(raw).T
 
     @cached_property
     def owners(self) -> list[slice]:

@@ -18,8 +18,7 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
 from onegrad.gaussian.activation import Activation
-from onegrad.gaussian.piecewise import REACH, piecewise_gauss
-from onegrad.gaussian.quadrature import gauss_hermite
+from onegrad.gaussian.quadrature import REACH, gauss_hermite, piecewise_gauss
 from onegrad.theory.nodes.designs import (
     MOST_FIFTH,
     cross_polytope,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.gaussian.piecewise import piecewise_rules
+from onegrad.gaussian.quadrature import piecewise_rules
 
 _GROWTH = 3.0  # length of a piece over that of its neighbour, towards the bend
 _LARGEST = 1.6  # distance of the outermost break from the bend; the pieces beyond are half-lines
