@@ -27,8 +27,9 @@ def _link(value: Any) -> Any:
 
 
 def _name(link: Activation | tuple[Activation, ...], info: SerializationInfo) -> Any:
-    several = isinstance(link, tuple)
-    return [written(part, info) for part in link] if several else written(link, info)
+    if isinstance(link, tuple):
+        return [written(part, info) for part in link]
+    return written(link, info)
 
 
 Link = Annotated[

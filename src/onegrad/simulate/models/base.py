@@ -212,8 +212,8 @@ def exact_risks(
         for i, risk in zip(predictors, risks, strict=True):
             known = found[i]
             if isinstance(risk, ExactRisk) and isinstance(known, ExactRisk):
-                value, error = known.value + risk.value, known.error + risk.error
-                found[i] = ExactRisk(value, error, risk.method)
+                sums = known.value + risk.value, known.error + risk.error
+                found[i] = ExactRisk(*sums, risk.method)
             else:
                 found[i] = risk
     return found

@@ -14,7 +14,7 @@ MODELS = (
     Model(
         "isotropic-limit", "the isotropic closed form in the limit of large samples",
         Mark(line="--"), theory="isotropic-limit",
-        version=11,  # its status: no number without a check
+        version=11,  # since 0.1: the status of numbers that were not checked
     ),
     Model(  # docs/book/real-data.md
         "surrogate", "for real data: the theory of a Gaussian mixture fitted to them",
