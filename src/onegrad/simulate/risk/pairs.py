@@ -97,19 +97,19 @@ class PairSum:
         """R; 0 for the closed form."""
         return int(self._outer.shape[0]) - 1
 
-    def _arguments(self, rows: slice, gram: Any, room: Any = None) -> tuple[Any, Any]:
+    def _arguments(self, rows: slice, gram: Any) -> tuple[Any, Any]:
         """ρ of these rows with themselves and all later neurons, without the diagonal, or K itself
-        if `plain`; where there is κ, the part of ρ that it makes, and the rest. In `room` if given.
-        """
+        if `plain`; where there is κ, the part of ρ that it makes, and the rest."""
         columns = slice(rows.start, None)
-        x = _inner(self._structure, rows, columns, room)
+        x = self._structure[:, rows].T @ self._structure[:, columns]
         x += gram
         if self._plain:
             return x, None
         x = self._normalised(x, rows, columns)
         if self._along is None:
             return x, None
-        near = self._normalised(_inner(self._along, rows, columns), rows, columns)
+        near = self._along[:, rows].T @ self._along[:, columns]
+        near = self._normalised(near, rows, columns)
         x -= near
         return near, x
 
@@ -199,7 +199,6 @@ def add_block(groups: Sequence[Sequence[PairSum]], start: int, gram: Any) -> Non
 
 def _add_group(sums: Sequence[PairSum], start: int, gram: Any) -> None:
     step = min(gram.shape[0], max(16, rows_at_once(gram, _CACHED)))
-    rooms = _Rooms(step * gram.shape[1], gram)
     _begin([each for each in sums if each._outer is None], start, gram[:step, :])
     series = [each for each in sums if each._closed is None]
     alike = [[each for each in series if each._plain is plain] for plain in (True, False)]
@@ -213,21 +212,7 @@ def _add_group(sums: Sequence[PairSum], start: int, gram: Any) -> None:
             x, rest = each._arguments(rows, piece)
             each._take(0, rows, _upper(each._closed(x, rest)))
         for some, takers in plans:
-            _add_powers(some, takers, rows, piece, rooms)
-
-
-class _Rooms:
-    """Arrays to write to, used again for every piece: new ones would be given back to the system
-    and cleared each time. None for other libraries than NumPy, which have pools of their own."""
-
-    def __init__(self, size: int, gram: Any) -> None:
-        numpy = isinstance(gram, np.ndarray)
-        self._rooms = [np.empty(size, gram.dtype) for _ in range(4)] if numpy else None
-
-    def like(self, i: int, piece: Any) -> Any:
-        if self._rooms is None:
-            return None
-        return self._rooms[i][: piece.size].reshape(piece.shape)
+            _add_powers(some, takers, rows, piece)
 
 
 def _begin(sums: Sequence[PairSum], start: int, piece: Any) -> None:
@@ -271,23 +256,18 @@ def _takers(sums: Sequence[PairSum]) -> _Takers:
     return takers
 
 
-def _add_powers(
-    sums: Sequence[PairSum], takers: _Takers, rows: slice, piece: Any, rooms: _Rooms
-) -> None:
+def _add_powers(sums: Sequence[PairSum], takers: _Takers, rows: slice, piece: Any) -> None:
     if not takers:
         return
-    x, rest = sums[0]._arguments(rows, piece, rooms.like(0, piece))
-    if rest is None:
-        kernels = _powers(_upper(x), takers, [rooms.like(i, x) for i in (1, 2, 3)])
-    else:
-        kernels = _kernels(_upper(x), _upper(rest))
+    x, rest = sums[0]._arguments(rows, piece)
+    kernels = _powers(_upper(x), takers) if rest is None else _kernels(_upper(x), _upper(rest))
     last = max(takers)
     for r, kernel in kernels:
         terms, ends = takers.get(r, ((), ()))
         for each in terms:
             each._take(r, rows, kernel)
         if ends:
-            size = kernel if rest is None and r % 2 == 0 else _size(kernel)
+            size = kernel if rest is None and r % 2 == 0 else abs(kernel)
             for each in ends:
                 each._end(rows, size)
         if r == last:
@@ -318,35 +298,20 @@ def _rows(columns: Array) -> Array:
     return np.ascontiguousarray(np.pad(columns, ((0, 0), (0, missing))).T)
 
 
-def _inner(vectors: Any, rows: slice, columns: slice, room: Any = None) -> Any:
-    """Inner products of these columns of `vectors` with those, in `room` if given."""
-    left, right = vectors[:, rows].T, vectors[:, columns]
-    return left @ right if room is None else np.matmul(left, right, out=room)
-
-
-def _size(kernel: Any) -> Any:
-    """|kernel|, in its place where NumPy can: it is the last to be made of it."""
-    return np.abs(kernel, out=kernel) if isinstance(kernel, np.ndarray) else abs(kernel)
-
-
-def _powers(x: Any, wanted: Collection[int], rooms: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+def _powers(x: Any, wanted: Collection[int]) -> Iterator[tuple[int, Any]]:
     """(r, x^r) for these r ≥ 2 in rising order; each is made in the same way whichever others are
-    wanted. The next one overwrites the last; in three rooms, where these are given."""
+    wanted."""
     xp = namespace(x)
-    square = even = _product(x, x, rooms[0])
+    square = even = x * x
     for r in range(2, max(wanted) + 1, 2):
         if r > 2:
-            even = _product(even, square, rooms[1])
+            even = even * square
         if r % 8 == 0:  # numbers on their way to underflow count for nothing and are slow
             even[abs(even) < float(xp.finfo(x.dtype).smallest_normal) ** 0.5] = 0
         if r in wanted:
             yield r, even
         if r + 1 in wanted:
-            yield r + 1, _product(even, x, rooms[2])
-
-
-def _product(x: Any, y: Any, room: Any) -> Any:
-    return x * y if room is None else np.multiply(x, y, out=room)
+            yield r + 1, even * x
 
 
 def _kernels(x: Any, rest: Any) -> Iterator[tuple[int, Any]]:
