@@ -15,9 +15,7 @@ FILES = {
     "nan.csv": (b"a,y\n1,2\nnan,3\n", "nan"),
     "label-only.csv": (b"y\n1\n2\n3\n", "one row per sample"),
     "tiny.csv": (b"a,y\n1,2\n", "two samples"),
-    "empty.npz": (b"", "NPZ"),
     "cut.npz": (b"PK\x03\x04 and no more", "NPZ"),
-    "array.npz": (b"\x93NUMPY\x01\x00", "NPZ"),
     "wrong.xlsx": (b"PK", ".csv or .npz"),
 }
 

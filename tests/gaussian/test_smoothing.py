@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from onegrad.gaussian import moment_tables
-from onegrad.gaussian.activation import get_activation
+from onegrad.gaussian.activation import get_activation, hermite_activation
 from onegrad.gaussian.moment_tables import integrated, three_moments
+from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.gaussian.smoothing import slope_moments, smoothed
 
 
@@ -46,3 +47,19 @@ def test_far_out_a_function_is_its_asymptote(name: str) -> None:
             near = np.abs(shift) < 0.1 * lines.start
             wrong = lines.moments(shift[near], np.broadcast_to(scale, shift.shape)[near])
             assert np.abs(wrong - right[:, near]).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    "coefficients",
+    [(0.3,), (0.1, 1.0, 0.4), (0.0, 0.4, 0.0, 0.7, 0.0, 0.06), (0, 1, 0, 0, 2, 1, 3)],
+)
+def test_moments_of_polynomials(coefficients: tuple[float, ...]) -> None:
+    function = hermite_activation(*coefficients).function
+    generator = np.random.default_rng(4)
+    shift = 3 * generator.standard_normal((40, 7))
+    scale = np.exp(0.5 * generator.standard_normal((40, 1)))
+    z, w = gauss_hermite(len(coefficients))
+    values = function(shift[..., None] + scale[..., None] * z)
+    exact = np.stack([values @ w, values @ (w * z) / scale, values**2 @ w])
+    found = three_moments(function, shift, scale)
+    assert np.abs(found - exact).max() < 1e-12 * np.abs(exact).max()

@@ -191,3 +191,13 @@ def test_what_does_not_fit_is_refused_by_its_key(tables, key):
     spec = {**SPEC, **tables, "training": {**SPEC["training"], **tables["training"]}}
     with pytest.raises(og.SpecError, match=key):
         og.Problem.from_spec(spec)
+
+
+def test_the_linear_baseline_on_separable_data_is_fitted():
+    """With a ridge so small that the fit is found along larger ones only."""
+    spec = {
+        "data": {"model": "mixture", "dim": 120, "mean": 2.0, "rank": 0, "spread": 1.0},
+        "labels": {"model": "component"}, "network": {"width": 150},
+        "training": {"samples": 200, "ridge": 1e-3, "rate": 40.0, "loss": "squared-hinge"},
+    }  # fmt: skip
+    assert 0 < og.simulate(spec, "linear", seeds=6).misclassification.mean < 0.1
