@@ -52,7 +52,7 @@ def analyze(
     from onegrad.tabular.report.words import best_sentence, failed_sentence, rows_sentence
 
     path = out or Path(f"{data.stem}-report.html")
-    table = read_table(data, label, task)
+    table = read_table(data, label, task, time)
     pair = [name.strip() for name in classes.split(",")] if classes else None
     analysis = analyse(
         table, estimator, pair, time, lambda text: print(text, file=sys.stderr), quick

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from onegrad.errors import SpecError
+from onegrad.tabular.reading.parts import in_time
 from onegrad.tabular.reading.reading import read_table
 
 
@@ -270,7 +271,7 @@ def careful(kind, rng):
     if kind == "coarse":  # equal inputs by chance: no copies
         x = np.round(x / 2)
     if kind == "text":
-        more = [f"{v:.3f} kg net" for v in x[:, 2]]
+        more = [f"{v:.3f} {'kg net' if v < 0 else 'm2'}" for v in x[:, 2]]
     return [f"a,b,c,{name},y"] + [
         ",".join([*map(str, row), cell, str(label)])
         for row, cell, label in zip(x, more, y, strict=True)
@@ -286,6 +287,18 @@ def test_cautions(tmp_path, rng, kind):
     )
     if kind == "leak":
         assert any("a sum of a, b, up to factors" in text for text in told)
+
+
+def test_the_order_of_time_can_be_used(tmp_path, rng):
+    """One row a day: the column that --time is advised for once was left out as a row counter."""
+    values = rng.standard_normal((200, 2)).round(3)
+    days = [f"{np.datetime64('2020-01-01') + i},{i},{a},{y}" for i, (a, y) in enumerate(values)]
+    path = csv_file(tmp_path, ["day,number,a,y", *days])
+    assert read_table(path).names == ("day", "a")
+    for name in ("day", "number"):
+        ordered = in_time(read_table(path, time=name), name)
+        assert name in ordered.names and np.array_equal(ordered.y, values[:, 1])
+        assert not ordered.cautions
 
 
 def test_names_are_suggested(tmp_path, rng):

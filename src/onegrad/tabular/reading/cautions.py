@@ -40,7 +40,7 @@ def text_caution(name: str, cells: np.ndarray) -> str:
     with_digits = [cell for cell in cells.tolist() if re.search(r"\d", cell)]
     if len(with_digits) < _DIGITS * max(len(cells), 1):
         return ""
-    if not all(re.fullmatch(r"\D{0,8}[\d.,' ]+\D{0,12}", cell) for cell in with_digits[:200]):
+    if not all(re.fullmatch(r"\D{0,8}[\d.,' ]+\D{0,12}\d?", cell) for cell in with_digits[:200]):
         return ""
     return (
         f"“{name}” was left out as text, but its cells have numbers (“{with_digits[0]}”): write "

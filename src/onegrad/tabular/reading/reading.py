@@ -21,7 +21,9 @@ _MOST_CELLS = 40_000_000  # numbers kept: 320 MB
 _MOST_COLUMNS = 20_000
 
 
-def read_table(path: str | Path, label: str | None = None, task: str | None = None) -> Table:
+def read_table(
+    path: str | Path, label: str | None = None, task: str | None = None, time: str | None = None
+) -> Table:
     """A CSV, Parquet, NPZ (arrays x and y) or IDX file as inputs and labels.
 
     Of a long file a random part is kept (the same one each time), so that memory stays bounded:
@@ -48,7 +50,7 @@ def read_table(path: str | Path, label: str | None = None, task: str | None = No
             "data", str(path), "must be .csv, .tsv, .parquet, .npz or an IDX file",
             "Save the table as CSV with a header line",
         )  # fmt: skip
-    return cleaned(raw, task)
+    return cleaned(raw, task, time)
 
 
 # --- the formats ------------------------------------------------------------------------

@@ -28,6 +28,7 @@ _NONE = "texts with “None” as a value of its own"
 _MOST_CLASSES = 50
 _FEWEST_OTHERS = 5  # rows outside the largest class
 _FREE = "free text, most values of which occur once or twice"
+_COUNTS = "it only counts the rows"
 _INDEX_NAMES = frozenset({"", "id", "index", "row", "unnamed: 0"})
 _GAPS = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
 
@@ -38,7 +39,6 @@ class Table:
 
     total : rows of the file, of which these may be a random part
     cautions : what to check before believing a score
-    dates : names of the columns that were dates
     """
 
     x: Array
@@ -49,7 +49,6 @@ class Table:
     notes: tuple[str, ...]
     total: int = 0
     cautions: tuple[str, ...] = ()
-    dates: tuple[str, ...] = ()
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -111,8 +110,11 @@ def _is_gap(column: np.ndarray) -> np.ndarray:
     return np.isnan(column) if column.dtype.kind == "f" else column == ""
 
 
-def cleaned(raw: Raw, task: str | None) -> Table:
-    """Inputs without gaps, texts and useless columns; rows without a label are left out."""
+def cleaned(raw: Raw, task: str | None, time: str | None = None) -> Table:
+    """Inputs without gaps, texts and useless columns; rows without a label are left out.
+
+    time : the column of the order of time, which stays even if it only counts the rows
+    """
     notes = list(raw.notes)
     labels = raw.columns[raw.label]
     amounts = numbers_in_texts(labels) if labels.dtype.kind != "f" else None
@@ -147,7 +149,8 @@ def cleaned(raw: Raw, task: str | None) -> Table:
             column = read[0]
             done.setdefault(read[1], []).append(name)
         reason = _useless(name, column)
-        if reason:
+        dates = read is not None and read[1].startswith("dates")
+        if reason and not (reason == _COUNTS and (dates or name == time)):
             dropped.setdefault(reason, []).append(name)
             if reason == _FREE:
                 told.append(text_caution(name, column[~_is_gap(column)]))
@@ -186,11 +189,11 @@ def cleaned(raw: Raw, task: str | None) -> Table:
             "Name the label column with --label",
         )  # fmt: skip
     x = np.column_stack(columns)
-    dates = tuple(n for what, which in done.items() if what.startswith("dates") for n in which)
-    told += [time_caution(dates), *cautions(x, y, names, raw.label, task is None)]
+    days = [n for what, which in done.items() if what.startswith("dates") for n in which]
+    told += [time_caution(days), *cautions(x, y, names, raw.label, task is None)]
     total = max(raw.total, len(y))
     said = tuple(text for text in told if text)
-    return Table(x, y, tuple(names), raw.label, kind, tuple(notes), total, said, dates)
+    return Table(x, y, tuple(names), raw.label, kind, tuple(notes), total, said)
 
 
 def _useless(name: str, column: np.ndarray) -> str:
@@ -204,7 +207,7 @@ def _useless(name: str, column: np.ndarray) -> str:
     if column.dtype.kind != "f":
         free = distinct > _MOST_CATEGORIES and distinct > _MOST_SHARE * len(values)
         return _FREE * free
-    return "it only counts the rows" * _counts_rows(name, column)
+    return _COUNTS * _counts_rows(name, column)
 
 
 def _common_values(column: np.ndarray, gaps: np.ndarray) -> np.ndarray:
