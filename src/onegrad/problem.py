@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from onegrad.compute.randomness import Rng, generator
 from onegrad.data import Data, default_labels
 from onegrad.data.base import DataNodes
-from onegrad.data.instance import Instance
+from onegrad.data.instance import Instance, step_size
 from onegrad.data.label_base import Teacher, noise_variance
 from onegrad.data.labels import Labels, SingleIndex
 from onegrad.data.population import Batch, Population
@@ -356,8 +356,6 @@ class Problem(Section):
         what a neuron sees altogether. 0 where labels have no linear part; None for real data,
         several outputs, several steps and other optimisers.
         """
-        from onegrad.data.step_size import step_size
-
         return step_size(self)
 
     # --- the degree rule ----------------------------------------------------------------

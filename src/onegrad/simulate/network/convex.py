@@ -15,9 +15,14 @@ import numpy as np
 from onegrad.compute.backend import Array, host, like
 from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.gaussian.convex_losses import Loss, Softmax
-from onegrad.simulate.network.minimisers import Minimum, minimise
+from onegrad.simulate.network.minimisers import (
+    FeatureSystem,
+    KernelSystem,
+    Minimum,
+    System,
+    minimise,
+)
 from onegrad.simulate.network.readout import Readout, RidgeSolver, fit_dual
-from onegrad.simulate.network.systems import FeatureSystem, KernelSystem, System
 
 
 class ConvexSolver:

@@ -165,18 +165,14 @@ def _conjugate_gradients(
     return solution if square <= goal else None
 
 
-def _blocks(rows: Any, size: int) -> list[slice]:
-    step = max(1, size // rows.shape[1])
-    return [slice(start, start + step) for start in range(0, rows.shape[0], step)]
-
-
 def gram_times(features: Any, vector: Array, dual: bool) -> tuple[Array, Array]:
     """Φv and ΦᵀΦv, or Φᵀv and ΦΦᵀv (dual), in double precision from one reading of Φ, NumPy's."""
     rows = features.T if dual else features
     image = np.empty(rows.shape[0])
-    blocks = _blocks(rows, _BLOCK)
-    total, room = np.zeros_like(vector), np.empty_like(rows[blocks[0]], dtype=np.float64)
-    for block in blocks:
+    step = max(1, _BLOCK // rows.shape[1])
+    total, room = np.zeros_like(vector), np.empty_like(rows[:step], dtype=np.float64)
+    for start in range(0, rows.shape[0], step):
+        block = slice(start, start + step)
         part = room[: len(image[block])]
         np.copyto(part, rows[block])
         image[block] = part @ vector
@@ -194,29 +190,19 @@ def refined(
     refinement multiplies with the features in double precision: 4mk operations, in pieces.
     Raises ConvergenceError where the factor is too rough for the steps to converge.
     """
-    try:
-        solve = positive_solver(gram)
-    except LinAlgError:
-        raise _too_rough(shift) from None
-    return _refined(solve, gram.dtype, multiply, right, shift, wanted)
-
-
-def _too_rough(shift: float) -> ConvergenceError:
-    return ConvergenceError(
+    too_rough = ConvergenceError(
         f"single precision is not enough for this ridge (ridge·m = {shift:.3g}). Use "
         'compare.dtype = "float64", or a larger ridge'
     )
-
-
-def _refined(
-    solve: Multiply, single: Any, multiply: Multiply, right: Array, shift: float, wanted: float
-) -> Array:
-    """`solve` is about (K + shift)⁻¹, of precision `single`."""
+    try:
+        solve = positive_solver(gram)
+    except LinAlgError:
+        raise too_rough from None
     xp = namespace(right)
     solution = xp.zeros_like(right)
     residual, previous = right, math.inf
     for _ in range(_STEPS):
-        step = xp.astype(solve(xp.astype(residual, single)), right.dtype)
+        step = xp.astype(solve(xp.astype(residual, gram.dtype)), right.dtype)
         solution += step
         size = float(xp.linalg.vector_norm(step))
         # each step is the last one times about the same factor: what the next one would add
@@ -227,7 +213,7 @@ def _refined(
             break
         previous = size
         residual = right - multiply(solution) - shift * solution
-    raise _too_rough(shift)
+    raise too_rough
 
 
 def times(features: Any, vector: Any) -> Any:
