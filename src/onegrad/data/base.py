@@ -23,7 +23,7 @@ from onegrad.spec.fields import Section
 class DataNodes:
     """Rows that stand for their population: the nodes of the semi-parametric theory.
 
-    x : (S, n), y : (S,), group : (S,) whole numbers from 0, the classes if the labels are such
+    x : (S, n), y : (S,), group : (S,) whole numbers from 0: the class where labels name one
     noise : variance of the white noise that every use of a row adds to x (0: none)
     label_noise : variance of what every use adds to y
     """
@@ -190,9 +190,9 @@ class DataModel(Section):
         return rng.permutation(self.rows)
 
     def batch(self, rows: np.ndarray, spread: float, rng: np.random.Generator) -> Batch:
-        """Those rows at this θ, under noise of their own if they have any, with their labels."""
+        """The given rows with their labels at this θ; data with noise of their own add it here."""
         raise AssumptionError(f'data.model = "{self.model}" has no rows: samples are drawn')
 
     def nodes(self, rows: np.ndarray, spread: float) -> DataNodes:
-        """Those rows without noise, as nodes of the semi-parametric theory."""
+        """The given rows without noise, as nodes of the semi-parametric theory."""
         raise AssumptionError(f'data.model = "{self.model}" has no rows: samples are drawn')

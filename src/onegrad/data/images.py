@@ -61,7 +61,7 @@ class ImagePopulation:
 
     @property
     def statistics(self) -> PixelStatistics:
-        """Of the pixels as they are, before any scaling."""
+        """Traces and distance of the published pixels, before any scaling."""
         pairs = self.pixels.reshape(len(self) // 2, 2, -1)
         own = pairs.mean(axis=0, dtype=float)
         first, second = np.square(pairs - own).mean(axis=0).sum(axis=1)
@@ -158,7 +158,8 @@ class Images(DataModel):
         return True
 
     def bulk_trace(self, spread: float) -> float:
-        """All of it: structure over hundreds of directions is bulk too, unless `bulk` says no."""
+        """The trace of the whole covariance, as structure over hundreds of directions is bulk too;
+        of the noise alone where `bulk` = "noise"."""
         return self.mean_trace(spread) if self.bulk == "all" else float(self.dim)
 
     def fingerprint(self) -> dict[str, Any]:
@@ -192,7 +193,7 @@ class Images(DataModel):
         return self.both_classes().order(rng)
 
     def batch(self, rows: np.ndarray, spread: float, rng: np.random.Generator) -> Batch:
-        """Those images under white noise, labelled +1 and −1."""
+        """The given images under white noise, labelled +1 and −1."""
         images = self.both_classes()
         component = images.components(rows)
         return Batch(images.sample(rows, spread, rng), _LABELS[component], component)

@@ -60,8 +60,8 @@ def step_size(problem: Problem) -> float | None:
 
         η · √(E a²) · |E σ'(b z)| · √(sᵀΣ̄s),
 
-    which is divided by b, that of w_i·x itself. s is that of one draw of the directions. None where
-    the law of the data is not known, for several outputs, steps, or another optimiser.
+    divided by b, the standard deviation of w_i·x itself. s belongs to one draw of the directions.
+    None where the law of the data is not known, for several outputs, steps, or another optimiser.
     """
     if not (problem.one_step and problem.data.known and problem.outputs == 1):
         return None

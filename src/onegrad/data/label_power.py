@@ -61,7 +61,7 @@ def joint_link_laws(link: JointLink, means: Array, covariances: Array) -> tuple[
 
 
 def link_laws(links: Sequence[Activation], means: Array, variances: Array) -> tuple[Array, Array]:
-    """The same, given means and variances (C) of ξᵀx in each component."""
+    """Mean and variance of link_c(t) in each component, t of these means and variances (C)."""
     laws = [
         _law(link, float(mean), float(variance))
         for link, mean, variance in zip(links, means, variances, strict=True)

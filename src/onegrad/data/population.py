@@ -202,8 +202,8 @@ def outside(span: Array, columns: Array) -> Array:
 
 
 def _largest_eigenvalue(bulk: Array, structure: Array) -> float:
-    """Of diag(bulk) + SSᵀ, S = `structure` (n × r): the largest root μ of the secular equation
-    ‖Sᵀ(μ − Λ)⁻¹S‖ = 1, whose left side falls in μ."""
+    """The largest eigenvalue of diag(bulk) + SSᵀ, S = `structure` (n × r): the largest root μ of
+    the secular equation ‖Sᵀ(μ − Λ)⁻¹S‖ = 1, whose left side falls in μ."""
     from scipy.optimize import brentq  # slow to import, and needed here alone
 
     top = float(bulk.max())

@@ -265,7 +265,7 @@ def hermite_activation(*coefficients: float) -> Activation:
 
 
 def _shown(value: float) -> str:
-    """As short as it can be and still the same number."""
+    """The shortest text that reads back as the same number."""
     text = f"{value:.12g}"
     return text if float(text) == value else repr(float(value))
 

@@ -34,7 +34,7 @@ class ClippedMoments(NamedTuple):
 
 
 def clipped_moments(mean: Array, scale: Array, low: Array, high: Array) -> ClippedMoments:
-    """Of x ~ N(mean, scale²); a scale of zero is a number. Bounds may be infinite."""
+    """Moments of clip(x, low, high) for x ~ N(mean, scale²), scale ≥ 0. Bounds may be infinite."""
     scale = np.maximum(scale, 1e-150)
     with np.errstate(over="ignore"):  # beyond 40 standard deviations there is nothing
         a, b = (np.clip((x - mean) / scale, -40.0, 40.0) for x in (low, high))

@@ -18,7 +18,7 @@ _ABSENT = 1e-6  # coefficients below this share of √E g² are quadrature noise
 
 @dataclass(frozen=True)
 class LinkExponents:
-    """Of a link g of standard Gaussian projections t₁, …, t_p.
+    """How hard a link g is to learn: g of standard Gaussian projections t₁, …, t_p.
 
     information : the smallest degree k ≥ 1 with a Hermite coefficient that is not zero
         [benarous2021]; None if there is none up to `HIGHEST`

@@ -71,7 +71,7 @@ class JointLink:
 
     @cached_property
     def identity(self) -> str:
-        """What tells its numbers from those of others: its name, with a digest of a function."""
+        """A text that differs between links of different values: the name, or name and digest."""
         if self.name in NAMED or self.name.startswith("hermite("):
             return self.name
         grid = list(itertools.product(_GRID, repeat=self.indices))
@@ -138,7 +138,8 @@ class _OfMatrix:
 
 
 def get_joint_link(which: Any, indices: int) -> JointLink:
-    """By name, by tensor (nested lists, or `hermite([[…], …])`), or a Python function."""
+    """The link of that name, of that tensor (nested lists, or `hermite([[…], …])`), or a Python
+    function."""
     key = "labels.link"
     if isinstance(which, JointLink):
         if which.indices != indices:
@@ -190,7 +191,7 @@ def _nested(value: Any) -> Any:
 
 
 def _of_function(function: Callable[..., Any], indices: int, key: str) -> JointLink:
-    """Of p arrays, or of one m × p array where it takes one argument."""
+    """A link from a function of p arrays, or of one m × p array where it takes one argument."""
     given = str(getattr(function, "__name__", type(function).__name__))
     name = re.sub(r"\W", "", given) or "function"
     name = f"{name}-function" if name in _NAMED else name  # avoid the name of a built-in link

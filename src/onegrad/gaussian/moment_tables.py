@@ -354,7 +354,7 @@ def _fill_moments(found: Array, powers: Array, s: Array, b: Array) -> None:
 
 
 def _coefficient(powers: Array, m: int, j: int, b: Array) -> Array:
-    """Of s^m in D_j, for every row."""
+    """The coefficient of s^m in D_j, for every row."""
     found = np.zeros_like(b)
     for i in range((len(powers) - 1 - m - j) // 2 + 1):
         p = m + j + 2 * i

@@ -99,7 +99,7 @@ def control_columns(controls: Controls) -> dict[str, float]:
 
 
 def controls_from(values: Sequence[float | None]) -> Controls:
-    """The same back from the values of the columns."""
+    """The control variates of a row from the values of its columns."""
     if any(value is None or math.isnan(value) for value in values):
         return ()
     test, train, objective, power = (float(v) for v in values if v is not None)
@@ -107,7 +107,7 @@ def controls_from(values: Sequence[float | None]) -> Controls:
 
 
 class ControlVariates:
-    """Of one draw: other teachers and their labels, for all activations and ridges."""
+    """The control variates of one draw: its other teachers serve all activations and ridges."""
 
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
@@ -205,8 +205,8 @@ class ControlVariates:
         return roots, np.split(product, ends, axis=1), norms
 
     def _test_errors(self, activation: Activation, readout: Array, scale: float) -> Array:
-        """Of features σ(w_iᵀx/scale) under each teacher, up to a constant: the orders 0 and 1 of
-        `risk.exact` and the diagonal, which is what differs between teachers."""
+        """Test errors of features σ(w_iᵀx/scale) under each teacher, up to a constant: orders 0 and
+        1 of `risk.exact` and the diagonal, which is what differs between teachers."""
         (population, weights), teachers = self._whitened, self._sampled[0]
         roots, projected, norms = self._projected
         total = np.zeros(readout.shape[1])

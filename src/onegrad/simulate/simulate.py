@@ -122,7 +122,8 @@ def _run_draw(
 def reuse_of(
     models: Sequence[str], layers: int = 1, ridges: int = 1, controlled: bool = False
 ) -> Reuse:
-    """What these models share: only those of the trained layer leave the initial one behind."""
+    """What these models share. Models of the trained layer alone need no initial weights after the
+    step."""
     asked = [MODELS[name] for name in models]
     # control variates ask for the products with the initial weights once in each layer
     shared = sum(m.products != "none" for m in asked) > 1 or (controlled and layers > 1)

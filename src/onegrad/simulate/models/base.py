@@ -173,7 +173,7 @@ class WithLinearPart:
 
 
 def with_linear_part(fitted: Fitted, part: tuple[float, Array] | None) -> Fitted:
-    """The same model where nothing was taken off its labels (`Draw.linear_part`)."""
+    """The model with what `Draw.linear_part` took off its labels, if anything, added back."""
     return fitted if part is None else WithLinearPart(fitted, *part)
 
 

@@ -70,7 +70,7 @@ def _features(trial: Trial, weights: Array, degree: int | None) -> HermiteFeatur
 
 
 def untrained_hermite(trial: Trial, degree: int | None = None) -> HermiteFeatures:
-    """Of the initial weights, with the same noise."""
+    """Features of the polynomial model at the initial weights."""
     return _features(trial, trial.weights, degree)
 
 

@@ -97,7 +97,7 @@ def held_out_ridge(
 
 
 def checked_labels(y: Array, loss: Loss | Softmax) -> Array:
-    """As a NumPy array; refused where a loss of signs or of classes meets other labels."""
+    """The labels as a NumPy array; a loss of signs or of classes refuses all other labels."""
     labels = np.asarray(host(y), float)
     if isinstance(loss, Softmax):
         one_hot = np.all((labels == 0) | (labels == 1)) and np.all(labels.sum(axis=1) == 1)

@@ -79,8 +79,8 @@ def _rounded(weights: Array, dtype: np.dtype) -> Any:
 
 
 def gram_bytes(neurons: int) -> int:
-    """Of ŴŴᵀ in single precision: 4k² where it is made in one go, up to 64 MiB, else 2k² in blocks;
-    one of these where that is more than 1 GiB."""
+    """Memory of ŴŴᵀ in single precision: 4k² where it is made in one go, up to 64 MiB; else 2k² in
+    blocks, of which one at a time is held where all are more than 1 GiB."""
     whole = 4 * neurons**2
     kept = neurons * (neurons + _ROWS) // 2 * 4
     return whole if whole <= _WHOLE else kept if kept <= KEEP else 4 * _ROWS * neurons

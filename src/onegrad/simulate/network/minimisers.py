@@ -57,7 +57,7 @@ class System(Protocol):
 
 
 class KernelSystem:
-    """By K = ΦΦᵀ: m³/3 operations for a solver, memory 8m² bytes beside K."""
+    """K̃ given by K = ΦΦᵀ: m³/3 operations for a solver, memory 8m² bytes beside K."""
 
     def __init__(self, gram: Array, shift: float) -> None:
         self.gram, self.shift = gram, shift
@@ -83,7 +83,7 @@ class KernelSystem:
 
 
 class FeatureSystem:
-    """By Φ (m × k), for k ≤ m: mk² + k³/3 operations for a solver."""
+    """K̃ given by Φ (m × k), for k ≤ m: mk² + k³/3 operations for a solver."""
 
     def __init__(self, features: Array, shift: float) -> None:
         self.features, self.shift = features, shift
@@ -177,7 +177,8 @@ def _line_search(
 
 
 def _softmax(loss: Softmax, system: System, y: Array, start: Array | None) -> Minimum:
-    """By the features, or those of a root of K̃, which is exact up to rounding only."""
+    """The minimiser by Newton's method in the coefficients of the features; where only K is given,
+    of the rows of its Cholesky factor, which has K up to rounding."""
     best = _softmax_coefficients(loss, system.root(), system.shift, y, start)
     if isinstance(system, FeatureSystem):
         return best
@@ -293,7 +294,7 @@ class _SoftmaxSteps:
         return np.asarray(self._shift * v + self._features.T @ (0.5 * p * image))
 
     def _solved(self, p: Array, right: Array, most: int) -> tuple[Array, int]:
-        """By conjugate gradients, and the iterations used."""
+        """The solution by conjugate gradients, and the number of iterations."""
         x, rest = np.zeros_like(right), right
         direction = self._near(rest)
         size = begin = float(np.vdot(rest, direction))
@@ -370,7 +371,8 @@ def _gap(loss: Clipped, y: Array, rho: Array, f: Array) -> float:
 
 
 def _at_the_kink(loss: Clipped, system: System, y: Array, found: Minimum) -> Minimum:
-    """The same with f + cρ = y exactly on samples whose ρ is between its bounds, if better."""
+    """The minimum with f + cρ = y exactly on the samples whose ρ is between its bounds; `found`
+    itself where that has the smaller gap."""
     low, high = loss.bounds(y)
     rho, rest = found.slopes, y - found.outputs - loss.softness * found.slopes
     # of the distance to a bound and the multiplier |rest| one is small, in units of the largest

@@ -43,7 +43,7 @@ class Reuse:
     layers : other trained layers (activations, rates) on the same draw
     products : other models on the products with the trained weights
     initial : the initial weights and the samples of the step, once the step is made
-    features : those of a model that was fitted, for other ridges
+    features : the features of a fitted model, for other ridges
     controls : control variates are computed beside the models
     noise : streams of m × k numbers that models draw on their own
     """
@@ -355,7 +355,7 @@ class Trial:
 
     @property
     def instance(self) -> Instance:
-        """That of the draw."""
+        """The draw's population and teacher."""
         return self.draw.instance
 
     @property

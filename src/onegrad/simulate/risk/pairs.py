@@ -245,7 +245,8 @@ _Takers = dict[int, tuple[list[PairSum], list[PairSum]]]
 
 
 def _takers(sums: Sequence[PairSum]) -> _Takers:
-    """By the power: the sums that have a term of it, and those that end with it."""
+    """For each power r: the sums that have a term of order r, and the sums whose remainder is bounded
+    by it."""
     takers: _Takers = {}
     for each in sums:
         for r in range(2, each.order + 1):

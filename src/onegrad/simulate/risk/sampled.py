@@ -29,7 +29,7 @@ class Predicts(Protocol):
 
 @dataclass(frozen=True)
 class SampledRisk:
-    """Of one model on a test set.
+    """The errors of one model on a test set.
 
     value : E(y − f(x))²
     misclassification : P(sign f(x) ≠ y) where all labels are ±1 and have no noise but flips, else
@@ -150,7 +150,8 @@ class _LossSample:
 
 
 def slope_on(loss: Array, square: Array) -> float:
-    """Of losses on squared errors, sample by sample: the best weight of the control variate."""
+    """The slope of losses on squared errors, sample by sample: the best factor of the squared error
+    as a control variate of the loss."""
     spread = float(np.var(square))
     return float(np.mean((loss - loss.mean()) * square)) / spread if spread > 0 else 0.0
 
