@@ -164,7 +164,7 @@ def _whole(centred: Array) -> Spikes:
     values, vectors = np.linalg.eigh(ledoit_wolf(centred, assume_centered=True)[0])
     values = np.maximum(values, 1e-6 * float(values.mean()))[::-1]
     noise = float(values[-1])
-    return Spikes(noise, values[:-1] / noise - 1.0, vectors[:, ::-1][:, :-1], values, np.inf)
+    return Spikes(noise, values[:-1] / noise - 1.0, vectors[:, ::-1][:, :-1], values)
 
 
 def _groups(x: Array, y: Array | None, components: int) -> tuple[np.ndarray | None, np.ndarray]:
@@ -196,24 +196,18 @@ def _groups(x: Array, y: Array | None, components: int) -> tuple[np.ndarray | No
 class Spikes:
     """Covariance ≈ noise·(I + Σ_i strengths[i]·γ_iγ_iᵀ), with columns γ_i of `directions`.
 
-    `strengths` are corrected for the growth of sample eigenvalues. `eigenvalues` are those of the
-    sample covariance, `edge` is where those of pure noise of variance `noise` end.
+    `strengths` are corrected for the growth of sample eigenvalues; `eigenvalues` are the sample
+    covariance's own.
     """
 
     noise: float
     strengths: Array
     directions: Array
     eigenvalues: Array
-    edge: float
-
-    @property
-    def count(self) -> int:
-        """How many spikes there are."""
-        return len(self.strengths)
 
 
-def find_spikes(centred: Array, groups: int = 1) -> Spikes:
-    """Bulk level, spikes and their strengths, from rows with mean zero (within `groups` groups).
+def find_spikes(centred: Array) -> Spikes:
+    """Bulk level, spikes and their strengths, from rows with mean zero.
 
     The bulk level makes the median eigenvalue that of the Marchenko–Pastur law; an eigenvalue above
     its edge, with room for Tracy–Widom fluctuations, is a spike. Of a spike λ the strength is the
@@ -226,11 +220,11 @@ def find_spikes(centred: Array, groups: int = 1) -> Spikes:
     >>> x = rng.standard_normal((2000, 100))
     >>> x[:, 0] *= np.sqrt(1 + 9.0)
     >>> found = find_spikes(x)
-    >>> found.count, abs(found.noise - 1) < 0.05, round(found.strengths[0] / 9)
+    >>> len(found.strengths), abs(found.noise - 1) < 0.05, round(found.strengths[0] / 9)
     (1, True, 1)
     """
     rows, columns = centred.shape
-    freedom = max(1, rows - groups)
+    freedom = max(1, rows - 1)
     if columns <= rows:
         values, vectors = np.linalg.eigh(centred.T @ centred / freedom)
     else:
@@ -242,7 +236,7 @@ def find_spikes(centred: Array, groups: int = 1) -> Spikes:
     ratio = columns / freedom
     if columns < _FEWEST_COLUMNS:
         noise = float(values.sum() / columns)
-        return Spikes(noise, np.zeros(0), vectors[:, :0], values, np.inf)
+        return Spikes(noise, np.zeros(0), vectors[:, :0], values)
     edge = _edge(freedom, columns)
     count = 0
     for _ in range(50):
@@ -252,7 +246,7 @@ def find_spikes(centred: Array, groups: int = 1) -> Spikes:
             break
         count = found
     strengths = _strengths(values[:count] / noise, ratio)
-    return Spikes(noise, strengths, vectors[:, :count], values, noise * edge)
+    return Spikes(noise, strengths, vectors[:, :count], values)
 
 
 def _edge(rows: int, columns: int) -> float:

@@ -57,11 +57,6 @@ class Population:
         """Number of components."""
         return len(self.weights)
 
-    @property
-    def isotropic(self) -> bool:
-        """Every component is N(0, I)."""
-        return self.bulk is None and self._plain
-
     @cached_property
     def _plain(self) -> bool:
         """Neither spikes nor means."""

@@ -245,8 +245,7 @@ _Takers = dict[int, tuple[list[PairSum], list[PairSum]]]
 
 
 def _takers(sums: Sequence[PairSum]) -> _Takers:
-    """For each power r: the sums that have a term of order r, and the sums whose remainder is bounded
-    by it."""
+    """For each power: the sums that have a term of this order, and those whose rest it bounds."""
     takers: _Takers = {}
     for each in sums:
         for r in range(2, each.order + 1):
