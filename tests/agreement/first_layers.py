@@ -71,7 +71,7 @@ def trained(p, draw=0, sets=6):
     for number in range(sets):
         batch = trial.instance.sample(p.samples, np.random.default_rng([draw, number]))
         other = Trial(p, trial.streams, draw=trial.draw)
-        other.draw.__dict__["train"] = Inputs(batch, True, trial.draw.pool)
+        other.draw.__dict__["train"] = Inputs(batch, True)
         fitted = fit_features(other, NetworkFeatures(other, weights))
         errors.append([exact_risk(other, fitted).value, fitted.readout.loss])
         fits[number] = fitted

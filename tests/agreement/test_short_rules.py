@@ -58,7 +58,7 @@ def test_many_weak_axes_of_neurons_are_resolved(monkeypatch: pytest.MonkeyPatch)
     # negative control: a design of degree three, of 16 types; its turns agree better than that
     monkeypatch.setattr(rules, "_even_points", lambda *given: 0)
     coarse = [_test_error(task, QuadratureLevel.at(number)) for number in (2, 3)]
-    assert coarse[1] < (1 - 0.02) * fine
+    assert abs(coarse[1] / fine - 1) > 0.01
     assert coarse[1] == pytest.approx(coarse[0], rel=0.015)
 
 
@@ -78,13 +78,13 @@ def test_signs_that_count_together_are_averaged_over() -> None:
     ((found, draws),) = over_draws([chance], [solution], Theory())
     assert not isinstance(found, Failure) and draws is not None
     rng = np.random.default_rng(0)
-    tasks = [chance.task(z) for z in rng.standard_normal((400, len(chance.variables)))]
+    tasks = [chance.task(z) for z in rng.standard_normal((1600, len(chance.variables)))]
     errors = np.array([one.test_error for one in solve_tasks(tasks, level, 1e-6)])  # type: ignore[union-attr]
-    allowed = 4 * errors.std() / 20 + draws.error * found.test_error
-    assert abs(found.test_error - errors.mean()) <= allowed
+    scatter = 4 * errors.std() / 40
+    assert abs(found.test_error - errors.mean()) <= scatter + draws.error * found.test_error
     assert draws.spread == pytest.approx(errors.std(), rel=0.4)
     # negative control: the typical point is no mean
-    assert abs(solution.test_error - errors.mean()) > allowed
+    assert abs(solution.test_error - errors.mean()) > scatter
 
 
 def test_a_correction_finds_a_rule_that_is_short_enough(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,6 +136,10 @@ def test_list_has_one_line_for_every_preset_under_its_source():
         "Demir",
         "Moniri,",
         "Cui",
+        "Dandi",
+        "Ba",
+        "Hu,",
+        "Mei,",
         "Ours",
     ]
     names = [line.split()[0] for line in lines if line.startswith(" ")]

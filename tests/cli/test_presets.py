@@ -43,7 +43,8 @@ def test_preset_runs_quickly(name, changes, tmp_path, capsys):
         assert not {one for one in failed if "close to interpolation" not in one[1]}
         assert len(results.summaries()) == len(experiment.points) * len(experiment.compare.models)
         assert results_table(experiment, results).row_count == len(experiment.points)
-        assert verdict_text(results)
+        alone = experiment.compare.models == ("network",)
+        assert bool(verdict_text(results)) != alone
         save_figure_of(experiment, results, tmp_path)
     for suffix in ("png", "pdf", "csv"):
         assert (tmp_path / f"figure.{suffix}").stat().st_size > 300

@@ -55,6 +55,7 @@ def test_a_sweep_has_the_numbers_of_a_run(problem, swept, tmp_path):
     assert [r.test_error for r in stored.rows] == [r.test_error for r in ours]
     assert sorted(p.name for p in tmp_path.iterdir()) == [
         "results.json",
+        "results.lock",
         "results.sqlite",
         "spec.toml",
     ]

@@ -148,8 +148,8 @@ def test_scales_beyond_double_precision_are_refused_in_our_words(labels):
 def test_an_answer_open_by_a_factor_of_two_is_refused():
     """Hinge loss on separable data at a tiny ridge had the status ok and an estimate of 6e7."""
     some = og.Prediction(1.0, 0.5, 0.6, "a theory", error_estimate=0.9)
-    assert prediction._worth_telling(problem(), some) is some
+    assert prediction._worth_telling(problem(), some, 1.0) is some
     draft = replace(some, error_estimate=float("nan"), status="draft")
-    assert prediction._worth_telling(problem(), draft) is draft
-    failed = prediction._worth_telling(problem(), replace(some, error_estimate=6e7))
+    assert prediction._worth_telling(problem(), draft, 1.0) is draft
+    failed = prediction._worth_telling(problem(), replace(some, error_estimate=6e7), 1.0)
     assert isinstance(failed, Failure) and "larger training.ridge" in str(failed.error)

@@ -103,7 +103,7 @@ def test_what_is_averaged_over_is_said() -> None:
     found = predict(defect("one mean"), "conditional")
     assert found.spread_over_draws is not None and found.median_test_error is not None
     assert 0.05 < found.spread_over_draws / found.test_error < 0.25
-    assert "chance overlaps" in found.assumptions[-1]
+    assert "chance overlap" in found.assumptions[-1]
     record = found.as_json()
     assert record["spread_over_draws"] == found.spread_over_draws
     plain = predict(mixture(200, directions="orthogonal"), "conditional")

@@ -348,8 +348,11 @@ def _without_copies(problem: Problem, weights: Array) -> tuple[Problem, Any]:
 
     The theory takes what neurons do beside their linear and quadratic parts as independent, which
     equal neurons are not: a few of them hardly count, and many of unequal number are refused.
+    Neurons without weights are constants, and have no such part.
     """
     _, kept, counts = np.unique(weights, axis=0, return_index=True, return_counts=True)
+    if not weights[kept].any(axis=1).all():
+        return problem, slice(None)
     most, width = int(counts.max()), len(weights)
     if most == 1 or width - len(kept) <= _FEW_COPIES * width:
         return problem, slice(None)

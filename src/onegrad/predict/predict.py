@@ -258,6 +258,7 @@ def _by_its_own_theory(problem: Problem, theory: Theory, seed: int) -> Predictio
     """Real data and the closed form; None where the conditional theory is the one to ask."""
     try:
         _check_loss(problem, theory)
+        _check_accuracy(theory)
         if problem.outputs > 1:
             return _classes(problem, theory, seed)
         if is_real(problem, theory.method):
@@ -288,6 +289,14 @@ def _by_its_own_theory(problem: Problem, theory: Theory, seed: int) -> Predictio
         return Failure(error)
     except np.linalg.LinAlgError as error:
         return Failure(_of_numerics(error, problem))
+
+
+def _check_accuracy(theory: Theory) -> None:
+    if not 1e-6 <= theory.accuracy <= 0.5:
+        raise ConvergenceError(
+            f"accuracy = {theory.accuracy}: the theory offers relative accuracies between 1e-6 "
+            "and 0.5."
+        )
 
 
 def _check_loss(problem: Problem, theory: Theory) -> None:

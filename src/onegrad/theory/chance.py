@@ -28,7 +28,6 @@ from onegrad.theory.directions.overlaps import arrangement_of, drawn_length, geo
 from onegrad.theory.neurons.step_chance import step_chance, strong_directions
 from onegrad.theory.nodes.designs import tensor, two_level
 from onegrad.theory.policy import Policy
-from onegrad.theory.readout.errors import SURPLUS_SHARE
 from onegrad.theory.readout.label_surplus import surplus_deviation
 from onegrad.theory.task import Task
 
@@ -120,9 +119,7 @@ class Chance:
                 case "step":
                     along[where] = value
                 case "labels":
-                    # the variance of the outputs contains the remaining variance
-                    surplus = math.sqrt(1 - SURPLUS_SHARE) * value
-                    surplus *= surplus_deviation(self.problem, self.fixed)
+                    surplus = value * surplus_deviation(self.problem, self.fixed)
         geometry = self.fixed
         if uniform and setting is not None:
             setting = _with_strengths(setting, self.problem, uniform)

@@ -115,11 +115,6 @@ def _corrected(solution: Solution) -> Solution:
 
 def _first(tasks: Sequence[Task], theory: Theory) -> list[Solution | Failure]:
     """All tasks at the coarsest resolution."""
-    if not 1e-6 <= theory.accuracy <= 0.5:
-        raise ConvergenceError(
-            f"accuracy = {theory.accuracy}: the theory offers relative accuracies between 1e-6 "
-            "and 0.5."
-        )
     policy = theory.policy
     tasks = [simplified(task) for task in tasks]
     level = QuadratureLevel.draft() if theory.draft else QuadratureLevel.at(0)

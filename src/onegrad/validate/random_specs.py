@@ -28,6 +28,7 @@ LEFT_OUT: dict[str, str] = {
     "data.centres": "coordinates of one choice; data.mean draws means, tests/data has the others",
     "training.reuse": "has no theory: simulation only",
     "labels.preprocess": "has no theory: simulation only",
+    "training.total": "another way to state the number of samples",
     "labels.flip": "needs labels ±1, which few draws have; tests/agreement/test_signs.py",
 }
 

@@ -112,7 +112,7 @@ def test_a_prediction_has_everything(name):
     assert 0.05 < found.misclassification < 0.5
     assert (found.calibration is None) == (name != "logistic")
     said = " ".join(found.assumptions)
-    assert ("correction is known of the squared loss alone" in said) == (name != "squared")
+    assert ("ridge regression at the curvature" in said) == (name != "squared")
 
 
 def test_a_point_takes_less_than_two_seconds_and_a_curve_less_than_ten():

@@ -27,8 +27,6 @@ from onegrad.theory.readout.woodbury import (
     woodbury_factors,
 )
 
-# Share of the variance of the labels' sum that remains around each node of its rule
-SURPLUS_SHARE = 0.3
 _TOO_CLOSE = (
     "the equations of the second moments did not converge; the problem is too close to "
     "interpolation. Use a larger ridge, or a width further from the samples."
@@ -135,7 +133,7 @@ class NodeErrors:
                 labels += self.along_labels[mine] @ at[mine] @ through - label * mean
                 left += share * (1 - label**2)
         if left > 0:
-            found -= (1 - SURPLUS_SHARE) * labels**2 / left
+            found -= labels**2 / left
         return whole / point.samples, np.maximum(found, 0.0) / point.samples
 
 
