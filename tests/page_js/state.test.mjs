@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inUnits } from "../../src/onegrad/page/static/box_errors.js";
 import { FORMULAS, mathml } from "../../src/onegrad/page/static/formulas.js";
-import { placeOf, pointOf, sweepOf } from "../../src/onegrad/page/static/specs.js";
-import { axisValues, setKey, shown, written } from "../../src/onegrad/page/static/state.js";
-import { headline } from "../../src/onegrad/page/static/words.js";
+import { placeOf, pointOf, stepSweep, sweepOf } from "../../src/onegrad/page/static/specs.js";
+import { axisValues, samplesOf, setInputs, setKey, shown, written } from "../../src/onegrad/page/static/state.js";
+import { doubled, headline, learnedDegrees } from "../../src/onegrad/page/static/words.js";
 
 const at = { symbol: "β", value: 0.9 };
 
@@ -17,6 +17,50 @@ test("the headline speaks of the plotted quantity", () => {
   assert.equal(wrong.numbers, "22.3 % with it, 30 % without.");
   const squares = headline({ quantity: "test_error", name: "test error (MSE)", after, before, at });
   assert.match(squares.said, /makes the test error 17 % larger/);
+});
+
+test("a small step without effect is given as the reason", () => {
+  const after = { test_error: 0.999, rate: 1, size: 0.02 };
+  const asked = { quantity: "test_error", name: "test error (MSE)", before: { test_error: 1 }, at };
+  assert.match(headline({ ...asked, after }).numbers, /Why: the size of the step is 0.02/);
+  assert.doesNotMatch(headline({ ...asked, after: { ...after, size: 2 } }).numbers, /Why/);
+  assert.doesNotMatch(headline({ ...asked, after: { ...after, test_error: 0.5 } }).numbers, /Why/);
+});
+
+test("what twice the samples give is read off the line", () => {
+  const line = { values: [1, 2, 4], parts: [{ test_error: 0.8 }, { test_error: 0.6 }, { test_error: 0.5 }] };
+  const asked = { key: "training.samples", ...line, quantity: "test_error" };
+  assert.equal(doubled({ ...asked, at: 2 }), " Twice the samples give 0.5.");
+  assert.equal(doubled({ ...asked, at: 3 }), "");
+  assert.equal(doubled({ ...asked, at: 1, key: "training.ridge" }), "");
+});
+
+test("the degrees that are learned are named", () => {
+  const target = [0, 1, 0.7, 0];
+  const said = learnedDegrees({ direction: "teacher", learned_coefficients: [0.1, 0.84, 0.168, 0.2], target_coefficients: target });
+  assert.equal(said.said, "Along the teacher a polynomial of degree 2 is enough for what is learned:");
+  assert.equal(said.numbers, "84 % of degree 1, 24 % of degree 2.");
+  assert.match(learnedDegrees({ direction: "teacher", learned_coefficients: [0, 0, 0, 0], target_coefficients: target }).said, /nothing/);
+});
+
+test("a total of samples is shared out as the spec does it", () => {
+  assert.equal(samplesOf({ training: { total: 2400, rate: 400 } }), 1200);
+  assert.equal(samplesOf({ training: { total: 2400, rate: 0 } }), 2400);
+  assert.equal(samplesOf({ training: { total: 2400, steps: 3 } }), 1200);
+  const tables = { training: { total: 2400, ridge: 1 } };
+  setKey(tables, "training.samples", 600);
+  assert.deepEqual(tables.training, { ridge: 1, samples: 600 });
+});
+
+test("more inputs keep the ratios", () => {
+  const tables = { data: { dim: 200 }, training: { samples: 200, step_samples: 400 } };
+  setInputs(tables, 300);
+  assert.deepEqual([tables.data.dim, tables.training.samples, tables.training.step_samples], [300, 300, 600]);
+});
+
+test("lists of rates advance with the steps", () => {
+  const sweep = stepSweep({ scaling: { exponent: [0.4, 0.3] } }, [0, 1, 3]);
+  assert.deepEqual(sweep, { zip: { "training.steps": [1, 3], "scaling.exponent": [[0.4], [0.4, 0.3, 0.3]] } });
 });
 
 test("no step, no effect; no number, no headline", () => {

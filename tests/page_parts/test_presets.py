@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from onegrad.errors import SpecError
 from onegrad.page.controls import about, presets
 from onegrad.page.pieces import pieces_of
 from onegrad.page.requests import read_request
@@ -77,14 +78,39 @@ def test_the_page_asks_for_the_points_of_the_preset(shown, name):
         assert piece.options["finite_size"] == preset.compare.finite_size
 
 
+VIEWS = ("curve", "map", "features", "spectrum", "neurons", "steps")
+
+
 @needs_node
-def test_every_view_of_every_preset_copies_its_setting(shown):
-    """Views of one setting give a spec of one point, with the problem of the headline."""
-    for name in PRESETS:
-        copied = Experiment.from_tables(shown[name]["point"])
-        (headline,) = Experiment.from_tables(shown[name]["headline"]).points
-        assert len(copied.points) == 1, name
-        assert copied.points[0].problem == headline.problem, name
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", PRESETS)
+def test_what_is_copied_from_a_view_is_what_it_shows(shown, name, view):
+    """Every view of every preset: the points of the copied spec are among those of the request."""
+    own, here = shown[name]["view"], shown[name]["views"][view]
+    copied = {problem_of(point.problem) for point in Experiment.from_tables(here["copied"]).points}
+    (headline,) = Experiment.from_tables(shown[name]["headline"]).points
+    if view == own and view in ("map", "spectrum"):  # one map, one network at a time
+        assert copied == {
+            problem_of(p.problem) for p in Experiment.from_tables(PRESETS[name]).points
+        }
+        return
+    if view in ("features", "neurons", "spectrum"):
+        assert copied == {problem_of(headline.problem)}
+        return
+    try:
+        asked = request(here["asked"])
+    except SpecError as refused:
+        assert any(words in str(refused) for words in ("too large", "at most")), refused
+        return
+    assert copied <= {problem_of(Problem.from_spec(dict(p.tables))) for p in pieces_of(asked)}
+
+
+def problem_of(problem):
+    """As text; one step knows no other batch."""
+    found = problem.model_dump(mode="json")
+    if found["training"]["steps"] == 1:
+        found["training"]["batch"] = "fresh"
+    return json.dumps(found, sort_keys=True)
 
 
 @needs_node

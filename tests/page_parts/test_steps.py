@@ -8,7 +8,14 @@ import pytest
 from onegrad.compute.randomness import Streams
 from onegrad.errors import SpecError
 from onegrad.page.requests import read_request
-from onegrad.page.steps import COUNTS, VERSUS, after_steps, step_tables, with_equal_first_step
+from onegrad.page.steps import (
+    COUNTS,
+    VERSUS,
+    after_steps,
+    step_tables,
+    theory_after_steps,
+    with_equal_first_step,
+)
 from onegrad.problem import Problem
 from onegrad.simulate.models.network import fit_network
 from onegrad.simulate.network.trial import Trial
@@ -27,10 +34,14 @@ WHERE = {"seed": 0, "direction": "teacher", "component": 0, "equal": False}
 def found():
     """Every batch after every number of steps."""
     problem = Problem.from_spec(TABLES)
-    return {
-        (batch, steps): after_steps(step_tables(problem, "batch", batch, steps), False, **WHERE)
+    cells = {
+        (batch, steps): step_tables(problem, "batch", batch, steps)
         for batch in VERSUS["batch"]
         for steps in (0, 1, 2, 5)
+    }
+    return {
+        place: after_steps(tables, False, **WHERE) | theory_after_steps(tables, 0, False)
+        for place, tables in cells.items()
     }
 
 
@@ -107,5 +118,5 @@ def test_tables_of_lists_of_rates_and_other_options():
 def test_large_networks_are_refused(key, value):
     spec = TABLES | {"network": TABLES["network"] | {key: value}}
     spec |= {"compare": {"models": ["theory"]}}
-    with pytest.raises(SpecError, match=r"too large|at most 1500"):
+    with pytest.raises(SpecError, match=r"too large|at most 1600"):
         read_request(json.dumps({"type": "steps", "id": 1, "spec": spec}))

@@ -8,13 +8,10 @@ from onegrad.problem import Problem
 DATA_MODELS = ("isotropic", "mixture")  # models a page may ask for: others read files
 MESSAGE_BYTES = 32_000  # of one message from a page
 PAGES = 12  # open at the same time: the tabs of one person
-CONNECTIONS = 100  # at the same time, pages and files
-SEND_SECONDS = 10.0  # seconds that a page may take to read a message
-PING_SECONDS = 10.0  # between two questions whether a page is still there, and to answer one
 POINTS = 1000  # of one theory request: a map of 30 × 30 and some room
 RUNS = 2000  # points times seeds of one simulation
 MOST_STEPS = 5  # steps shown one by one
-DRAW_SIZE = 1500  # n, m and k of a drawn spectrum, whose singular values are all computed
+DRAW_SIZE = 1600  # n, m and k of a drawn spectrum, whose singular values are all computed
 
 THEORY_SECONDS = 120.0  # limit of one point; the page has a stop button
 SIMULATION_SECONDS = 60.0  # limit of one repetition of one point

@@ -37,7 +37,7 @@ class Slider:
     kind : "linear", "log" or "whole"; `over` names a key in whose units it is shown (m/n);
     `first` says that the key is a list of which the first entry is moved (mixture weights);
     `unset` is what it means to leave a key out whose field has no default of its own;
-    `by_hand` : only where the spec sets it itself, instead of [scaling]
+    `by_hand` : only where the spec sets it itself, instead of [scaling] or samples
     """
 
     key: str
@@ -62,6 +62,16 @@ SLIDERS = (
     Slider("data.spread", "θ", "spread of the data", 0.0, 20.0, tasks=_MIXED, by_hand=True),
     Slider("network.width_ratio", "k/m", "width over samples", 0.1, 10.0, "log"),
     Slider("training.samples", "m/n", "samples over inputs", 0.2, 10.0, "log", over="data.dim"),
+    Slider(
+        "training.total",
+        "M/n",
+        "all samples over inputs",
+        0.4,
+        40.0,
+        "log",
+        over="data.dim",
+        by_hand=True,
+    ),
     Slider("training.ridge", "λ", "ridge", 1e-6, 10.0, "log"),
     Slider("data.weights", "ρ", "mixture ratio", 0.02, 0.98, tasks=_MIXED, first=True),
     Slider("data.alignment", "cos", "alignment", -1.0, 1.0, tasks=_MIXED),
@@ -121,6 +131,10 @@ WORDS = {
     ),
     "training.samples": (
         "samples for each input: as many for the step as, drawn anew, for the second layer"
+    ),
+    "training.total": (
+        "samples for each input, of the step and the second layer together: half of them for the "
+        "step, or none where its learning rate is 0"
     ),
     "training.ridge": "the penalty on the weights of the second layer",
     "data.weights": "the share of the samples that is in the first cloud",

@@ -58,8 +58,8 @@ def pieces_of(request: Request) -> list[Piece]:
 def _listed(request: Request) -> _Pieces:
     message = request.message
     assert request.experiment is not None
-    seed = request.experiment.compare.seed
     compare = request.experiment.compare
+    seed = compare.seed
     coarse: dict[str, Any] = {"coarse": message.coarse}
     asked = coarse | {"seed": seed}
     if not message.coarse:
@@ -88,13 +88,15 @@ def _listed(request: Request) -> _Pieces:
         return [(message.type, alone, {"seed": seed})]
     if message.type == "steps":
         problem = request.experiment.points[0].problem
-        where = coarse | {"direction": message.direction, "component": message.component}
-        where |= {"seed": seed, "equal": message.versus == "optimiser"}
-        return [
-            ("steps", step_tables(problem, message.versus, option, steps), where)
+        known: dict[str, Any] = {"seed": seed, "equal": message.versus == "optimiser"}
+        where = coarse | {"direction": message.direction, "component": message.component} | known
+        listed = [
+            step_tables(problem, message.versus, option, steps)
             for steps in COUNTS
             for option in VERSUS[message.versus]
         ]
+        theory: _Pieces = [("steps-theory", one, known) for one in listed]
+        return [("steps", one, where) for one in listed] + theory
     # seed by seed, so that the first dots of every curve arrive early
     return [
         ("repetition", tables, {"seed": seed})

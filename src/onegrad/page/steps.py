@@ -58,16 +58,11 @@ def after_steps(
 ) -> dict[str, Any]:
     """Means over networks drawn and trained with that seed.
 
-    test_error, train_error : of the networks; theory_test, theory_train : without a draw where a
-    theory knows how, else of other first layers, drawn and trained for it; alignment : |cos|
-    between what all neurons learned most of and the teacher; learned, target : functions of t, and
-    coefficients
+    test_error, train_error : of the networks; alignment : |cos| between what all neurons learned
+    most of and the teacher; learned, target : functions of t, and coefficients
     equal : set the rate such that the first step is as long as that of gradient descent
     """
-    problem = Problem.from_spec(tables)
-    if equal:
-        problem = with_equal_first_step(problem, seed)
-    known = _without_draw(problem)
+    problem = _problem(tables, seed, equal)
     count = 1 if coarse else _NETWORKS
     trials = [Trial(problem, Streams(seed, i)) for i in range(count)]
     fits = [fit_network(trial) for trial in trials]
@@ -77,16 +72,12 @@ def after_steps(
         "test_error": np.mean(tests),
         "test_error_se": np.std(tests, ddof=1) / math.sqrt(count) if count > 1 else math.nan,
         "train_error": np.mean([fitted.readout.train_error for fitted in fits]),
-        "drawn": known is None,
         "alignment": np.mean([_alignment(one) for one in trials]) if teacher else math.nan,
         "networks": count,
         "label_variance": np.mean([trial.instance.label_variance for trial in trials]),
         "rate": problem.rate,
         "spread": problem.spread,
     }
-    others = () if known else [Trial(problem, Streams(seed, i, theory=True)) for i in range(count)]
-    theory = known or tuple(np.mean([_of_layer(trial) for trial in others], axis=0))
-    answer |= dict(zip(("theory_test", "theory_train"), theory, strict=True))
     learned = [
         learned_of_network(trial, fitted, direction, component)[1]
         for trial, fitted in zip(trials, fits, strict=True)
@@ -94,6 +85,20 @@ def after_steps(
     return {k: float(v) if isinstance(v, np.floating) else v for k, v in answer.items()} | (
         _mean_function([one for one in learned if one is not None])
     )
+
+
+def theory_after_steps(tables: Mapping[str, Any], seed: int, equal: bool) -> dict[str, Any]:
+    """Errors by the theory: without a draw where one knows how, else of another first layer than
+    those of the networks, drawn and trained for it."""
+    problem = _problem(tables, seed, equal)
+    known = _without_draw(problem)
+    test, train = known or _of_layer(Trial(problem, Streams(seed, 0, theory=True)))
+    return {"theory_test": test, "theory_train": train, "drawn": known is None}
+
+
+def _problem(tables: Mapping[str, Any], seed: int, equal: bool) -> Problem:
+    problem = Problem.from_spec(tables)
+    return with_equal_first_step(problem, seed) if equal else problem
 
 
 def with_equal_first_step(problem: Problem, seed: int) -> Problem:

@@ -27,8 +27,10 @@ from onegrad.simulate.network.trial import Trial
 from onegrad.spec.fields import read_toml
 from onegrad.spec.presets import preset_path
 from onegrad.spec.published import published_figure
+from onegrad.theory.options import Theory
 
 _ACTIVATIONS = ("relu", "tanh", "sigmoid")
+_NEURONS = Theory("conditional")  # the theory that knows what is learned
 _NEEDLES = 72  # neurons that are drawn
 _DEGREES = (1, 2, 3)
 # β at which one more degree is learned, and its name
@@ -60,7 +62,7 @@ def step() -> dict[str, Any]:
     none = without_step(problems[0])
     rows = []
     for problem in [none, *problems]:
-        found = predict(problem)
+        found = predict(problem, _NEURONS)
         learned = found.learned("teacher", 0, 7)
         rows.append({
             "rate": problem.rate, "size": problem.step_size, "test_error": found.test_error,
@@ -74,7 +76,7 @@ def step() -> dict[str, Any]:
     dots = simulated([none, *problems[2::4]], seeds=10)
     return {
         "id": "step", "kind": "step", "rows": rows, "samples": none.samples, "inputs": none.dim,
-        "width": none.width, "label_variance": float(predict(none).label_variance),
+        "width": none.width, "label_variance": float(predict(none, _NEURONS).label_variance),
         "t": rounded(learned.t, 4), "target": rounded(learned.target, 4),
         "bulk": {
             "edge": bulk["edge"], "values": rounded(bulk["values"][::3], 4),
@@ -116,7 +118,7 @@ def degrees() -> dict[str, Any]:
                 "training": {"samples": 4 * n, "ridge": 0.01},
             }  # fmt: skip
             problem = Problem.from_spec(at_exponent(tables, strength / 2))
-            learned = predict(problem).learned("teacher", 0, 4)
+            learned = predict(problem, _NEURONS).learned("teacher", 0, 4)
             found, target = learned.learned_coefficients, learned.target_coefficients
             shares.append([found[j] / target[j] for j in _DEGREES])
         rows.append(np.array(shares).T)
@@ -285,36 +287,36 @@ def widths() -> dict[str, Any]:
 
 
 def samples() -> dict[str, Any]:
-    """The quickstart: test error against the samples, for steps of several sizes."""
+    """The quickstart: test error against all samples, half of them for steps of several sizes."""
     tables = read_toml(preset_path("quickstart"))
     fixed = {key: value for key, value in tables.items() if key not in ("sweep", "figure")}
-    counts = [150, 200, 300, 420, 600, 850, 1200, 1700, 2400, 3400, 4800]
+    totals = [300, 400, 600, 840, 1200, 1700, 2400, 3400, 4800, 6800, 9600]
     rates = [0.0, 50.0, 100.0, 200.0, 400.0, 600.0]
-    rows = [grid(fixed, {"training.rate": [r], "training.samples": counts}) for r in rates]
+    rows = [grid(fixed, {"training.rate": [r], "training.total": totals}) for r in rates]
     dots = []
     for s in (0, 3, 5):
         training = fixed["training"] | {"rate": rates[s]}
         problems = [
-            Problem.from_spec({**fixed, "training": training | {"samples": m}}) for m in counts[::2]
+            Problem.from_spec({**fixed, "training": training | {"total": m}}) for m in totals[::2]
         ]
         found = simulated(problems, seeds=6)
         dots.append({
-            "label": "trained networks", "colour": 0, "at": [s], "x": counts[::2], **found,
+            "label": "trained networks", "colour": 0, "at": [s], "x": totals[::2], **found,
         })  # fmt: skip
     sizes = [Problem.from_spec({**fixed, "training": fixed["training"] | {"rate": r}}).step_size
              for r in rates]  # fmt: skip
     none = [one["test_error"] for one in rows[0]]
     return {
-        "id": "samples", "kind": "curves", "x": axis("m", "samples", counts, log=True),
+        "id": "samples", "kind": "curves", "x": axis("m", "samples in all", totals, log=True),
         "y": {"title": "test error", "low": 0.15, "high": 3, "log": True},
-        "sliders": [axis("η", "learning rate of the step", rates, start=5)],
+        "sliders": [axis("η", "learning rate of the step", rates, start=4)],
         "lines": [
-            {"label": "with the step", "colour": 0,
+            {"label": "half of the samples for a step", "colour": 0,
              "y": [rounded([one["test_error"] for one in row], 4) for row in rows]},
-            {"label": "without it", "colour": 0, "dash": True, "y": [rounded(none, 4)] * len(rows)},
+            {"label": "no step", "colour": 0, "dash": True, "y": [rounded(none, 4)] * len(rows)},
         ],
-        "gain": [0, 1], "here": 1200, "what": "test error", "dots": dots,
-        "facts": [{"name": "size of the step", "y": [[s] * len(counts) for s in
+        "gain": [0, 1], "here": 2400, "what": "test error", "dots": dots,
+        "facts": [{"name": "size of the step", "y": [[s] * len(totals) for s in
                                                      rounded(sizes, 3)]}],
     }  # fmt: skip
 

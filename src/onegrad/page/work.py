@@ -16,7 +16,7 @@ from onegrad.errors import AssumptionError, OnegradError
 from onegrad.gaussian.polynomials import sqrt_factorial
 from onegrad.neurons.report import neurons as report_neurons
 from onegrad.page.scatter import scatter
-from onegrad.page.steps import after_steps, learned_of_network
+from onegrad.page.steps import after_steps, learned_of_network, theory_after_steps
 from onegrad.page.untrained import without_step
 from onegrad.predict.predict import predict, predict_curve
 from onegrad.predict.prediction import Prediction
@@ -90,11 +90,11 @@ def theory(tables: Sequence[Tables], seed: int = 0, **asked: Any) -> list[dict[s
 
 
 def point(tables: Tables, seed: int = 0, **asked: Any) -> dict[str, Any]:
-    """Errors of one setting, the numbers of `onegrad predict`; `rate` is η."""
+    """Errors of one setting by `onegrad predict`; rate : η; size : of the step, 1 is large."""
     problem = Problem.from_spec(tables)
     return _errors(predict(problem, _theory(**asked), rng=seed, throw=False)) | {
-        "rate": problem.rate
-    }
+        "rate": problem.rate, "size": problem.step_size,
+    }  # fmt: skip
 
 
 def map_cells(
@@ -283,6 +283,7 @@ _ALONE: dict[str, Callable[..., Any]] = {
     "point": point,
     "features": features,
     "steps": after_steps,
+    "steps-theory": theory_after_steps,
     "data": scatter,
     "spectrum": spectrum,
     "spikes": spikes,

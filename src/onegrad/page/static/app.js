@@ -104,6 +104,7 @@ const page = {
     for (const tab of $("tabs").children) {
       const mine = tab.id === `tab-${page.state.view}`;
       tab.setAttribute("aria-selected", mine);
+      if (mine) tab.scrollIntoView({ block: "nearest", inline: "nearest" });
       tab.tabIndex = mine ? 0 : -1;
       tab.disabled = !drawn && !mine;
     }
@@ -171,7 +172,8 @@ const page = {
     page.methods = methods.join(" and ");
     const took = page.took ? `, ${Math.round(page.took)} ms` : "";
     const how = quality === "coarse" && !more ? "coarse nodes, refining…" : worst ? `to about ${show(100 * worst, 1)} %` : "";
-    $("status").textContent = [methods.join(" and "), [how, more].filter(Boolean).join(", ")].filter(Boolean).join(": ") + (quality ? took : "");
+    const told = [methods.join(" and "), [how, more].filter(Boolean).join(", ")].filter(Boolean).join(": ");
+    $("status").textContent = told + (quality ? took : "");
     document.body.dataset.quality = quality;
     for (const id of DOWNLOADS) $(id).disabled = quality === "";
     if (failed) page.refuse(failed);
@@ -335,7 +337,7 @@ function caption() {
     .filter(([, value]) => value !== undefined)
     .map(
       ([symbol, value]) =>
-        `${symbol.replace("m/n", "m")} = ${Array.isArray(value) ? value.map((v) => show(v)).join("/") : show(value)}`,
+        `${symbol.replace("/n", "")} = ${Array.isArray(value) ? value.map((v) => show(v)).join("/") : show(value)}`,
     );
   const also = alsoSet(page.about, page.state).map((row) => `; ${row}`);
   const what = `${page.view.caption?.() ?? ""}${page.about.tasks[taskOf(tables)].title}${activation}; ${shown.join(", ")}${also.join("")}`;

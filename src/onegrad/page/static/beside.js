@@ -6,7 +6,7 @@ import { colour, css, show } from "./dom.js";
 import { Panel, niceRange } from "./plot.js";
 import { pointOf } from "./specs.js";
 import { classesOf, curveHere, taskOf, valueOf } from "./state.js";
-import { headline } from "./words.js";
+import { doubled, headline } from "./words.js";
 
 export class Beside {
   constructor(page) {
@@ -80,13 +80,16 @@ export class Beside {
     const { state, about } = page;
     const axis = page.slider(state.axis);
     const [quantity] = state.quantities;
-    return headline({
+    const said = headline({
       quantity, draft, after, before,
       name: about.quantities[quantity],
       at: { symbol: axis.symbol, value: valueOf(axis, state.tables) },
       steps: state.tables.training.steps ?? 1,
       activation: state.curves.key === "network.activation" && state.curves.values.length > 1 ? state.tables.network.activation : "",
     });
+    const line = page.view.lines?.[Math.max(0, curveHere(state))];
+    if (said && line) said.numbers += doubled({ key: axis.key, ...line, quantity, at: valueOf(axis, state.tables) });
+    return said;
   }
 
   paintData(data) {

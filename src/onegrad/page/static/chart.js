@@ -178,7 +178,7 @@ function vertical(ctx, x, box, text, colour, dash) {
 function path(ctx, { x, y, colour, dash, width = 2.4 }, px, py) {
   ctx.strokeStyle = lineInk(colour);
   ctx.lineWidth = dash ? 1.8 : width;
-  ctx.setLineDash(dash ? [7, 5] : []);
+  ctx.setLineDash(dash === true ? [7, 5] : dash || []);
   let run = [];
   const flush = () => {
     if (run.length > 1) smooth(ctx, run);

@@ -8,7 +8,6 @@ import { Panel, legendBlock, legendLine, legendMark } from "./plot.js";
 
 const MATRICES = { features: "features σ(XŴᵀ)/√m", weights: "weights Ŵ" };
 const NAMED = 5; // predicted spikes with a name
-const LARGEST = 1200; // inputs, samples or neurons up to which a network is drawn without being asked for
 
 export class DrawnSpectrum {
   constructor(page) {
@@ -38,13 +37,8 @@ export class DrawnSpectrum {
   }
 
   refresh() {
-    const { data, training, network } = this.page.state.tables;
-    const width = network.width ?? network.width_ratio * training.samples;
-    const small = Math.max(data.dim, training.samples, training.step_samples ?? 0, width) <= LARGEST;
     if (this.page.running.simulation) this.page.stop();
-    if (small || this.drawn) return this.page.later(() => this.simulate());
-    this.facts.textContent = "This network is large: press Draw one network.";
-    this.page.settled("", {});
+    this.page.later(() => this.simulate());
   }
 
   simulate() {

@@ -4,6 +4,7 @@ import { colour, css, el, show } from "./dom.js";
 import { curveSelect } from "./setting.js";
 import { pointOf, pointSpec } from "./specs.js";
 import { Panel, legendBlock, legendLine, niceRange } from "./plot.js";
+import { learnedDegrees } from "./words.js";
 
 export const title = "Features";
 export const sentence = () =>
@@ -64,6 +65,7 @@ export class Features {
             if (after.error || before.error) return page.refuse(after.error ?? before.error);
             Object.assign(this, { after, before });
             this.paint();
+            page.answer({ ...learnedDegrees(after), draft: coarse });
             page.measure(coarse ? "first features" : "accurate features", started);
             const drawn = after.components > 1 && after.method.includes("drawn"); // the same at any accuracy
             page.settled(coarse && !drawn ? "coarse" : "accurate", { methods: [after.method] });

@@ -174,7 +174,7 @@ export class Map2D {
     const [ax, ay] = this.axes();
     const isotropic = ax.key === "scaling.exponent";
     const light = this.page.state.layer === "gain";
-    if (!isotropic && (this.page.state.tables.data.rank ?? 1) === 0) return;
+    if (ax.key === "training.rate" || (!isotropic && (this.page.state.tables.data.rank ?? 1) === 0)) return;
     ctx.font = `600 ${unit * 0.74}px ${getComputedStyle(document.body).fontFamily}`;
     const line = (...ends) => {
       for (const [ink, width] of [

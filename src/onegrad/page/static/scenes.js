@@ -62,8 +62,9 @@ export const WORDS = {
   },
   samples: {
     title: "More samples, or a step?",
-    text: `<p>Without the step (dashed) more samples help slowly, because random neurons hardly see the parabola. With a large
-      step the same network learns most of it.</p>`,
+    text: `<p>Both networks get the same samples in all. One spends all of them on its second layer (dashed): more samples help
+      it slowly, because random neurons hardly see the parabola. The other spends half of them on a ${STEP}, and with a large one
+      it learns most of the parabola with the rest.</p>`,
     ask: "Can more samples replace the step?",
   },
 };

@@ -108,7 +108,7 @@ export function mapSweep(about, state, size) {
 }
 
 export function mapSpec(about, state, size) {
-  const curves = state.curves.values.length > 1 ? swept(state.curves) : {};
+  const curves = state.grid && state.curves.values.length > 1 ? swept(state.curves) : {}; // a preset of several maps
   const sweep = { ...curves, ...mapSweep(about, state, size) };
   const models = state.grid ? state.tables.compare.models : ["theory"];
   const tables = { ...copy(state.tables), compare: { ...state.tables.compare, models } };
@@ -119,7 +119,7 @@ export function mapSpec(about, state, size) {
 /** Singular values: of every setting of a preset, else of the present one. */
 export function spectrumSpec(about, state, matrix = "feature") {
   const figure = { kind: `${matrix}-spectrum`, ...figureOf(state, "spectrum") };
-  if (!state.figure || state.view !== "spectrum") return { ...pointSpec(state, "spectrum"), figure };
+  if (!state.figure?.kind?.endsWith("spectrum")) return { ...pointSpec(state, "spectrum"), figure };
   const axis =
     state.dots && state.axis !== state.curves.key
       ? { [state.axis]: state.dots.map((x) => written(axisOf(about, state), x, state.tables)) }
@@ -127,10 +127,20 @@ export function spectrumSpec(about, state, matrix = "feature") {
   return { name: "spectrum", ...sweepBeside(copy(state.tables), { ...swept(state.curves), ...axis }), figure };
 }
 
+/** Numbers of steps; a list of rates advances with them, and its last one goes on. */
+export function stepSweep(tables, counts) {
+  const steps = counts.filter((count) => count > 0);
+  const key = ["training.rate", "scaling.exponent"].find((name) => Array.isArray(at(tables, name)));
+  if (!key) return { "training.steps": steps };
+  const given = at(tables, key);
+  const lists = steps.map((count) => Array.from({ length: count }, (_, i) => given[Math.min(i, given.length - 1)]));
+  return { zip: { "training.steps": steps, [key]: lists } };
+}
+
 /** Errors after one step, two, …: on fresh samples and on the same ones. */
 export function batchSpec(state, options, counts, name) {
   const tables = copy(state.tables);
   for (const key of ["steps", "batch"]) delete tables.training[key];
-  const sweep = { "training.batch": options, "training.steps": counts.filter((count) => count > 0) };
+  const sweep = { "training.batch": options, ...stepSweep(tables, counts) };
   return { name, ...tables, sweep, figure: { axes: ["training.steps"] } };
 }

@@ -10,7 +10,8 @@ import { axisValues, setKey, valueOf, written } from "./state.js";
 export const title = "Spectrum";
 export const sentence = () =>
   "Random weights give a bulk of singular values; what the gradient step has learned stands out as spikes, " +
-  "one more polynomial degree each time the step is large enough.";
+  "one more polynomial degree each time the step is large enough. The degree ℓ is the rule for ever more inputs; " +
+  "at these sizes its spike may come later.";
 
 const MATRICES = { features: "features σ(XŴᵀ)/√m", weights: "weights Ŵ" };
 
@@ -29,10 +30,11 @@ function inClosedForm({ data, labels, network, training }) {
 /** The limits where they come at once, one drawn network and its limits later where not; another
  * view as soon as a setting asks for it. */
 export function View(page) {
-  const closed = inClosedForm(page.state.tables);
+  const isClosed = () => inClosedForm(page.state.tables) && page.unlimited !== JSON.stringify(page.state.tables);
+  const closed = isClosed();
   const view = closed ? new Spectrum(page) : new DrawnSpectrum(page);
   const refresh = view.refresh.bind(view);
-  view.refresh = (started) => (inClosedForm(page.state.tables) === closed ? refresh(started) : page.rebuild(started));
+  view.refresh = (started) => (isClosed() === closed ? refresh(started) : page.rebuild(started));
   return view;
 }
 
@@ -115,7 +117,10 @@ class Spectrum {
           } else path[index - 1] = value;
         },
         done: ([now]) => {
-          if (now.error) return page.refuse(now.error);
+          if (now.error) {
+            page.unlimited = JSON.stringify(page.state.tables); // a step beyond the limits: one network is drawn
+            return page.rebuild(started);
+          }
           if (path.length) {
             this.rest = rest;
             this.alphas = alphas;
@@ -152,9 +157,7 @@ class Spectrum {
       });
       panel.redraw();
     }
-    const count = now.features.spikes.length;
-    document.getElementById("spectrum-facts").textContent =
-      `η = ${show(now.rate, 3)}: ${spikes(count, "feature")}, ${spikes(now.weights.spikes.length, "weight")}; degree ℓ = ${now.degree}`;
+    this.tell();
     page.legend.replaceChildren(
       legendLine("limiting density", css("--ink")),
       legendLine("spike, predicted", colour(page.about, 1)),
@@ -165,6 +168,15 @@ class Spectrum {
           ]
         : []),
     );
+  }
+
+  /** How many spikes there are, and from which step on a second one. */
+  tell() {
+    const { now } = this;
+    const count = now.features.spikes.length;
+    const counted = `${spikes(count, "feature")}, ${spikes(now.weights.spikes.length, "weight")}`;
+    const said = `η = ${show(now.rate, 3)}: ${counted}; degree ℓ = ${now.degree}${this.second ?? ""}`;
+    document.getElementById("spectrum-facts").textContent = said;
   }
 
   /** Linear, unless spikes are far away: then compressed beyond the bulk, and named so. */
@@ -191,6 +203,12 @@ class Spectrum {
   }
 
   paintPath() {
+    const from = this.steps.findIndex((step) => step.features?.length > 1);
+    const [low, high] = [from - 1, from].map((i) => show(this.alphas[i], 3));
+    this.second = from > 0
+      ? `. A second feature spike appears between τ = ${low} and ${high}`
+      : ". No step here makes a second feature spike";
+    this.tell();
     const most = Math.max(1, ...this.steps.map((step) => step.features?.length ?? 0));
     const lines = Array.from({ length: most }, (_, j) => this.steps.map((step) => step.features?.[j] ?? null));
     const edge = this.alphas.map(() => this.now.features.edge);

@@ -25,13 +25,12 @@ export class Start {
     known ??= (await (await fetch("story.json")).json()).scenes[0];
     if (page.view !== this || this.home.firstChild) return;
     const sizes = `${known.inputs} inputs, ${known.width} neurons, ${known.samples} samples`;
-    const about = `${sizes}; labels: a line and a parabola along one direction.`;
-    this.home.append(el("p", { class: "help" }, about));
+    const about = `${sizes}; labels: a line and a parabola along one direction. Dots are means of ten trained networks.`;
     this.scene = stepScene(this.home, known);
     const all = el("button", { id: "all-settings", onclick: () => this.go() }, "All settings of this network");
     const story = el("a", { class: "button", href: "story.html" }, "Go on: seven scenes");
-    this.home.append(el("p", { class: "buttons" }, all, " ", story));
-    page.settled("accurate", { methods: ["theory, computed beforehand; dots: means of ten trained networks"] });
+    this.home.append(el("p", { class: "buttons" }, all, " ", story), el("p", { class: "help" }, about));
+    page.settled("accurate", { methods: ["computed beforehand"] });
   }
 
   rate() {

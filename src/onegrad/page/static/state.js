@@ -15,7 +15,7 @@ export const MEASURES = {
   train_error: "training error (MSE)",
   alignment: "alignment with the teacher",
 };
-const SIZES = { curve: 20, dots: 7 };
+const SIZES = { curve: 19, dots: 7 }; // every dot stands at a point of its line
 
 export const copy = (value) => JSON.parse(JSON.stringify(value));
 
@@ -129,8 +129,10 @@ function viewOf({ sweep, figure }) {
 }
 
 /** Along which settings the map runs. */
-export const mapKeys = (tables) =>
-  isIsotropic(tables) ? ["scaling.exponent", "network.width_ratio"] : ["scaling.weighting", "scaling.strength"];
+export function mapKeys(tables) {
+  if (!isIsotropic(tables)) return ["scaling.weighting", "scaling.strength"];
+  return [tables.network.convention === "isotropic" ? "scaling.exponent" : "training.rate", "network.width_ratio"];
+}
 
 /** What tells curves apart: one swept key, or several that advance together. */
 function curvesOf(state, separate, zip, strict) {
@@ -184,11 +186,17 @@ export const at = (tables, key) => key.split(".").reduce((table, name) => table?
 const tidy = (x) => Number(x.toPrecision(4));
 const clean = (x) => Number(x.toPrecision(12)); // without the dust of binary fractions
 
+/** Samples of the readout: of a total what the steps leave, as the spec shares it out. */
+export function samplesOf({ training }) {
+  const { samples, total, steps = 1, batch = "fresh", rate } = training;
+  if (!total || rate === 0) return total ?? samples;
+  const batches = batch === "fresh" ? steps : 1;
+  return total - batches * Math.max(1, Math.floor(total / (2 * batches)));
+}
+
 /** The value that a slider shows, or null where the spec does not have it. */
 export function valueOf(slider, tables) {
-  if (slider.key === "network.width_ratio" && tables.network.width) {
-    return tables.network.width / tables.training.samples;
-  }
+  if (slider.key === "network.width_ratio" && tables.network.width) return tables.network.width / samplesOf(tables);
   const value = at(tables, slider.key) ?? slider.default;
   return value === null ? null : shown(slider, value, tables);
 }
@@ -200,6 +208,8 @@ export function setKey(tables, key, value) {
   if (key === "network.width_ratio") delete tables.network.width;
   if (key === "network.width") delete tables.network.width_ratio;
   if (key === "training.rate" || key === "data.spread") delete tables.scaling;
+  if (key === "training.samples") delete tables.training.total;
+  if (key === "training.total") for (const part of ["samples", "step_samples"]) delete tables.training[part];
   if (table === "scaling") {
     delete tables.training.rate;
     delete tables.data.spread;
@@ -241,7 +251,7 @@ export function setClasses(tables, count) {
 export function setInputs(tables, inputs) {
   const ratio = inputs / tables.data.dim;
   if (!(ratio > 0 && ratio < Infinity)) return setKey(tables, "data.dim", inputs); // refused in a moment
-  for (const size of ["samples", "step_samples"]) {
+  for (const size of ["samples", "step_samples", "total"]) {
     if (tables.training[size]) tables.training[size] = Math.max(1, Math.round(tables.training[size] * ratio));
   }
   setKey(tables, "data.dim", inputs);
@@ -249,7 +259,7 @@ export function setInputs(tables, inputs) {
 
 // --- axes ---------------------------------------------------------------------------------
 
-/** Values of an axis between two ends, in the slider's units: 20 for a line, 7 for dots. */
+/** Values of an axis between two ends, in the slider's units: 19 for a line, 7 of them for dots. */
 export function axisValues(slider, range, kind, tables, zip = null, dots = null) {
   const listed = zip?.[slider.key] ?? slider.values;
   if (listed) return listed.map((v) => shown(slider, v, tables));
@@ -323,7 +333,7 @@ function isReadable(about, state) {
     namesAreKnown(state) &&
     Number.isFinite(tables.data.dim ?? 1) &&
     typeof tables.network.activation === "string" &&
-    Number.isFinite(tables.training.samples) &&
+    Number.isFinite(tables.training.samples ?? tables.training.total) &&
     Array.isArray(compare.models) &&
     (compare.seeds === "auto" || Number.isFinite(compare.seeds)) &&
     sliderOf(about, axis, taskOf(tables)) !== undefined &&
@@ -354,13 +364,13 @@ function namesAreKnown({ view, quantities, layer, component, versus, measure, fo
 
 // --- what the page has no control for ----------------------------------------------------------
 
-/** Sliders of this task; learning rate and spread only where they are set by hand, the scaling where not. */
+/** Sliders of this task; of settings that say the same in two ways the one that the spec has. */
 export function slidersOf(about, tables) {
   const task = taskOf(tables);
   const hand = tables.training?.rate !== undefined || tables.data.spread !== undefined;
+  const other = (key) => (key === "training.samples" ? at(tables, "training.total") !== undefined : hand && key.startsWith("scaling."));
   return about.sliders.filter(
-    ({ tasks, key, by_hand }) =>
-      tasks.includes(task) && (by_hand ? hand && at(tables, key) !== undefined : !(hand && key.startsWith("scaling."))),
+    ({ tasks, key, by_hand }) => tasks.includes(task) && (by_hand ? at(tables, key) !== undefined : !other(key)),
   );
 }
 

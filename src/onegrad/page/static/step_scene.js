@@ -34,6 +34,12 @@ export function turnAt([, , ww, wg, gg], rate) {
   return (180 / Math.PI) * Math.acos(Math.min(1, Math.max(-1, cosine)));
 }
 
+/** The learning rate from which on a second spike stands out, between two rows. */
+export function secondSpike({ rows }) {
+  const i = rows.findIndex(({ spikes }) => spikes.length > 1);
+  return Math.sqrt(rows[i - 1].rate * rows[i].rate);
+}
+
 /** What is to be said at this moment, and what to try next. */
 export function wordsOf(scene, rate, taken) {
   const none = scene.rows[0].test_error;
@@ -51,9 +57,10 @@ export function wordsOf(scene, rate, taken) {
   const stand = `${count || "no"} spike${count === 1 ? "" : "s"} stand${count === 1 ? "s" : ""} out`;
   const numbers = `${say(now.test_error)} instead of ${say(none)}. Neurons turn by ${say(turn, 2)}° on average, and ${stand}.`;
   const second = scene.borders[0].rate;
-  const next = rate < second
-    ? `Next: make the step larger than η = ${say(second)}, where degree 2 begins.`
-    : "Next: make the step small, and see it do nothing; or go on below.";
+  const more = secondSpike(scene);
+  const next = rate < second ? `Next: make the step larger than η = ${say(second)}, where degree 2 begins.`
+    : rate < more ? `Next: make it larger than η = ${say(more, 2)}, where a second spike leaves the bulk.`
+      : "Next: make the step small, and see it do nothing; or go on below.";
   return { said, numbers, next };
 }
 
@@ -86,10 +93,10 @@ export function stepScene(parent, scene) {
     const canvas = node("canvas", { role: "img", "aria-label": title });
     return [canvas, node("figure", { class: `picture ${name}` }, node("figcaption", {}, title), canvas)];
   };
-  const [network, networkBox] = picture("network", `the network: ${scene.neurons.length} of its ${scene.width} neurons, teacher upwards`);
-  const [shape, shapeBox] = picture("shape", "what is learned along the teacher (dashed: without the step; grey: the labels)");
+  const [network, networkBox] = picture("network", `${scene.neurons.length} of its ${scene.width} neurons, teacher upwards`);
+  const [shape, shapeBox] = picture("shape", "what is learned; dotted: the labels, dashed: no step");
   const [spectrum, spectrumBox] = picture("spectrum", "singular values of the features");
-  const [errors, errorsBox] = picture("errors", "test error: the line is theory, dots are trained networks");
+  const [errors, errorsBox] = picture("errors", "test error: theory, and dots of trained networks");
   const slide = node("label", { class: "slide", for: "step-rate" }, "learning rate η = ", value);
   parent.append(
     said,
@@ -196,7 +203,7 @@ function drawShape(canvas, scene, now) {
     x: { low: -3, high: 3, title: "position along the teacher" },
     y: { low: Math.min(...all), high: Math.max(...all), title: "mean output" },
     lines: [
-      { x: scene.t, y: scene.target, colour: -1, dash: true },
+      { x: scene.t, y: scene.target, colour: -1, dash: [2, 3] },
       { x: scene.t, y: scene.rows[0].learned, colour: 0, dash: true },
       { x: scene.t, y: now.learned, colour: 0 },
     ],

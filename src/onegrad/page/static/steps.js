@@ -151,7 +151,9 @@ export class Steps {
           part: (index, value) => {
             if (first && coarse) this.cells.clear(); // those of other settings stayed until now
             first = false;
-            this.cells.set(`${options[index % options.length]} ${this.counts[Math.floor(index / options.length)]}`, value);
+            const count = this.counts[Math.floor(index / options.length) % this.counts.length]; // networks, then theory
+            const place = `${options[index % options.length]} ${count}`;
+            this.cells.set(place, { ...this.cells.get(place), ...value });
             this.soon ??= requestAnimationFrame(() => {
               this.soon = null;
               if (page.view === this) this.paint();
@@ -162,10 +164,8 @@ export class Steps {
             page.answer(this.words(coarse));
             page.measure(coarse ? "first steps" : "accurate steps", started);
             const networks = parts.find((part) => part.networks)?.networks;
-            page.settled(coarse ? "coarse" : "accurate", {
-              ...report(parts),
-              methods: [`theory of ${networks === 1 ? "one first layer" : `${networks} first layers`} as drawn and trained`],
-            });
+            const methods = [`theory of one first layer as drawn and trained, ${networks} network${networks === 1 ? "" : "s"}`];
+            page.settled(coarse ? "coarse" : "accurate", { ...report(parts), methods });
             if (coarse) page.later(() => ask(false));
           },
           error: (text) => page.refuse(text),
