@@ -45,17 +45,6 @@ def here(browser, explorer):
     visit.close()
 
 
-def test_a_link_with_wrong_numbers_is_refused_with_advice(visit):
-    page = visit.open(SMALL.replace("training.samples=200", "training.samples=-3"), "refused")
-    wrong = page.locator("[data-key='training.samples'] .wrong")
-    expect(wrong).to_contain_text("training.samples")
-    page.fill("[data-key='training.samples'] input[type=number]", "1")  # m/n
-    page.keyboard.press("Enter")
-    visit.settle()
-    expect(wrong).to_have_count(0)
-    assert not page.locator("#alert").is_visible()
-
-
 def test_no_inputs_and_then_some(visit):
     page = visit.open(SMALL)
     box = "[data-key='data.dim'] input[type=number]"
@@ -70,14 +59,6 @@ def test_no_inputs_and_then_some(visit):
     assert "training.samples=200" in page.evaluate(
         "location.hash"
     ) and "data.dim=300" in page.evaluate("location.hash")
-
-
-def test_a_typed_number_is_taken_as_it_is(visit):
-    page = visit.open(SMALL)
-    page.fill("[data-key='scaling.strength'] input[type=number]", "0.654321")
-    page.keyboard.press("Enter")
-    visit.settle()
-    assert "scaling.strength=0.654321" in page.evaluate("location.hash")
 
 
 def move(*positions):
@@ -121,13 +102,6 @@ def test_samples_over_inputs_are_named_so(visit, tmp_path):
         rows = table(download(page, "#download-csv", tmp_path))
         values = [float(row[column]) for row in rows]
         assert (min(values), max(values)) == (low, high)
-
-
-def test_a_picture_from_a_narrow_window_has_both_panels(visit, tmp_path):
-    visit.page.set_viewport_size({"width": 400, "height": 800})
-    page = visit.open(SMALL)
-    data = download(page, "#download-png", tmp_path).read_bytes()
-    assert int.from_bytes(data[20:24]) > 2 * page.locator(".panel").first.bounding_box()["height"]
 
 
 def test_the_server_goes_and_comes_back(browser):

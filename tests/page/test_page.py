@@ -2,10 +2,8 @@
 
 import json
 import re
-import statistics
 import tomllib
 
-import psutil
 import pytest
 from playwright.sync_api import expect
 
@@ -24,8 +22,11 @@ def test_curve_shows_the_theory(visit, tmp_path):
     expect(page.locator("#sentence")).to_contain_text("lines are the theory")
     expect(page.locator("#status")).to_contain_text("conditional Gaussian theory")
     rows = table(download(page, "#download-csv", tmp_path))
-    assert [r["model"] for r in rows] == ["theory"] * 20 + ["theory without the step"] * 20
-    rows = rows[:20]
+    count = len(rows) // 2
+    assert [r["model"] for r in rows] == [
+        *["theory"] * count, *["theory without the step"] * count,
+    ]  # fmt: skip
+    rows = rows[:count]
     values = [float(r["network.width_ratio"]) for r in rows]
     spec = SPEC | {"compare": {"models": ["theory"]}, "sweep": {"network.width_ratio": values}}
     expected = predict_experiment(Experiment.from_tables(spec))[0].rows
@@ -71,24 +72,6 @@ def test_copy_as_spec_runs(visit, tmp_path):
     same = SPEC | {"sweep": {"network.activation": ["relu"], "network.width_ratio": [0.5, 2.0]}}
     expected = simulate_experiment(Experiment.from_tables(same)).as_json()["rows"]
     assert [r["test_error"] for r in rows] == [r["test_error"] for r in expected]
-
-
-def test_the_spec_of_every_view_is_valid(visit):
-    page = visit.open()
-    for preset in (
-        "ours/finite-size",
-        "moniri2024/staircase",
-        "demir2025/fig4a",
-        "demir2025/fig2b",
-    ):
-        open_preset(page, preset)
-        for view in ("curve", "map", "features"):
-            page.click(f"#tab-{view}")
-            page.click("#copy-spec")
-            page.wait_for_selector("dialog[open]")
-            spec = Experiment.from_tables(tomllib.loads(page.input_value("#dialog-text")))
-            assert spec.points, (preset, view)
-            page.keyboard.press("Escape")
 
 
 def test_map(visit, tmp_path):
@@ -170,19 +153,6 @@ def test_a_link_gives_the_same_page(visit):
     assert "scaling.weighting=0.815" in seen[0]
 
 
-def test_what_is_refused_is_said(visit):
-    page = visit.open(SMALL)
-    page.fill("[data-key='scaling.strength'] input[type=number]", "3")
-    page.keyboard.press("Enter")
-    alert = page.locator("[data-key='scaling.strength'] .wrong")
-    expect(alert).to_contain_text("scaling.strength = 3: must be a number from 0 to 1")
-    assert not page.locator("#alert").is_visible()
-    page.fill("[data-key='scaling.strength'] input[type=number]", "0.5")
-    page.keyboard.press("Enter")
-    visit.settle()
-    assert not alert.is_visible()
-
-
 def test_every_preset_opens_with_one_click(visit):
     page = visit.open()
     names = page.eval_on_selector_all("#presets [data-name]", "all => all.map(b => b.dataset.name)")
@@ -208,15 +178,6 @@ def test_every_task_has_a_curve_against_every_setting(visit):
             page.select_option("#axis", key)
             page.wait_for_selector("body:not([data-quality=asked])")
             assert not page.locator("#alert").is_visible(), (key, page.inner_text("#alert"))
-
-
-def test_more_inputs_keep_the_ratios(visit):
-    page = visit.open(SMALL)
-    page.fill("[data-key='data.dim'] input[type=number]", "300")
-    page.keyboard.press("Enter")
-    page.wait_for_function("() => location.hash.includes('training.samples=300')")
-    visit.settle()
-    assert page.input_value("[data-key='training.samples'] input[type=number]") == "1"  # m/n
 
 
 def test_png_has_the_plot(visit, tmp_path):
@@ -273,76 +234,6 @@ def test_every_control_has_a_name_and_works_by_keyboard(visit):
     page.locator(".plot").first.focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator("#readout")).to_contain_text("k/m = 0.5")
-
-
-def moves(page, key, steps):
-    """Move a slider to each position, when the curve of the one before has come: milliseconds."""
-    return page.evaluate(
-        """async ([key, steps]) => {
-          const slider = document.querySelector(`[data-key='${key}'] input[type=range]`);
-          const times = [];
-          for (const value of steps) {
-            performance.clearMeasures();
-            slider.value = value;
-            slider.dispatchEvent(new Event("input", { bubbles: true }));
-            const end = performance.now() + 90000;
-            let found = [];
-            while (!found.length && performance.now() < end) {
-              await new Promise((done) => setTimeout(done, 4));
-              found = performance.getEntriesByName("onegrad: first curve");
-            }
-            times.push(found[0].duration);
-          }
-          return times;
-        }""",
-        [key, steps],
-    )
-
-
-def worker_seconds(explorer):
-    """Processor time of the workers so far."""
-    times = [psutil.Process(pid).cpu_times() for pid in explorer.workers()]
-    return sum(one.user + one.system for one in times)
-
-
-def test_the_curve_follows_the_slider(visit):
-    """A new curve costs little, one seen before is not asked for again; wall times are printed.
-
-    They say something on a quiet machine only: benchmarks/page.py.
-    """
-    sent = []
-    visit.page.on(
-        "websocket", lambda socket: socket.on("framesent", lambda text: sent.append(text))
-    )
-    page = visit.open()
-    moves(page, "training.ridge", [250, 260])  # warm
-    before = worker_seconds(visit.explorer)
-    steps = [300 + 10 * i for i in range(11)]
-    fresh = moves(page, "training.ridge", steps)
-    spent = (worker_seconds(visit.explorer) - before) / len(steps)
-    visit.settle()
-    moves(page, "training.ridge", [500])
-    visit.settle()
-
-    def asked():
-        return sum('"type":"curve"' in text for text in sent)
-
-    count = asked()
-    seen = moves(page, "training.ridge", [steps[-1], 500, steps[-1]])
-    visit.settle()
-    assert count > len(steps) and asked() == count
-    first, again = (statistics.median(times) for times in (fresh, seen))
-    print(f"first curve {first:.0f} ms, again {again:.1f} ms, {1000 * spent:.0f} ms of processor")
-    assert spent < 0.4  # of drafts and pictures: about 0.1 s
-
-
-def test_accurate_numbers_replace_the_coarse_ones(visit):
-    page = visit.open()
-    moves(page, "training.ridge", [905])
-    page.wait_for_function(
-        "() => performance.getEntriesByName('onegrad: accurate curve').length > 0"
-    )
-    expect(page.locator("#status")).to_contain_text("to about")
 
 
 def test_coarse_and_accurate_curves_differ_by_less_than_three_percent(explorer):

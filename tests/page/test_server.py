@@ -3,7 +3,6 @@
 import contextlib
 import http.client
 import json
-import math
 import time
 
 import psutil
@@ -12,10 +11,6 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from onegrad.page.server import kept_token
-from onegrad.predict.predict import predict
-from onegrad.problem import Problem
-from onegrad.runs.run import simulate_experiment
-from onegrad.spec.experiment import Experiment
 from tests.page.server import SPEC, Explorer, collect, eventually, say
 
 
@@ -193,46 +188,6 @@ def test_a_long_message_ends_the_connection(explorer):
             socket.recv(timeout=90)
 
 
-def test_theory_is_that_of_predict(explorer):
-    spec = SPEC | {"sweep": {"network.width_ratio": [0.5, 2.0]}}
-    with explorer.connect() as socket:
-        say(socket, "curve", 1, spec=spec)
-        parts = collect(socket, 1)
-        say(socket, "curve", 2, spec=spec, coarse=True)
-        coarse = collect(socket, 2)
-    for ratio, part, draft in zip((0.5, 2.0), parts, coarse, strict=True):
-        problem = Problem.from_spec(SPEC | {"network": SPEC["network"] | {"width_ratio": ratio}})
-        said = predict(problem)
-        assert math.isclose(part["test_error"], said.test_error, rel_tol=1e-9)
-        assert math.isclose(draft["test_error"], said.test_error, rel_tol=0.03)
-        assert math.isclose(draft["train_error"], said.train_error, rel_tol=0.03)
-
-
-def test_rows_stream_in_and_are_those_of_simulate(explorer):
-    spec = SPEC | {"sweep": {"network.width_ratio": [0.5, 1.5]}}
-    rows = []
-    with explorer.connect() as socket:
-        say(socket, "simulate", 1, spec=spec)
-        messages = 0
-        while True:
-            message = json.loads(socket.recv(timeout=90))
-            if message["type"] == "parts":
-                messages += 1
-                rows += [row for _, some in message["parts"] for row in some]
-                if not message["left"]:
-                    break
-    assert messages > 1 and len(rows) == 2 * 2 * 2
-    expected = simulate_experiment(Experiment.from_tables(spec)).rows
-    key = lambda r: (r["model"], r["seed"], r["test_error"])  # noqa: E731
-    ours = sorted(({k: r[k] for k in ("model", "seed", "test_error")} for r in rows), key=key)
-    theirs = sorted(
-        ({"model": r.model, "seed": r.seed, "test_error": r.test_error} for r in expected), key=key
-    )
-    for a, b in zip(ours, theirs, strict=True):
-        assert (a["model"], a["seed"]) == (b["model"], b["seed"])
-        assert math.isclose(a["test_error"], b["test_error"], rel_tol=1e-9)
-
-
 def test_a_new_request_cancels_the_old_one(explorer):
     large = SPEC | {
         "data": SPEC["data"] | {"dim": 1500},
@@ -274,23 +229,6 @@ def test_closing_the_page_ends_its_work():
         assert explorer.stop() == ""
     assert explorer.process.returncode == 0
     assert explorer.workers() == []
-
-
-def test_many_query_fields_are_refused_without_a_traceback(explorer):
-    query = "&".join(f"a{i}=1" for i in range(30))
-    for path in (f"/?{query}", f"/?{query}&token={explorer.token}"):
-        status, _, body = get(explorer, path, token=False)
-        assert status == 403 and b"address that" in body
-
-
-def test_pages_that_ask_for_work_and_vanish_leave_nothing(explorer):
-    sweep = {"network.width_ratio": [0.2, 0.5, 1.0]}
-    for _ in range(5):
-        with explorer.connect() as socket:
-            say(socket, "simulate", 1, spec=SPEC | {"sweep": sweep})
-    with explorer.connect() as socket:
-        say(socket, "curve", 7, coarse=True, spec=SPEC | {"sweep": sweep})
-        assert len(collect(socket, 7)) == 3
 
 
 def test_a_kept_token_is_the_users_alone(tmp_path, monkeypatch):

@@ -67,16 +67,6 @@ def test_defaults_are_those_of_the_reader():
             assert written.model_dump() == left_out.model_dump()
 
 
-def test_the_controls_that_the_page_promises_are_there():
-    keys = {s.key for s in controls.SLIDERS} | {p[0] for p in controls.PICKERS}
-    promised = {
-        "scaling.strength", "scaling.weighting", "network.width_ratio", "training.samples",
-        "training.ridge", "data.weights", "data.alignment", "data.rank", "network.activation",
-        "labels.link",
-    }  # fmt: skip
-    assert promised <= keys
-
-
 @pytest.mark.parametrize("task", controls.TASKS)
 def test_tasks_are_valid_specs(task):
     assert len(Experiment.from_tables(controls.TASKS[task]["tables"]).points) == 1
@@ -110,11 +100,6 @@ _tables = st.dictionaries(
 def test_toml_reads_back_as_it_was(tables, name):
     tables = {"name": name.encode("utf-8", "ignore").decode()} | tables
     assert tomllib.loads(to_toml(tables)) == {k: v for k, v in tables.items() if v != {}}
-
-
-def test_toml_of_lists_that_advance_together():
-    tables = {"sweep": {"a.b": [1], "zip": {"data.dim": [1, 2], "training.ridge": [0.1, 1]}}}
-    assert tomllib.loads(to_toml(tables)) == tables
 
 
 def test_a_stored_run_of_lists_that_advance_together(tmp_path):
@@ -182,17 +167,6 @@ def test_the_cache_forgets_the_oldest():
     assert cache.get("a") == 1  # now b is the oldest
     cache.put("c", 3)
     assert (cache.get("a"), cache.get("b"), cache.get("c")) == (1, None, 3)
-
-
-def test_the_cache_is_bounded_in_values():
-    cache = Cache(100)
-    for name in ("a", "b", "a", "a"):  # the same answer again takes no more room
-        cache.put(name, {"values": [0.0] * 30})
-    assert cache.get("b") and cache.get("a")
-    cache.put("c", {"values": [0.0] * 30})
-    assert cache.get("b") is None and cache.get("a") and cache.get("c")
-    cache.put("d", [0.0] * 101)  # larger than all there is room for
-    assert cache.get("d") is None
 
 
 def test_without_the_step_nothing_but_the_rate_changes():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI, Response, WebSocket, WebSocketDisconnect
 
 from onegrad.compute.threads import cores
-from onegrad.page.bounds import PAGES, SEND_SECONDS
+from onegrad.page.bounds import PAGES
 from onegrad.page.cache import Cache
 from onegrad.page.controls import about
 from onegrad.page.guard import Guard
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 # How a page ends: closed, no longer read by anybody, or a binary message, which none of ours sends.
-_GONE = (WebSocketDisconnect, RuntimeError, KeyError, TimeoutError, OSError)
+_GONE = (WebSocketDisconnect, RuntimeError, KeyError, OSError)
 _log = logging.getLogger(__name__)
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
@@ -75,13 +75,10 @@ def make_app(token: str, stored: dict[str, Any] | None = None) -> ASGIApp:
         await websocket.accept()
         hub.pages += 1
 
-        async def send(text: str) -> None:
-            await asyncio.wait_for(websocket.send_text(text), SEND_SECONDS)
-
-        session = Session(hub.theory, hub.simulation, hub.cache, send)
+        session = Session(hub.theory, hub.simulation, hub.cache, websocket.send_text)
 
         async def read() -> None:
-            await send(hello)
+            await websocket.send_text(hello)
             while True:
                 await session.read(await websocket.receive_text())
 
@@ -98,8 +95,8 @@ def make_app(token: str, stored: dict[str, Any] | None = None) -> ASGIApp:
             for error in await asyncio.gather(*running, return_exceptions=True):
                 if isinstance(error, Exception) and not isinstance(error, _GONE):
                     _log.error("a page ended with a fault of ours", exc_info=error)
-        with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError):
-            await asyncio.wait_for(websocket.close(1011), SEND_SECONDS)
+        with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+            await websocket.close(1011)
 
     return Guard(app, token)
 

@@ -118,19 +118,13 @@ def read_request(text: str) -> Request:
 def _sweep_of(tables: Mapping[str, Any]) -> Mapping[str, Any]:
     """The swept keys, their number of points checked before any of them is built."""
     sweep = tables.get("sweep", {})
-    if not isinstance(sweep, Mapping):
+    if not isinstance(sweep, Mapping) or not isinstance(sweep.get(ZIP, {}), Mapping):
         raise SpecError.of("sweep", sweep, "must be a table of lists", "Write [sweep]")
     tied = sweep.get(ZIP, {})
-    if not isinstance(tied, Mapping):
-        raise SpecError.of(f"sweep.{ZIP}", tied, "must be a table of lists")
     alone = {key: values for key, values in sweep.items() if key != ZIP}
-    for key, values in (*alone.items(), *tied.items()):
-        if not isinstance(values, list):
-            raise SpecError.of(
-                f"sweep.{key}", values, "must be a list of values", f'For example "{key}" = [1]'
-            )
-    count = math.prod(len(values) for values in alone.values())
-    count *= max((len(values) for values in tied.values()), default=1)
+    lengths = {k: len(v) for k, v in (*alone.items(), *tied.items()) if isinstance(v, list)}
+    count = math.prod(lengths.get(key, 1) for key in alone)
+    count *= max((lengths.get(key, 1) for key in tied), default=1)
     if count > POINTS:
         raise SpecError.of(
             "sweep", f"{count} points", f"must have at most {POINTS} on the page",

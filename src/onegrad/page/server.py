@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from onegrad.errors import OnegradError, SpecError
-from onegrad.page.bounds import CONNECTIONS, MESSAGE_BYTES, PING_SECONDS
+from onegrad.page.bounds import MESSAGE_BYTES
 from onegrad.page.worker_pool import one_thread_each
 
 PORT = 8471
@@ -110,8 +110,7 @@ def explore(
     config = uvicorn.Config(
         make_app(place.token, stored), log_level="warning", access_log=False, server_header=False,
         ws_max_size=4 * MESSAGE_BYTES, ws_per_message_deflate=False,
-        ws_ping_interval=PING_SECONDS, ws_ping_timeout=PING_SECONDS,
-        limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=2, proxy_headers=False,
+        timeout_graceful_shutdown=2, proxy_headers=False,
     )  # fmt: skip
     print(f"onegrad explorer: {address}  (Ctrl-C ends it)", flush=True)
     if place.host.strip("[]") not in ("127.0.0.1", "::1", "localhost"):
