@@ -1,32 +1,27 @@
-"""Which recorded numbers belong to which version of which model (versions.json).
+"""Which version of each model made the recorded numbers (versions.json).
 
-A store finds its rows by the model's version, so numbers must not change while it stays. A digest
-of the recorded numbers is kept for every model and case, with the version that made them;
-`python -m tests.golden.versions` writes it anew after golden.json was recorded, and refuses where a
-model's numbers changed and `version` in its record did not.
+A store finds its rows by the model's version, so numbers must not change while it stays:
+`python -m tests.golden.record` refuses to record changed numbers of a model whose record still has
+the version that made the old ones.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
+import math
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from onegrad.runs.store import version_of
 from onegrad.simulate.models import MODELS
 from tests.golden.cases import CASES
-from tests.golden.record import FILE as GOLDEN_FILE
 
 FILE = Path(__file__).with_name("versions.json")
 _ROW = re.compile(r"(?:\S+=.* )?(\S+) seed \d+ (?:status|test_error|train_error|train_objective)")
 _BY_METHOD = {model.theory: name for name, model in MODELS.items() if model.theory}
 
 Numbers = Mapping[str, float]
-Versions = dict[str, dict[str, Any]]
 
 
 def owner(key: str) -> str | None:
@@ -40,50 +35,21 @@ def owner(key: str) -> str | None:
     return row[1] if row is not None and row[1].partition(":")[0] in MODELS else None
 
 
-def digests(golden: Numbers) -> dict[str, dict[str, str]]:
-    """Of the numbers of every model and case."""
-    texts: dict[str, dict[str, list[str]]] = {}
-    for key in sorted(golden):
-        model = owner(key)
-        if model is not None:
-            case = key.partition(" | ")[0]
-            texts.setdefault(model, {}).setdefault(case, []).append(f"{key} {golden[key]!r}")
-    return {
-        model: {c: hashlib.sha256("\n".join(t).encode()).hexdigest()[:12] for c, t in own.items()}
-        for model, own in sorted(texts.items())
+def versions_of(golden: Numbers) -> dict[str, int]:
+    """The present version of every model that has numbers."""
+    return {model: version_of(model) for model in {*map(owner, golden)} - {None}}
+
+
+def not_raised(found: Numbers, golden: Numbers, versions: Mapping[str, int]) -> list[str]:
+    """Models whose numbers are others than the recorded ones, under the same version."""
+    changed = {
+        owner(key)
+        for key in found.keys() & golden.keys()
+        if found[key] != golden[key] and not (math.isnan(found[key]) and math.isnan(golden[key]))
     }
+    return sorted(m for m in changed - {None} if versions.get(m) == version_of(m))
 
 
-def not_raised(golden: Numbers, versions: Versions) -> list[str]:
-    """Models and cases whose numbers are others than those recorded for the same version."""
-    return [
-        f"{model}: the numbers of {case} changed and its version is still {version_of(model)}"
-        for model, own in digests(golden).items()
-        if model in versions and versions[model]["version"] == version_of(model)
-        for case, digest in own.items()
-        if versions[model]["numbers"].get(case, digest) != digest
-    ]
-
-
-def out_of_date(golden: Numbers, versions: Versions) -> list[str]:
-    """Models whose entry is not what `main` would write."""
-    wanted = _wanted(golden)
-    return [name for name in {*wanted, *versions} if wanted.get(name) != versions.get(name)]
-
-
-def _wanted(golden: Numbers) -> Versions:
-    found = digests(golden)
-    return {name: {"version": version_of(name), "numbers": own} for name, own in found.items()}
-
-
-def main() -> None:
-    golden = json.loads(GOLDEN_FILE.read_text(encoding="utf-8"))
-    versions = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
-    said = not_raised(golden, versions)
-    if said:
-        sys.exit("\n".join([*said, "Raise `version` in src/onegrad/models, then run this again."]))
-    FILE.write_text(json.dumps(_wanted(golden), indent=1, sort_keys=True) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+def write(golden: Numbers) -> None:
+    text = json.dumps(versions_of(golden), indent=1, sort_keys=True)
+    FILE.write_text(text + "\n", encoding="utf-8")
