@@ -8,7 +8,6 @@ import pytest
 from onegrad.data.isotropic import Isotropic
 from onegrad.data.labels import SingleIndex
 from onegrad.data.mixture import Mixture
-from onegrad.data.population import Population
 
 
 def rng(seed=0):
@@ -114,13 +113,3 @@ def test_huge_dimension_needs_no_square_matrix():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2e9
-    small = Population(population.weights, *map_rows(population, 1000))
-    assert small.dim == 1000
-
-
-def map_rows(population, count):
-    return (
-        population.means[:, :count],
-        tuple(s[:count] for s in population.spikes),
-        population.strengths,
-    )

@@ -35,8 +35,8 @@ def main(file: Path = FILE) -> None:
     print(f"{len(CASES)} cases, {len(found)} numbers", file=sys.stderr)
     said = not_raised(found, GOLDEN, json.loads(VERSIONS.read_text(encoding="utf-8")))
     if file == FILE and said:
-        sys.exit(f"the numbers of {', '.join(said)} changed: raise `version` in the model's record, "
-                 "or stored rows would be taken for the new numbers")  # fmt: skip
+        sys.exit(f"the numbers of {', '.join(said)} changed: raise `version` in their records, or "
+                 "stored rows would be taken for the new numbers")  # fmt: skip
     file.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n", encoding="utf-8")
     if file == FILE:
         write(found)

@@ -24,12 +24,12 @@ def check_file(path: Path, key: str, wanted: str) -> None:
     """Refuse what is not an ordinary file, with what it is; `wanted` says what to give instead."""
     try:
         mode = stat.S_IFMT(path.stat().st_mode)
+    except FileNotFoundError:
+        raise SpecError.of(
+            key, str(path), "no such file (relative paths start where onegrad runs)",
+            did_you_mean(path.name, _beside(path)) or f"Give {wanted}",
+        ) from None  # fmt: skip
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        if isinstance(error, FileNotFoundError):
-            raise SpecError.of(
-                key, str(path), "no such file (relative paths start where onegrad runs)",
-                did_you_mean(path.name, _beside(path)) or f"Give {wanted}",
-            ) from None  # fmt: skip
         reason = getattr(error, "strerror", None) or error
         raise SpecError.of(
             key, str(path), f"cannot be opened ({reason})", f"Give {wanted}"
@@ -82,14 +82,11 @@ def read_npz(path: Path, key: str = "data.path") -> tuple[np.ndarray, np.ndarray
     except SpecError:
         raise
     except Exception as error:  # zlib, lzma, bz2, zipfile and NumPy raise their own exception types
-        raise _not_npz(path, key, f"{error or type(error).__name__}") from None
-
-
-def _not_npz(path: Path, key: str, why: str) -> SpecError:
-    return SpecError.of(
-        key, str(path), f"must be an NPZ archive with number arrays x and y ({why[:200]})",
-        "Write it with numpy.savez(path, x=x, y=y)",
-    )  # fmt: skip
+        why = f"{error or type(error).__name__}"[:200]
+        raise SpecError.of(
+            key, str(path), f"must be an NPZ archive with number arrays x and y ({why})",
+            "Write it with numpy.savez(path, x=x, y=y)",
+        ) from None  # fmt: skip
 
 
 def read_bytes(path: Path, key: str = "data.path") -> bytes:
@@ -108,11 +105,9 @@ def read_bytes(path: Path, key: str = "data.path") -> bytes:
         raise SpecError.of(key, str(path), "no such file", "Check the path") from None
     except (OSError, EOFError, zlib.error, OverflowError, MemoryError) as error:
         raise SpecError.of(
-            key,
-            str(path.parent),
-            f"{path.name} cannot be read ({error})",
+            key, str(path.parent), f"{path.name} cannot be read ({error})",
             "Fetch the file again: it is damaged",
-        ) from None
+        ) from None  # fmt: skip
 
 
 def _header(raw: bytes) -> tuple[np.dtype, tuple[int, ...], int] | None:

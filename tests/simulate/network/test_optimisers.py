@@ -8,7 +8,7 @@ from onegrad.compute.randomness import Streams
 from onegrad.errors import SpecError
 from onegrad.simulate import memory
 from onegrad.simulate.memory import peak_bytes
-from onegrad.simulate.network.trial import Draw, Reuse, Trial
+from onegrad.simulate.network.trial import Trial
 from onegrad.simulate.simulate import run_group
 from onegrad.spec.experiment import Experiment
 
@@ -91,14 +91,6 @@ def test_later_steps_begin_where_the_first_ends():
         Trial(problem(steps=2, batch=batch), streams).updated_weights for batch in ("fresh", "same")
     )
     assert np.abs(fresh - same).max() > 1e-4
-
-
-def test_nothing_that_need_not_be_kept_changes_a_number():
-    p = problem(steps=3, optimiser="adam", rate=0.3)
-    streams = Streams(1, 0)
-    want = Trial(p, streams).updated_weights
-    frugal = Draw(p, streams, Reuse(False, False, False, False))
-    np.testing.assert_allclose(Trial(p, streams, draw=frugal).updated_weights, want, atol=1e-13)
 
 
 def test_orthogonalised_gradients_are_orthogonal():

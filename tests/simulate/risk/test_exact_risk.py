@@ -2,14 +2,12 @@
 
 import dataclasses
 import math
-import time
 
 import numpy as np
 import pytest
 
 from onegrad.compute.randomness import Streams
 from onegrad.data.instance import Instance
-from onegrad.data.population import Population
 from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.gaussian.activation import Activation, get_activation, hermite_activation
 from onegrad.problem import Problem
@@ -162,28 +160,21 @@ def test_all_agree_with_a_large_test_set(case):
 # --- negative controls ------------------------------------------------------------------
 
 
-def test_dropping_the_spikes_fails_the_comparison():
-    trial = trial_of("spread ~ n, teacher on the spikes")
+@pytest.mark.parametrize(("case", "dropped"), [
+    ("spread ~ n, teacher on the spikes", "strengths"), ("component labels with means", "means"),
+])  # fmt: skip
+def test_a_population_without_spikes_or_means_fails_the_comparison(case, dropped):
+    trial = trial_of(case)
     fitted = MODELS["network"].fit(trial)
     mean, error = sampled(trial, {"network": fitted}, 20_000)["network"]
     assert agrees(exact_risk(trial, fitted), mean, error)
     population = trial.instance.population
-    flat = Population(
-        population.weights, population.means, population.spikes,
-        tuple(np.zeros_like(s) for s in population.strengths),
-    )  # fmt: skip
+    zeros = {
+        "strengths": tuple(np.zeros_like(s) for s in population.strengths),
+        "means": np.zeros_like(population.means),
+    }
+    flat = dataclasses.replace(population, **{dropped: zeros[dropped]})
     trial.draw.__dict__["instance"] = Instance(flat, trial.instance.teacher)
-    assert not agrees(exact_risk(trial, fitted), mean, error)
-
-
-def test_dropping_the_means_fails_the_comparison():
-    trial = trial_of("component labels with means")
-    fitted = MODELS["network"].fit(trial)
-    mean, error = sampled(trial, {"network": fitted}, 20_000)["network"]
-    assert agrees(exact_risk(trial, fitted), mean, error)
-    population = trial.instance.population
-    centred = dataclasses.replace(population, means=np.zeros_like(population.means))
-    trial.draw.__dict__["instance"] = Instance(centred, trial.instance.teacher)
     assert not agrees(exact_risk(trial, fitted), mean, error)
 
 
@@ -318,35 +309,3 @@ def test_a_series_that_cannot_converge_is_refused():
     )  # fmt: skip
     with pytest.raises(ConvergenceError, match="sampled"):
         exact_risk(trial, MODELS["network"].fit(trial))
-
-
-@pytest.mark.slow
-def test_cheaper_than_a_test_set_of_m_samples():
-    """n = m = 1000, k = 2m, one thread: against X·Ŵᵀ, σ and the readout."""
-    from threadpoolctl import threadpool_limits
-
-    trial = Trial(
-        Problem(
-            data={"model": "mixture", "dim": 1000}, network={"width": 2000, "activation": "tanh"},
-            training={"samples": 1000}, scaling=MIXTURE,
-        ),
-        Streams(0, 0),
-    )  # fmt: skip
-    with threadpool_limits(1):
-        fitted = MODELS["network"].fit(trial)
-        x = np.random.default_rng(0).standard_normal((1000, 1000))
-
-        def by_samples():
-            fitted.readout.coefficients @ np.tanh(x @ trial.updated_weights.T).T
-
-        def exactly():
-            trial.__dict__.pop("grams", None)
-            exact_risk(trial, fitted)
-
-        best = {by_samples: math.inf, exactly: math.inf}
-        for _ in range(25):  # in turns, because others may use the machine
-            for run in best:
-                start = time.process_time()
-                run()
-                best[run] = min(best[run], time.process_time() - start)
-    assert best[exactly] < best[by_samples]

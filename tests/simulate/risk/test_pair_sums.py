@@ -191,6 +191,3 @@ def test_cross_terms_by_series_and_by_integration(link, name):
         left, right = single.upto(1).coefficients, one.upto(1).coefficients
         whole = total.value + left[0, 0] * right[0, 0] + left[1, 0] * right[1, 0] * x[i]
         assert whole == pytest.approx(integrated[i], abs=2e-9 + total.error)
-
-
-# --- precision, sharing and refusals ----------------------------------------------------
