@@ -98,10 +98,10 @@ def test_archives_that_cannot_be_used(tmp_path, kind):
 
 def test_two_columns_of_one_name_among_many(tmp_path):
     path = tmp_path / "wide.csv"
-    names = [f"c{i}" for i in range(15_000)]
+    names = [f"c{i}" for i in range(5_000)]
     path.write_text(",".join([*names, "c7"]) + "\n")
     assert "names two columns" in refusal(read_table, path)
-    path.write_text(",".join([*names, *(f"d{i}" for i in range(6000))]) + "\n")
+    path.write_text(",".join([*names, *(f"d{i}" for i in range(16_000))]) + "\n")
     assert "at most 20000 columns" in refusal(read_table, path)
 
 
