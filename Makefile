@@ -45,7 +45,7 @@ lowest:  ## some quick tests with the lowest versions of all that pyproject.toml
 
 docs: $(DOCS)  ## the site, in docs/_build/html: pages from the code, examples run, no warning
 	$(BIN)/python docs/make_spec.py
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -j 2 -W --keep-going -q docs docs/_build/html
 
 evidence: $(READY)  ## predict the frozen problems, write docs/accuracy.md; SAMPLE=0.1 is quick, BASE=FILE compares
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m evidence $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(BASE),--base $(BASE))

@@ -72,7 +72,7 @@ def write_all(here: Path) -> None:
     pages = {f"api/{name}": page_of(name) for name in public_names()}
     pages |= {
         "api": api_index(), "commands": commands(), "presets": presets(out / "thumbnails"),
-        "references": references(), "formulas": formulas.page(here), "more": more(here),
+        "references": references(), "formulas": formulas.page(here),
         "refuses": moved("VISION.md"), "changelog": moved("CHANGELOG.md"),
         "benchmarks": moved("benchmarks/README.md"),
     }  # fmt: skip
@@ -318,16 +318,3 @@ def moved(name: str) -> str:
     return re.sub(
         r"\[(`?[^\]]*`?)\]\((?:\.\./)?(?:src|tests|examples|notes|speed)/[^)]*\)", r"\1", text
     )
-
-
-def more(here: Path) -> str:
-    """Whatever page no other page names, so that none is lost."""
-    named = set()
-    for page in [*here.glob("*.md"), *here.glob("howto/*.md")]:
-        for block in re.findall(r"```\{toctree\}(.*?)```", page.read_text("utf-8"), re.DOTALL):
-            named |= {(page.parent / line.strip()).resolve() for line in block.splitlines() if line}
-    left = [p for p in here.glob("*.md") if p.with_suffix("").resolve() not in named]
-    lines = [f"../{p.stem}" for p in sorted(left) if p.stem != "index"]
-    if not lines:
-        return "---\norphan: true\n---\n\n# More\n\nEvery page is in the lists above.\n"
-    return "# More\n\n```{toctree}\n:maxdepth: 1\n\n" + "\n".join(lines) + "\n```\n"

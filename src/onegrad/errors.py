@@ -23,7 +23,7 @@ _MOST_LISTED = 60  # most allowed names listed in a message
 
 
 class OnegradError(Exception):
-    """Base of everything that onegrad raises on purpose; the command line prints it plainly."""
+    """Base class of onegrad's own errors; the command line prints their message alone."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Problematic:
 class SpecError(OnegradError, ValueError):
     """A spec, or a part of a Problem built in Python, that cannot be used as it is.
 
-    more : problems that were found beside those that are told
+    more : number of further problems that the message does not list
     """
 
     def __init__(self, problems: Iterable[Problematic], more: int = 0) -> None:
@@ -68,7 +68,7 @@ class SpecError(OnegradError, ValueError):
     def choice(
         cls, key: str, value: object, known: Collection[str], suggestion: str = ""
     ) -> SpecError:
-        """Of a value that is none of the `known` ones; the nearest of them is suggested."""
+        """An error about a value that is not allowed; the nearest allowed one is suggested."""
         listed = ", ".join(itertools.islice(known, _MOST_LISTED)) or "none"
         listed += ", …" * (len(known) > _MOST_LISTED)
         near = did_you_mean(value, known)
@@ -76,7 +76,7 @@ class SpecError(OnegradError, ValueError):
 
 
 class AssumptionError(OnegradError, ValueError):
-    """A formula was asked for outside the assumptions that it needs."""
+    """The problem does not satisfy an assumption that the requested method needs."""
 
 
 class ConvergenceError(OnegradError, ArithmeticError):

@@ -78,7 +78,7 @@ class Problem(Section):
         return Problem.from_spec(tables)
 
     def tables_for(self, keys: Collection[str]) -> dict[str, Any]:
-        """Its tables, those of the dotted keys open to change and without what rules them out."""
+        """Its tables without the settings that exclude these dotted keys."""
         opened = {key.partition(".")[0] for key in keys}
         by_hand = "training.rate" in keys and self.training.rate is None
         by_rule = self.training.rate is not None and "scaling" in opened
@@ -145,7 +145,7 @@ class Problem(Section):
         return self
 
     def _check_scales(self) -> None:
-        """Refuse scales that are no numbers: every error would be NaN, or exactly that of zero."""
+        """Refuse scales that overflow: errors would be NaN, or the error of predicting zero."""
         with np.errstate(over="ignore", invalid="ignore"):
             scales = {
                 "learning rate η": max(self.rates),
@@ -187,13 +187,13 @@ class Problem(Section):
 
     @property
     def rows_left(self) -> int | None:
-        """Samples for the test where the data are finite; None where they are drawn at will."""
+        """Rows left for the test where the data are finite; None where any number can be drawn."""
         rows = self.data.rows
         return None if rows is None else rows - self.samples - self.step_rows
 
     @property
     def step_rows(self) -> int:
-        """Samples that the steps use up together, and the readout does not see."""
+        """Samples that all steps use together; the readout does not see them."""
         if self.training.reuse:
             return 0
         return self.step_samples * (self.training.steps if self.training.batch == "fresh" else 1)
@@ -210,7 +210,7 @@ class Problem(Section):
 
     @property
     def operations(self) -> float:
-        """2·n·k·m: those of the product XŴᵀ, of which a repetition makes a few."""
+        """Operations of the product XŴᵀ, 2·n·k·m; a repetition makes a few of these."""
         return 2.0 * self.dim * self.width * self.samples
 
     @property
@@ -250,7 +250,7 @@ class Problem(Section):
 
     @property
     def beyond_theory(self) -> str:
-        """Which key of the problem no theory here covers, with advice; "" where there is none."""
+        """The first key that no theory covers, with advice; "" if all are covered."""
         refusals = {
             "training.reuse = true": (
                 self.training.reuse, "needs fresh samples for the readout: the first layer depends "
@@ -271,7 +271,7 @@ class Problem(Section):
 
     @property
     def one_step(self) -> bool:
-        """One step of gradient descent, what the theory of one step is about."""
+        """Whether the first layer makes one step of gradient descent."""
         return self.training.steps == 1 and self.training.optimiser == "gd"
 
     @property
@@ -334,12 +334,12 @@ class Problem(Section):
 
     @cached_property
     def loss(self) -> Loss:
-        """What the readout minimises, beside λ_eff‖a‖²."""
+        """The loss that the readout minimises; λ_eff‖a‖² is added to it."""
         return loss_of(self.training.loss, self.training.delta)
 
     @property
     def readout_loss(self) -> Loss | Softmax:
-        """The same with the logistic loss of several classes, which is a softmax."""
+        """The loss of the readout; the logistic loss of several classes is a softmax."""
         return Softmax() if self.softmax else self.loss
 
     @property
@@ -419,7 +419,7 @@ class Problem(Section):
 
     @property
     def label_kept(self) -> float:
-        """What flips leave of the labels on average: 1 − 2·flip."""
+        """Factor by which flips reduce the labels on average: 1 − 2·flip."""
         return 1.0 - 2.0 * self.label_flip
 
     @property
@@ -434,7 +434,7 @@ class Problem(Section):
 
     @property
     def labels_separate(self) -> bool:
-        """Labels that name the component: what is learned changes fast where components meet."""
+        """Whether labels are constant in each component and differ between components."""
         return self.component_values is not None and len(set(self.component_values)) > 1
 
     @property
@@ -446,7 +446,7 @@ class Problem(Section):
 
     @property
     def directions(self) -> str:
-        """How the spikes lie: random, orthogonal, fixed; random where there are none."""
+        """Whether spikes are random, orthogonal or fixed; "random" where there are none."""
         return self.data.orientation
 
     @property

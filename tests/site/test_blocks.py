@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-import onegrad
 from onegrad.cli.commands import app
 from onegrad.spec.presets import preset_names
 
@@ -121,13 +120,3 @@ def test_every_command_and_preset_is_listed(generate, tmp_path):
     for name in preset_names():
         assert f"<code>onegrad run {name}</code>" in page
     assert page.count("minute") >= len(preset_names())
-
-
-def test_every_page_has_a_place(generate, tmp_path):
-    assert onegrad.__version__  # the site shows it
-    (tmp_path / "howto").mkdir()
-    (tmp_path / "index.md").write_text("# A\n```{toctree}\nknown\n```\n")
-    (tmp_path / "known.md").write_text("# K\n")
-    assert "orphan" in generate.more(tmp_path)
-    (tmp_path / "new.md").write_text("# N\n")
-    assert "../new" in generate.more(tmp_path) and "known" not in generate.more(tmp_path)

@@ -92,7 +92,7 @@ def agreement(yes: bool) -> Callable[[Any], None]:
 
 
 def with_finite_size(changes: list[str] | None, finite_size: bool | None) -> list[str]:
-    """The changes of a spec, with that of --finite-size or --no-finite-size."""
+    """Changes of a spec from the command line, --finite-size and --no-finite-size included."""
     if finite_size is None:
         return changes or []
     return [*(changes or []), f"compare.finite_size={str(finite_size).lower()}"]

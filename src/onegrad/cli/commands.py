@@ -359,7 +359,7 @@ def _refuse(error: OnegradError) -> NoReturn:
 
 
 def _one_line(usual: Any, message: Any, category: Any, *where: Any, **more: Any) -> None:
-    """A warning of ours for somebody at a terminal: what it says, not from which line it comes."""
+    """Show a warning at a terminal: its text, without the line of code that raised it."""
     if category.__module__.startswith("onegrad."):
         print(f"onegrad: {message}", file=sys.stderr)
     else:

@@ -187,7 +187,7 @@ def _range(numbers: Sequence[str]) -> str:
 
 
 def degree_table(experiment: Experiment, reports: Sequence[tuple[Point, DegreeReport]]) -> Table:
-    """One line per point of a sweep: the degree that is enough at this size, that of the rule, and
+    """One line per point of a sweep: the degree that is enough at this size, the rule's degree, and
     the difference of each polynomial model to the network."""
     table = new_table(experiment.name)
     for key in experiment.sweep:

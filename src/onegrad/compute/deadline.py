@@ -1,4 +1,4 @@
-"""A limit on the processor time of one answer, looked at where tables and solutions are made."""
+"""A limit on the processor time of one answer, checked where tables and solutions are made."""
 
 from __future__ import annotations
 

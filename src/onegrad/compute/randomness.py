@@ -76,7 +76,7 @@ class Streams:
         return self._generator(0 if purpose in self.shared else 1 + self.repetition, purpose)
 
     def shared_rng(self, purpose: str) -> np.random.Generator:
-        """The same for every repetition of this root: what is drawn once and kept."""
+        """Streams that all repetitions of this root share, for what is drawn once and kept."""
         return self._generator(0, purpose)
 
     def _generator(self, place: int, purpose: str) -> np.random.Generator:

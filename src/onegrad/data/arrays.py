@@ -57,7 +57,7 @@ class RowTable(DataModel):
         return self.variance
 
     def bulk_trace(self, spread: float) -> float:
-        """The whole trace: nothing splits bulk from structure here."""
+        """The whole trace: arrays have no known split into bulk and structure."""
         return self.variance
 
     def fingerprint(self) -> dict[str, Any]:

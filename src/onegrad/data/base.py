@@ -121,7 +121,7 @@ class DataModel(Section):
 
     @property
     def orientation(self) -> str:
-        """How spikes and means lie: random, orthogonal or fixed; random where there are none."""
+        """Whether spikes and means are random, orthogonal or fixed; random if none."""
         return str(getattr(self, "directions", "random"))
 
     @property
@@ -131,7 +131,7 @@ class DataModel(Section):
 
     @property
     def source(self) -> str:
-        """What the nodes are taken from, for the theory's list of assumptions."""
+        """Where the nodes come from, in words, for the theory's list of assumptions."""
         return "Real data"
 
     def mean_trace(self, spread: float) -> float:
@@ -139,11 +139,11 @@ class DataModel(Section):
         return float(self.dim + spread)
 
     def bulk_trace(self, spread: float) -> float:
-        """The part of `mean_trace` that counts as bulk in the polynomial models."""
+        """The part of `mean_trace` that polynomial models treat as bulk."""
         return float(self.dim)
 
     def fingerprint(self) -> dict[str, Any]:
-        """What tells these data from others in a store: the same data, the same fingerprint."""
+        """A text that is equal for equal data: a store finds rows of the same data by it."""
         return self.model_dump(mode="json", exclude_none=True)
 
     def check_labels(self, labels: Labels) -> None:
@@ -166,7 +166,7 @@ class DataModel(Section):
     # --- a known law ----------------------------------------------------------------------
 
     def population(self, spread: float, rng: np.random.Generator) -> Population:
-        """The law of the inputs at this θ, with the directions that `rng` draws."""
+        """The law of the inputs at this θ; `rng` draws its directions."""
         raise AssumptionError("images and arrays have no known population to draw from")
 
     def covariance_norms(self, spread: float, rng: np.random.Generator) -> Array:
@@ -177,15 +177,15 @@ class DataModel(Section):
     # --- rows that somebody has -----------------------------------------------------------
 
     def check_at_hand(self) -> None:
-        """Raise what every repetition would raise where files are missing."""
+        """Raise an error now if files are missing, instead of in every repetition."""
 
     @property
     def rows(self) -> int | None:
-        """How many rows there are; None where samples are drawn at will."""
+        """Number of rows of finite data; None where any number of samples can be drawn."""
         return None
 
     def split(self, rng: np.random.Generator) -> np.ndarray:
-        """All rows in the order of a repetition: those of the step, the readout and the test."""
+        """All rows in the order of a repetition: step, readout, test."""
         assert self.rows is not None
         return rng.permutation(self.rows)
 

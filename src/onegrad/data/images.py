@@ -69,7 +69,7 @@ class ImagePopulation:
         return PixelStatistics((float(first), float(second)), half)
 
     def components(self, rows: np.ndarray) -> np.ndarray:
-        """0 for rows of the first class, 1 for those of the second."""
+        """0 for rows of the first class, 1 for rows of the second."""
         return rows % 2
 
     def structure(self, rows: np.ndarray) -> Array:
@@ -163,16 +163,16 @@ class Images(DataModel):
         return self.mean_trace(spread) if self.bulk == "all" else float(self.dim)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Where the images lie does not matter: their contents are checked."""
+        """Without the path of the images: their contents are checked."""
         return self.model_dump(mode="json", exclude_none=True, exclude={"path"})
 
     @property
     def rows(self) -> int:
-        """Images of both classes together, the same number of each."""
+        """Number of images of both classes together; both have equally many."""
         return 2 * min(self.stretch(c).stop - self.stretch(c).start for c in self.classes)
 
     def stretch(self, label: int) -> slice:
-        """The images of a class that belong to this part, in their published order."""
+        """The images of this class in this part, in their published order."""
         count = self.per_class[label]
         if self.part == "first-half":
             return slice(0, count // 2)

@@ -123,7 +123,7 @@ class LabelModel(Section):
         return None
 
     def component_links(self, components: int) -> tuple[Activation, ...] | None:
-        """The teacher's link in each component; None where no teacher labels."""
+        """The teacher's link in each component; None if labels do not come from a teacher."""
         return None
 
     def outputs(self, components: int) -> int:
@@ -136,7 +136,7 @@ class LabelModel(Section):
         return None
 
     def check(self, components: int, structured: bool) -> None:
-        """Refuse what does not fit the data: called when a Problem is put together."""
+        """Raise SpecError if the labels do not fit the data; called when a Problem is made."""
 
     def teacher(
         self, population: Population, rng: np.random.Generator, orthogonal: bool
@@ -145,7 +145,7 @@ class LabelModel(Section):
         raise AssumptionError("labels that came with the data have no teacher")
 
     def of_rows(self, y: Array, component: np.ndarray) -> Array:
-        """The labels (m) of rows that came with the labels y and are of these components."""
+        """Labels (m) of rows of finite data: y are their own labels, component their components."""
         return y
 
     def _check_direction(self, direction: str, structured: bool, key: str, cosines: Any) -> None:

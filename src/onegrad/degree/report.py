@@ -129,7 +129,7 @@ class DegreeReport:
         return self.degree != self.needed
 
     def plot(self, ax: Axes | None = None) -> Any:
-        """Each model's difference to the network with its error bar; returns the axes."""
+        """Draw each model's difference to the network with its error bar; returns the axes."""
         return plots().plot_degree(self, ax)
 
     def as_json(self) -> dict[str, Any]:

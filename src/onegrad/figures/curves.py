@@ -89,7 +89,7 @@ def draw_curves(experiment: Experiment, results: Results) -> Figure:
 def curves_of(
     summaries: Iterable[Summary], name: Callable[[Summary], str]
 ) -> tuple[Curves, Curves]:
-    """The summaries of each curve: those with numbers, and those of what failed."""
+    """The summaries of each curve: first those with numbers, then the failed ones."""
     curves: Curves = {}
     failed: Curves = {}
     for s in summaries:

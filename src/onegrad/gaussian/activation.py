@@ -116,7 +116,7 @@ class Activation:
         return values - self.offset if self.offset else values, slopes
 
     def scaled(self, factor: float) -> Activation:
-        """factor·σ, without its name's closed forms beyond the moments; itself for factor 1."""
+        """factor·σ; of closed forms it keeps the moments only. For factor 1 the same object."""
         if factor == 1.0:
             return self
         moments = None if self.moments is None else _ScaledMoments(self.moments, factor)
@@ -271,7 +271,7 @@ def _shown(value: float) -> str:
 
 
 def register_activation(activation: Activation) -> Activation:
-    """Make an activation known by its name, so that specs may use it in this process."""
+    """Register an activation under its name: specs may then use it in this process."""
     if activation.name in _BUILT_IN:
         raise SpecError.of(
             "activation.name", activation.name, "is built in and cannot be replaced",
@@ -294,7 +294,7 @@ _UFUNCS = {np.tanh: "tanh", np.sin: "sin"}
 
 
 def get_activation(which: str | Activation | Function, key: str = "activation") -> Activation:
-    """The activation of that name; `hermite(0, 1, 0.5)` is H₁ + H₂/2. `key` is for the error.
+    """The activation of this name; `hermite(0, 1, 0.5)` is H₁ + H₂/2. Errors name the `key`.
 
     A smooth Python function of arrays is one too, with its derivative by numeric differentiation.
     """

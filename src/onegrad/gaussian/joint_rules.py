@@ -140,7 +140,7 @@ class JointRule:
 
     @property
     def part(self) -> float:
-        """Nodes on a piece, in units of those of a rule without breaks."""
+        """Nodes on a piece, as a share of the nodes of a rule without breaks."""
         return _SPLIT if self.split or self.link.bends == "axes" else 1.0
 
     def nodes(self, needs: Sequence[int], more: int, most: int) -> tuple[Array, Array]:

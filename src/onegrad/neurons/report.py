@@ -58,9 +58,9 @@ class Neurons:
     cosines : (steps + 1, k, D) of every neuron with every direction, first without a step
     changes : (steps, k, D) the same of what each step adds to a neuron: after one step of gradient
         descent the cosine of the neuron's gradient
-    readout : (k,) the initial readout a_i, along which a step moves a neuron; of several outputs
-        that of the first
-    law : of the neurons after all steps; None where the theory has no types, `note` says why
+    readout : (k,) the initial readout a_i, along which a step moves a neuron; with several
+        outputs the readout of the first
+    law : predicted law of the neurons after all steps; None without one, `note` says why
     """
 
     directions: tuple[str, ...]
@@ -102,7 +102,7 @@ class Neurons:
         return [self.note] if self.note else []
 
     def as_json(self) -> dict[str, Any]:
-        """Names, root mean squares before and after each step, and those of the law."""
+        """Names, and root mean squares before and after each step, drawn and predicted."""
         law = None if self.law is None else [_finite(x) for x in self.law.rms]
         return {
             "directions": list(self.directions), "rms": self.rms().tolist(),
@@ -111,7 +111,7 @@ class Neurons:
         }  # fmt: skip
 
     def to_frame(self) -> pandas.DataFrame:
-        """A row for each neuron and step: `step`, `neuron`, `readout`, a column a direction."""
+        """A row for each neuron and step: `step`, `neuron`, `readout`, one column per direction."""
         import pandas
 
         parts = []
@@ -138,7 +138,7 @@ class Neurons:
 
 
 def neurons(problem: Problem | Spec, rng: Seed = 0) -> Neurons:
-    """Where the neurons of one network point, before and after each step, beside their law.
+    """Where the neurons of one drawn network point, before and after each step.
 
     problem : a Problem, or a spec that states one, on data whose law is known
     rng : seed of the network that is drawn: the first repetition of `simulate` with this seed

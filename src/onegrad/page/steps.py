@@ -1,4 +1,4 @@
-"""A network after some steps: its errors, what the theory says of them, and what it has learned."""
+"""A network after some steps: simulated errors, predicted errors, and the learned function."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ def patience(problem: Problem, theory: Theory) -> float:
 
 
 def choose(problem: Problem, theory: Theory, seed: int, types: Answer, alone: bool) -> Answer:
-    """The answer of types, or that of drawn layers: where types refuse, and of a problem `alone`
-    where they are uncertain and layers state less. Points of a curve keep their theory.
+    """The answer of types, or of drawn layers: where types refuse, and for a problem `alone` where
+    types are uncertain and layers have the smaller estimate. Points of a curve keep their theory.
 
     A layer's neurons are taken as they are, where types expand in 1/k how they fluctuate.
     """

@@ -46,7 +46,7 @@ def along_curves(
     compute: Callable[[Sequence[Problem]], Sequence[Answer]],
     alone: Callable[[Problem], Prediction],
 ) -> list[Answer]:
-    """All answers, those of smooth curves computed at a few points and interpolated between.
+    """All answers; on smooth curves a few points are computed and the others interpolated.
 
     compute : the answers of some problems together
     alone : the prediction of one problem, for what a point between others does not know
@@ -123,7 +123,7 @@ def _between(
 
 def _numbers(answer: Answer) -> Array | None:
     """What is interpolated, in its units: logarithms, the calibration error, and the spread over
-    the test error; None of a failure."""
+    the test error; A failure gives None."""
     if isinstance(answer, Failure):
         return None
     known = {name: getattr(answer, name) for name in _NAMES}

@@ -131,7 +131,7 @@ def predict_readout(
 
 
 def predict_layers(problem: Problem, theory: Theory, seed: int, most: int = 0) -> Prediction:
-    """`layers_within` without a limit to what is left open."""
+    """`layers_within` without a limit on the error estimate."""
     found = layers_within(problem, theory, seed, math.inf, most)
     if isinstance(found, Failure):
         raise found.error

@@ -1,4 +1,4 @@
-"""Predicting errors without sampling: which theory applies to a problem, and what it says."""
+"""Predicting errors without sampling: choose the theory for a problem and ask it."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def predict_curve(
     throw: bool = False,
     **options: Any,
 ) -> list[Prediction]:
-    """`predict` of all points of a curve together, sooner.
+    """`predict` for all points of a curve together, in less time.
 
     The same numbers up to rounding; of seven points or more that differ in one number, or in
     several that rise or fall together, up to what interpolating means over draws and 1/n
@@ -167,7 +167,7 @@ def _row(point: Point, model: str, found: Prediction, seconds: float) -> Row:
 def _all_answers(
     problems: Sequence[Problem], theory: Theory, seed: int, alone: bool = False
 ) -> list[Prediction | Failure]:
-    """What nobody foresaw at one point is its failure, not that of all."""
+    """An unforeseen error at one point is a failure of this point only, not of the others."""
     try:
         with quiet(), within(SECONDS * len(problems)):
             return _answers(problems, theory, seed, alone)
@@ -341,7 +341,7 @@ def _classes(problem: Problem, theory: Theory, seed: int) -> Prediction:
 
 
 def _of_real_data(problem: Problem, theory: Theory, seed: int) -> Prediction:
-    """Images, arrays and files: the semi-parametric theory, or that of a fitted mixture."""
+    """Images, arrays and files: the semi-parametric theory, or the theory of a fitted mixture."""
     if theory.overlaps == "typical":
         raise AssumptionError("real data have no typical overlaps")
     try:

@@ -27,8 +27,8 @@ class Prediction:
     test_error, train_error : mean squared errors; NaN where the theory failed
     train_objective : training error plus λ_eff‖a‖²
     method : the name of the theory
-    assumptions : what it means and what it assumes, in sentences
-    numerics : how it was computed, in sentences: types, nodes, resolutions
+    assumptions : what the numbers mean and what the theory assumes, in sentences
+    numerics : how the numbers were computed, in sentences: types, nodes, resolutions
     status : "ok", "draft" (one coarse resolution), "not settled" (the numerics are further off than
         the accuracy asked for; real data: a higher rank still moves it) or "failed"
     error_estimate : relative, the larger of test and train: of the quadrature, plus what is left
@@ -39,18 +39,17 @@ class Prediction:
         were drawn; 0 where nothing is (the last one: of several classes alone)
     misclassification : P(sign f(x) ≠ y) where labels are ±1, P(largest output ≠ class) for one-hot
         classes, where the theory knows it; else None
-    test_loss, train_loss : of the readout's own loss (`training.loss`), without penalty; the mean
-        squared errors for the squared loss
+    test_loss, train_loss : mean of the readout's own loss (`training.loss`), without penalty; for
+        the squared loss the mean squared errors
     calibration : expected calibration error of 1/(1 + e^{−f}), of the logistic loss, else None
     median_test_error, spread_over_draws : median and standard deviation of the test error over
-        draws of what the theory averages over: the directions of spikes, means and teacher, and
-        the chance parts of the first step. None where nothing was averaged over. They say nothing
-        of the fluctuation between training sets
+        random directions (spikes, means, teacher) and the chance parts of the first step. None
+        where nothing was averaged over. Fluctuations between training sets are not included
     label_variance : Var y, the test error of the best constant; NaN where it is not known
-    solution : fixed point, nodes and neurons of the conditional theory, where that has an answer;
-        they are those of the limit of large sizes, and so is its misclassification
-    computed : of a point of a curve that was interpolated between others, and has no solution: the
-        prediction of that point alone, for what is asked beyond the numbers above
+    solution : fixed point, nodes and neurons of the conditional theory in the limit of large
+        sizes (also its misclassification); None without that theory
+    computed : computes the prediction of this point alone, if it was interpolated on a curve and
+        has no `solution`
     open : what the error estimate is made of; it is the sum of these parts
     decisions : the numbers that decided how it was computed, and their limits (`why`)
     """
@@ -112,7 +111,7 @@ class Prediction:
 
     @property
     def why(self) -> str:
-        """How it was computed: what the error estimate is made of, and what decided."""
+        """How it was computed: the parts of the error estimate, and the decisions."""
         return "\n".join(self.reasons)
 
     @property
@@ -145,7 +144,7 @@ class Prediction:
 
     @property
     def directions(self) -> tuple[str, ...]:
-        """The directions that `learned` knows here; none without the conditional theory."""
+        """Names that `learned` accepts here; none without the conditional theory."""
         return () if (known := self._known) is None else tuple(known.geometry.directions)
 
     def learned(
@@ -210,7 +209,7 @@ class Prediction:
         return plots().plot_prediction(self, direction, component, ax)
 
     def as_json(self, by_projection: bool = False) -> dict[str, Any]:
-        """What `onegrad predict --json` adds to a row: method, error estimate, assumptions, …"""
+        """A row of `onegrad predict --json` without the errors: method, assumptions, …"""
         record: dict[str, Any] = {
             "method": self.method,
             "error_estimate": None if math.isnan(self.error_estimate) else self.error_estimate,

@@ -94,7 +94,7 @@ def difference(one: Prediction, other: Prediction) -> float:
 
 
 def of_real_data(result: RealPrediction) -> Prediction:
-    """The semi-parametric theory's errors, or those of a fitted mixture."""
+    """Errors by the semi-parametric theory, or of a fitted mixture."""
     found = result.result
     status = "ok" if found.settled else "not settled"
     return Prediction(

@@ -78,8 +78,8 @@ def usable(controls: Sequence[Sequence[float]], known: bool = False) -> list[np.
 
 
 def corrected_values(values: np.ndarray, controls: Sequence[Sequence[float]]) -> np.ndarray:
-    """v_i − C_i − r_i·v̄_{−i}: the factor of C is 1, that of the relative luck r of the label power
-    the mean of the other values.
+    """v_i − C_i − r_i·v̄_{−i}: C has the factor 1, the relative label power r the mean of the other
+    values as its factor.
 
     Of mean E v exactly, as the other values are independent of r_i; and no factor is fitted.
     """

@@ -41,7 +41,7 @@ class ScalingExponent:
 
 
 def scaling_exponents(results: Results, along: str) -> list[ScalingExponent]:
-    """Exponents of the test error of every model along a swept key, and of the theory beside them.
+    """Exponents of the test error along a swept key, for every model and the theory.
 
     along : a key of the sweep with three different values or more, such as "training.samples"
     """

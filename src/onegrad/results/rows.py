@@ -16,13 +16,13 @@ class Row:
     """The errors of one model on one repetition of one point.
 
     controls : control variates of the repetition, where they were asked for
-    number : of the point in its experiment
-    label_variance : Var y of this repetition's population, what the best constant costs; for a
+    number : number of the point in its experiment
+    label_variance : Var y of this repetition's population, the error of the best constant; for a
         theory its mean over repetitions
     misclassification : P(sign f(x) ≠ y) where labels are ±1, else NaN
     test_loss, train_loss : mean of the readout's own loss, without penalty (`training.loss`)
     calibration : expected calibration error of 1/(1 + e^{−f}) in ten bins, for the logistic loss
-    error_estimate : of a theory, relative; NaN where nothing was checked
+    error_estimate : relative, of a theory; NaN where there is none
     spectrum : the record of a spectrum (`SpectrumReport.record`), whose rows have no errors
     """
 

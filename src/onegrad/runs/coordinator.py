@@ -209,7 +209,7 @@ class Coordinator:
         )
 
     def _work_left(self) -> float | None:
-        """Rows that are left cost what those of the same model did, or as the mean of all."""
+        """Estimate a remaining row's seconds by finished rows of its model, or of all."""
         spent, rows = (sum(column) for column in zip((0.0, 0), *self._spent.values(), strict=True))
         if not spent > 0:
             return None

@@ -185,7 +185,7 @@ def sweep(
     engine: Local | Dask = Local(),
     **compare: Any,
 ) -> Results:
-    """All models at all values of some dotted keys; several keys make a grid. No file is needed.
+    """Compute all models at all values of some dotted keys; several keys make a grid.
 
     problem : a Problem, or a spec, whose [compare] holds where nothing else is asked for and which
         may leave out what is swept

@@ -131,7 +131,7 @@ class Schedule:
         return self.experiment.points[number].compare
 
     def stored(self, rows: Iterable[Row]) -> None:
-        """Good rows that are there already; to be told before the first unit."""
+        """Record good rows that are stored already; call this before the first unit."""
         for row in rows:
             self._take(row)
         self._count()

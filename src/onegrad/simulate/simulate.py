@@ -297,7 +297,7 @@ def failed_row(point: Point, name: str, seed: int, error: str) -> Row:
 
 @dataclass(frozen=True)
 class Simulation:
-    """The outcome of `simulate`: estimates of each model; the first one's are at hand directly."""
+    """The outcome of `simulate`: estimates of each model; attributes are the first model's."""
 
     results: Results
 
@@ -355,7 +355,7 @@ class Simulation:
 
     @property
     def train_loss(self) -> Estimate:
-        """Mean of the readout's own loss on its samples, without penalty."""
+        """Mean of the readout's own loss (training.loss) on training samples, no penalty."""
         return self._first.train_loss
 
     @property
@@ -364,7 +364,7 @@ class Simulation:
         return self._first.calibration
 
     def plot(self, *quantities: str, ax: Any = None) -> Any:
-        """Errors of all models with error bars; quantities and axes as of `Results.plot`."""
+        """Draw the errors of all models with error bars; arguments as in `Results.plot`."""
         return self.results.plot(*quantities, ax=ax)
 
     def difference(self, model: str) -> Estimate:

@@ -98,7 +98,7 @@ _COARSE = 0.03  # accuracy of the theory of images: a minute a point otherwise
 
 
 def quick_tables(tables: Tables) -> Tables:
-    """The same experiment at some of its points with few repetitions, five at most.
+    """A quick version of an experiment: some of its points, at most five repetitions.
 
     Sizes, models and theory stay: θ, η and the labels' scale are powers of n, so that smaller
     sizes would be another problem. At most four values of each swept key are kept, published ones

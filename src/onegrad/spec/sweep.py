@@ -111,7 +111,7 @@ def settings_of(axes: Sequence[Axis]) -> Iterator[dict[str, Any]]:
 def in_sweep(
     error: SpecError, settings: Mapping[str, Any], axes: Sequence[Axis], everywhere: bool
 ) -> SpecError:
-    """The same error in the words of the sweep: its key there, or the point at which it occurs."""
+    """The error with the sweep's key, or the point at which it occurs, added."""
     names = {
         key: f"sweep.{ZIP}.{key}" if axis.zipped else f"sweep.{key}"
         for axis in axes

@@ -204,7 +204,7 @@ class SpectrumReport:
 
 @verb
 def limiting_spectrum(problem: Problem | Spec) -> LimitingSpectrum:
-    """The limiting laws alone; nothing is drawn.
+    """The limiting laws of the singular values; nothing is drawn.
 
     Half a second for isotropic data, up to half a minute after a step on a bulk that is not flat.
     Raises AssumptionError where no limit is known: several steps on such a bulk, other optimisers,

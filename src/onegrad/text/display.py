@@ -50,7 +50,7 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def html_table(
     title: str, header: Sequence[str], rows: Cells, notes: Sequence[str] = (), most: int = 30
 ) -> str:
-    """The same for a notebook: a title, a plain table, and notes in small letters below."""
+    """HTML for a notebook: a title, a plain table, and notes in small letters below."""
     cell = 'style="text-align: left; padding: 0.15em 0.8em 0.15em 0"'
     head = "".join(f"<th {cell}>{escape(name)}</th>" for name in header)
     body = "".join(

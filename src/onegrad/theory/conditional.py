@@ -92,8 +92,7 @@ def _finer(
 def _at_finite_size(
     found: Sequence[Solution | Failure], theory: Theory
 ) -> list[Solution | Failure]:
-    """With misclassification and calibration, what is known of terms of order 1/n, and what these
-    leave open."""
+    """Add misclassification, calibration, the 1/n correction and its remaining error."""
     found = [
         one if isinstance(one, Failure) else with_signs(one, theory.finite_size) for one in found
     ]
@@ -233,7 +232,7 @@ def _far_from_interpolation(solution: Solution | Failure, policy: Policy) -> Sol
 
 
 def _compared(fine: Solution, coarse: Solution) -> Solution:
-    """The finer solution with the difference to the coarser one as what rules leave open."""
+    """The finer solution; its difference to the coarser one is the error of the rules."""
     policy = fine.task.policy
     # errors of a tiny training loss are measured in units of the test loss
     least = 0.0 if fine.squared else policy.least_loss * fine.test_loss

@@ -18,11 +18,11 @@ _LITTLE = 0.05  # smallest share of the estimate at which a part is named
 class Open:
     """Relative uncertainties of the larger of test and training error.
 
-    rules : of the numerics: two resolutions compared
-    sizes : of finite sizes: what the 1/n correction leaves, or a bound where it is not known
-    chance : of the mean over draws of directions, strengths and the step's chance
-    draws : of the mean over first layers that the theory draws
-    physics : of effects that the theory leaves out here
+    rules : from the numerics: the difference between two resolutions
+    sizes : from finite sizes: terms beyond the 1/n correction, or a bound where there is none
+    chance : from the mean over directions, strengths and the step's chance
+    draws : from the mean over first layers that the theory draws
+    physics : from effects that the theory leaves out here
     """
 
     rules: float = 0.0

@@ -19,7 +19,7 @@ DRAFT = 0.03  # accuracies from here on are answered by one coarse resolution
 
 @dataclass(frozen=True)
 class Theory:
-    """Which theory, how accurate, at which chance overlaps.
+    """Which theory to use, how accurate, and which chance overlaps of directions it assumes.
 
     method : "isotropic" (closed form at this step, Moniri et al.), "isotropic-limit" (its limit of
         large n), "conditional" (mixtures with structure, any step), "layer" (any
@@ -64,7 +64,7 @@ class Theory:
 
     @classmethod
     def of(cls, theory: Theory | str, options: dict[str, Any]) -> Theory:
-        """A Theory, or one by the name of its method, with some fields changed.
+        """A Theory, or the name of a method, as a Theory with some fields changed.
 
         >>> Theory.of("conditional", {"accuracy": 0.03}).draft
         True
@@ -80,7 +80,7 @@ class Theory:
 
     @property
     def draft(self) -> bool:
-        """Whether one coarse resolution is enough."""
+        """Whether the answer may come from one coarse resolution, without an error estimate."""
         return self.accuracy >= DRAFT
 
 

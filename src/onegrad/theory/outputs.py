@@ -18,7 +18,7 @@ CALIBRATION = NUMBERS.index("calibration")
 
 
 def outputs_of(solution: Solution) -> Array:
-    """The numbers that are averaged: errors, losses and Var y, then those of each component."""
+    """The numbers that are averaged: errors, losses and Var y, then each component's errors."""
     found = [getattr(solution, name) for name in NUMBERS]
     return np.concatenate([
         [np.nan if value is None else value for value in found],

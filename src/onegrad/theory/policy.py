@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Policy:
-    """What decides. Each field: its unit, why it has this value, what half and twice of it do.
+    """Limits that decide. Each field: its unit, why this value, what half and twice of it do.
 
     Which theory (predict/choose.py):
 

@@ -134,8 +134,8 @@ def _large(problem: Problem, features: NodeFeatures) -> bool:
 
 
 def _without_rare(neurons: NeuronTypes, features: NodeFeatures) -> tuple[NeuronTypes, NodeFeatures]:
-    """Without types that stand for next to no neuron, and for next to nothing of the features'
-    variance: nearly half of a long product of Gauss rules."""
+    """Neurons and features without rare types, which have next to no weight: nearly half of a long
+    product of Gauss rules."""
     power = features.counts * features.powers
     share = features.counts / features.counts.sum() + power / power.sum()
     order = np.argsort(share, kind="stable")

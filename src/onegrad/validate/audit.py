@@ -82,7 +82,7 @@ class AuditPlan:
 
 
 def operations(problem: Problem) -> float:
-    """About those of a repetition: products, solution, functions element by element."""
+    """Approximate operations of a repetition: products, solution, elementwise functions."""
     n, k, m, step = problem.dim, problem.width, problem.samples, problem.step_samples
     return 2.0 * n * k * (2 * step + m + k / 2) + m * k * min(m, k) + 300.0 * k * (m + step + k)
 

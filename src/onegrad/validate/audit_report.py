@@ -129,7 +129,7 @@ class Audit:
 
     @property
     def compared(self) -> tuple[Checked, ...]:
-        """Those with a prediction and a simulation."""
+        """Problems that were both predicted and simulated."""
         return tuple(one for one in self.problems if one.compared)
 
     @property
@@ -146,7 +146,7 @@ class Audit:
         return tuple(one for one in self.compared if math.isnan(one.error_estimate))
 
     def share_in_band(self, *quantities: str) -> float:
-        """Of the compared problems, those with all of these errors in the band (all by default)."""
+        """Share of the compared problems whose errors of these names are all in the band."""
         wanted = quantities or QUANTITIES
         return _share(all(one.in_band(q) for q in wanted) for one in self.compared)
 
@@ -155,12 +155,12 @@ class Audit:
         return np.array([one.deviation(quantity) for one in self.compared])
 
     def worst(self, count: int = 10) -> list[Checked]:
-        """The largest deviations that the simulation does not explain, outside the band."""
+        """The largest deviations outside the band that simulation errors do not explain."""
         outside = [one for one in self.compared if not one.all_in_band]
         return sorted(outside, key=lambda one: -one.largest)[:count]
 
     def refusals(self) -> list[tuple[str, list[int]]]:
-        """Each sentence with the problems that were refused with it; numbers in it aside."""
+        """Refused problems by the sentence of the refusal, whose numbers are left out."""
         found: dict[str, tuple[str, list[int]]] = {}
         for one in self.refused:
             key = re.sub(r"\d[\d.e+-]*", "#", one.refusal)
@@ -168,7 +168,7 @@ class Audit:
         return sorted(found.values(), key=lambda entry: -len(entry[1]))
 
     def by_dim(self, bins: int = 3) -> list[tuple[int, int, Audit]]:
-        """Smallest n, largest n, and the problems between, in parts of about equal size."""
+        """Problems in groups of about equal size by n: smallest n, largest n, problems."""
         ordered = sorted(self.problems, key=lambda one: one.dim)
         parts = [part for part in np.array_split(np.arange(len(ordered)), bins) if len(part)]
         chosen = [tuple(ordered[i] for i in part) for part in parts]

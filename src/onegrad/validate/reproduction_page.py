@@ -212,7 +212,7 @@ def _lead(quick: bool) -> list[str]:
 
 
 def _html(markdown: str, out: Path, quick: bool) -> str:
-    """The same, with its pictures in it."""
+    """The page as one HTML file that contains its pictures."""
 
     def picture(match: re.Match[str]) -> str:
         data = base64.b64encode((out / match[1]).read_bytes()).decode("ascii")

@@ -113,7 +113,7 @@ class FeatureMap(Protocol):
 
 @dataclass(frozen=True)
 class LinearInFeatures:
-    """A readout on a feature map: the network, and every equivalent model of it."""
+    """Models that fit a readout on a feature map: the network and its equivalent models."""
 
     features: FeatureMap
     readout: Readout

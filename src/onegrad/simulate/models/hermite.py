@@ -56,7 +56,7 @@ def _expansion(activation: Activation, degree: int, scale: float) -> tuple[Array
 
 
 def fit_hermite(trial: Trial, degree: int | None = None) -> Fitted:
-    """The polynomial model of the trained network, of the degree that the rule gives unless told.
+    """The polynomial model of the trained network; the degree is set, or follows from the rule.
 
     All degrees share their noise.
     """

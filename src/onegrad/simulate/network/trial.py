@@ -181,7 +181,7 @@ class Draw:
         return Inputs(batch, self.reuse.products)
 
     def later_batches(self, training: Training) -> Iterator[Batch]:
-        """The samples of the second step, of the third, …: fresh ones, or those of the first."""
+        """The samples of the second step, of the third, …: fresh, or the first step's again."""
         count = self.problem.step_samples
         if training.batch == "same":
             yield from [self.step_batch] * (training.steps - 1)
@@ -350,7 +350,7 @@ class Trial:
 
     @property
     def degree(self) -> int:
-        """Degree of the polynomial models: as told, or by the rule."""
+        """Degree of the polynomial models: as set in the spec, or by the rule."""
         return self._degree if self._degree is not None else self.problem.degree
 
     @property

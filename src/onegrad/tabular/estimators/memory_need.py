@@ -1,4 +1,4 @@
-"""Whether a fit will fit into memory, told before it starts."""
+"""Whether a fit will fit into memory, estimated before it starts."""
 
 from __future__ import annotations
 

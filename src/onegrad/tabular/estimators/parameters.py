@@ -33,7 +33,7 @@ def row_weights(sample_weight: ArrayLike | None, x: Any) -> Array | None:
 def class_weights(
     wanted: ClassWeight, classes: np.ndarray, codes: np.ndarray, weight: Array | None
 ) -> Array | None:
-    """Weights of the rows times those of their classes; balanced: every class has the same sum."""
+    """Weights of the rows times weights of their classes; balanced: equal sums per class."""
     if wanted is None:
         return weight
     rows = np.ones(len(codes)) if weight is None else weight

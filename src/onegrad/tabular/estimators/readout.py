@@ -117,7 +117,7 @@ def _primal(layer: FirstLayer, rows: Rows, used: np.ndarray | None) -> Spectrum:
 
 
 def _dual(layer: FirstLayer, rows: Rows, used: np.ndarray | None) -> Spectrum:
-    """The same from the products between rows: V = ΦᵀU/√s (k × q), q ≤ m of them."""
+    """The decomposition from products between rows: V = ΦᵀU/√s (k × q), q ≤ m."""
     parts = [(layer.features(b.x), b.y, b.weight) for b in rows.blocks(used)]
     features, y, weight = (np.concatenate([part[i] for part in parts]) for i in range(3))
     total = float(weight.sum())

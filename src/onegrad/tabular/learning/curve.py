@@ -122,7 +122,7 @@ class LearningCurve:
 
     @cached_property
     def backtests(self) -> tuple[BackTest, ...]:
-        """Of every method, from a half and a quarter of the fitted rows."""
+        """Back-tests of every method: forecasts from 1/2 and 1/4 of the fitted rows."""
         parts = [self.fitted / apart * 1.01 for apart in _APART]
         parts = [part for part in parts if sum(one.rows <= part for one in self.subsets) > 1]
         return tuple(self._tried(method, part) for method in self.methods for part in parts)
@@ -140,12 +140,12 @@ class LearningCurve:
 
     @cached_property
     def method(self) -> str:
-        """The one that did best in the back-tests; the first of `methods` without any."""
+        """The method with the best back-tests; without back-tests the first of `methods`."""
         return min(self.methods, key=lambda name: (self.missed(name), self.methods.index(name)))
 
     @property
     def backtest(self) -> BackTest | None:
-        """The worst one of the method that is used, in units of its bar."""
+        """Largest back-test error of the chosen method, in units of its error bar."""
         own = [one for one in self.backtests if one.method == self.method]
         return max(own, key=lambda one: abs(one.miss) / one.bar, default=None)
 

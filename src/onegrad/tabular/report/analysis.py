@@ -73,7 +73,7 @@ class Analysis:
         return next(name for name in self.models if name != CONSTANT)
 
     def lead(self, name: str, over: str) -> Difference:
-        """The splits share most of their rows, so the variance is that of Nadeau and Bengio,
+        """The splits share most of their rows, so the variance follows Nadeau and Bengio,
         s²(1/splits + held-out/fitted), and the quantile Student's."""
         left = self.models[name].values - self.models[over].values
         ratio = len(self.splits.tests[0]) / len(self.splits.ordered[0])

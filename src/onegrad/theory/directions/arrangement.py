@@ -94,7 +94,7 @@ class Arrangement:
 
     @property
     def _rows(self) -> int:
-        """Directions of labels that are drawn."""
+        """Number of label directions that are drawn at random."""
         return max(1, self.indices) if self.drawn_teacher else 0
 
     @cached_property
@@ -204,7 +204,7 @@ class Arrangement:
         return gram
 
     def mixed(self, gram: Array) -> Array:
-        """The same once the leading spikes are aligned."""
+        """The Gram matrix after the leading spikes have been aligned."""
         if not self.alignment:
             return gram
         leading = [own.start for own in self.owners if own.stop > own.start]

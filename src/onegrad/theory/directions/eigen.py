@@ -16,7 +16,7 @@ _EQUALLY_NEAR = 1e-6  # relative difference of squared cosines with two axes tha
 
 
 def eigen_axes(matrix: Array) -> tuple[Array, Array]:
-    """Ascending eigenvalues and eigenvectors of a symmetric matrix, those of `settled`."""
+    """Ascending eigenvalues and eigenvectors of a symmetric matrix, made unique by `settled`."""
     return settled(*np.linalg.eigh(matrix))
 
 

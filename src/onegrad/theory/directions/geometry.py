@@ -198,7 +198,7 @@ def teacher_names(teacher: Array) -> dict[str, Array]:
 
 
 def reduced(geometry: Geometry) -> Geometry:
-    """The same geometry in the smallest basis: coordinates that nothing uses are dropped."""
+    """A geometry in its smallest basis, without unused coordinates."""
     vectors = np.stack([*geometry.directions.values(), *geometry.means])
     _, s, vt = np.linalg.svd(vectors, full_matrices=False)
     if s.size == 0 or (s > RANK_TOLERANCE * max(1.0, s[0])).sum() == geometry.rank:

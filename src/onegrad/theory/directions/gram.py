@@ -37,7 +37,7 @@ def aligned(gram: Array, leading: np.ndarray, alignment: float) -> Array:
 
 
 def appended(gram: Array, g: Array, dim: int) -> Array:
-    """The Gram matrix with further unit vectors, rows of g for each of them."""
+    """The Gram matrix extended by further random unit vectors, which the rows of g determine."""
     lengths = np.sqrt(max(1, dim - len(gram)) + (g**2).sum(axis=1, keepdims=True))
     coordinates = g / lengths
     values, vectors = np.linalg.eigh(gram)

@@ -25,7 +25,7 @@ from onegrad.theory.directions.geometry import (
 def geometry_of(
     problem: Problem, overlaps: str = "auto", seed: int | Streams = 0, spectra: bool = False
 ) -> Geometry:
-    """The special directions of a problem: those of a draw, or typical ones.
+    """The special directions of a problem: of one draw, or typical ones.
 
     overlaps : "drawn": spikes, means and teacher of the simulation's first repetition with that
         seed; "typical": `typical_geometry`; "auto": drawn where directions are fixed or orthogonal.

@@ -29,7 +29,7 @@ _MANY = 7  # directions from which chance overlaps are left out
 
 @lru_cache(maxsize=64)
 def grouped(geometry: Geometry) -> Geometry:
-    """The same mixture with one axis for each group of directions that are alike.
+    """A mixture in which each group of equivalent directions has one axis.
 
     The axes of groups come last; `groups` says how many directions each of them stands for.
     Where there are many special directions but none are exactly alike, because spikes of
@@ -190,7 +190,7 @@ def exact_radius(z: Array, size: int) -> Array:
 
 
 def radial_importance(importance: float, size: int, separating: bool) -> float:
-    """Importance of a group's length, from that of each of its directions.
+    """Importance of a group's length, from the importance of each of its directions.
 
     A direction of importance I makes ν depend on √I·Z beside a unit Gaussian. The length of g of
     them is known to 1/√(2g), and counts in the second order where the whole is small: it moves

@@ -165,7 +165,7 @@ class NodeFeatures:
 
     @cached_property
     def _lowered(self) -> dict[float, NodeFeatures]:
-        """Problems that differ in what comes after the features have the same of lower rank."""
+        """Problems that differ only in what follows the features share features of lower rank."""
         return {}
 
     @cached_property

@@ -1,4 +1,4 @@
-"""A first layer as it is, given a few projections of the data: what its features need of it.
+"""A given first layer, conditioned on a few projections of the data: the inputs of its features.
 
 κ = Vᵀx are projections on up to six directions: all special ones of the data and the layer's own
 where they are few, else the labels' and those along which preactivations vary most. Whatever is

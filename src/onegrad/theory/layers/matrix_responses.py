@@ -102,7 +102,7 @@ class Quadratics:
         return pairs
 
     def without_squares(self) -> Quadratics:
-        """The same to the order that is linear in the couplings."""
+        """Second moments to first order in the couplings."""
         return Quadratics(self.couplings, self.blocks, self.weights, self.y, self.noise)
 
     def total(self, u: Array, mean: bool = True) -> Array:

@@ -46,7 +46,7 @@ class StepMoments(NamedTuple):
     bend: Array  # (T,) E[u² σ'']/E u²
 
     def tiled(self, repeats: int) -> StepMoments:
-        """The same for every neuron again, `repeats` times."""
+        """The moments with every neuron's entries repeated `repeats` times."""
         return StepMoments(*(np.tile(x, (repeats, *([1] * (x.ndim - 1)))) for x in self))
 
     def without(

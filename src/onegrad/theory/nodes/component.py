@@ -142,7 +142,7 @@ def _first_is_steep(importances: Array, level: QuadratureLevel) -> bool:
 
 
 def _first_axis(mean: Array, root: Array, integrand: Integrand, level: QuadratureLevel) -> Array:
-    """The axis that labels vary along, or on which components are told apart: (r, 1), or (r, 0)."""
+    """The axis along which labels vary or components are separated: (r, 1), or (r, 0) if none."""
     if integrand.label is not None and (scale := _label_scale(root, integrand)) > _CONSTANT:
         return np.asarray(root @ integrand.label / scale)[:, None]
     if integrand.centre is not None and len(mean):

@@ -1,4 +1,4 @@
-"""Nodes of a known population: where κ of fresh data is looked at, and the mean label there."""
+"""Nodes of a known population: points κ of fresh data, their weights and mean labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FEWEST = 64  # nodes of a component, however many there are
 
 @dataclass(frozen=True)
 class Nodes:
-    """Where the data are looked at: κ, component and weight of every node."""
+    """Quadrature nodes of the data: κ, component and weight of each."""
 
     kappa: Array  # (S, r') with the coordinates of further directions last
     component: np.ndarray  # (S,)

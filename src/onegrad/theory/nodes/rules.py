@@ -299,7 +299,7 @@ def label_rule(
 
 
 def order_on_pieces(importance: float, part: float, level: QuadratureLevel) -> int:
-    """Nodes on each piece of an axis of that importance, `part` of those of a whole one."""
+    """Nodes on each piece of an axis of that importance: `part` of a whole axis' nodes."""
     x = importance / (1.0 + importance)
     return level.grown(lambda tolerance: math.ceil(part * decay_order(x, tolerance)))
 

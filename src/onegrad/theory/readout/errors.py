@@ -117,7 +117,7 @@ class NodeErrors:
         return np.asarray(found + np.maximum(neurons, 0.0))
 
     def _of_samples(self, solved: Array, strata: np.ndarray) -> tuple[Array, Array]:
-        """The first sum of (eq. training-set-shift), and what strata and the labels leave of it."""
+        """The two sums of eq. training-set-shift."""
         response, point = self.response, self.response.point
         assert self.slopes is not None
         own = point.features
@@ -139,7 +139,7 @@ class NodeErrors:
 
 @dataclass(frozen=True)
 class Correction:
-    """Mean errors at finite size over those of the fixed point (finite_size.py).
+    """Mean errors at finite size over the errors of the fixed point (finite_size.py).
 
     test, train, objective : the ratios
     remainder : relative, what the correction leaves of test and training error

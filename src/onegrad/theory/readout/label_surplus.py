@@ -1,4 +1,4 @@
-"""A few more labels of one sign in one training set than in the next, and what losses make of it.
+"""The surplus of labels of one sign in a training set, and its effect on other losses.
 
 In a loss like the hinge all samples within the margin pull alike, whatever their output. A surplus
 of one sign, of the order of √m labels, shifts all outputs until samples leave the margin: by much
@@ -19,7 +19,7 @@ _LARGEST = 0.45  # ε: probabilities stay positive
 
 
 def surplus_deviation(problem: Problem, geometry: Geometry) -> float:
-    """Standard deviation of the surplus, in units of √(m Var y), that of samples drawn freely.
+    """Standard deviation of the surplus, over √(m Var y), its value for independent samples.
 
     Zero for the squared loss, whose 1/n correction knows it, and where labels are not ±1.
     """

@@ -54,7 +54,7 @@ class LabelLaw:
         """Means of a loss; `smooth` is added to χ_s in ρ where a kink is approached
         (eq. smoothing). Eqs. proximal, force and clipped.
 
-        losses : with those that an iteration over (f, q, χ) does not need
+        losses : also compute the losses, which the iteration over (f, q, χ) does not need
         """
         if not self.binary:
             return _moments(loss, self.mean, q + self.noise, f, chi, smooth, losses)

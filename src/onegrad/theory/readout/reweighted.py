@@ -174,7 +174,7 @@ def _from_smoother_losses(problem: LossProblem, tolerance: float, inner: float) 
 
 
 def _from_larger_ridges(problem: LossProblem, tolerance: float, inner: float) -> _State:
-    """The same by continuation, the ridge from a thousand times its value down."""
+    """Solve by continuation: the ridge falls from a thousand times its value."""
     state = None
     kink = problem.loss.kink
     for factor in _RIDGES:

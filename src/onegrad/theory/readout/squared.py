@@ -1,4 +1,4 @@
-"""The squared loss (y − f)²: what a node with response χ_s counts, and what training leaves of it.
+"""The squared loss (y − f)²: weights of nodes with response χ_s, and training errors.
 
 A sample at node s that is left out has the residual u = y − f(x). When it is fitted as well, its
 prediction moves by χ_s times its new residual, so that this is the minimum over f' of
@@ -29,5 +29,5 @@ def response_roots(weights: Array, chi: Array, softness: Array | float = 1.0) ->
 
 
 def training_residuals(fresh: Array, chi: Array) -> Array:
-    """Mean squared residuals of training samples, from those of fresh ones: t_s/(1 + χ_s)²."""
+    """Mean squared residuals of training samples: t_s/(1 + χ_s)², t_s the error of fresh ones."""
     return np.asarray(fresh / (1.0 + chi) ** 2)

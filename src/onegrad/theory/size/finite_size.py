@@ -96,7 +96,7 @@ def correction_of(solution: Solution) -> Correction:
 
 
 def corrected_loss(solution: Solution) -> Solution:
-    """The same with another loss than the squared one, from what ridge regression has at this size.
+    """The correction for another loss, from the correction of ridge regression at its curvature.
 
     With the mean curvature 1/c of the loss it is ridge regression at the ridge cλ, as far as the
     bulk is concerned, and its errors have the ratios of that, without what the mean part of the

@@ -128,7 +128,7 @@ class FreeEnergy:
         resampling: Resampling,
         cumulants: Cumulants | None = None,
     ) -> FreeEnergy:
-        """With slopes and harmonics of low rank; what that leaves out joins e (of either sign)."""
+        """Features with slopes and harmonics of low rank; the dropped part is added to e."""
         extra, tables = features.extra, []
         whole = [features.slope * features.bulk[:, None]] + [h.table for h in features.harmonics]
         for rank, table, (copies, _, u, v) in zip(
