@@ -5,7 +5,7 @@ import pytest
 import onegrad as og
 from onegrad.errors import AssumptionError
 
-# 24 strong spikes, along which the step moves neurons by chance: too many for types to average over.
+# 24 strong spikes, along which the step moves neurons by chance: too many to average over.
 SPIKES = {
     "data": {"model": "mixture", "dim": 150, "rank": 12, "spread": 12.0},
     "labels": {"link": "sigmoid", "noise": 0.1},

@@ -51,7 +51,7 @@ def level_path(ridges: Array, errors: Array, values: Array, rows: int) -> LevelP
 
 
 def tuned_error(paths: Sequence[LevelPath], rows: int) -> float:
-    """The least test error at `rows` rows over the paths and their levels (eq. tuned-error):
+    """The least test error at `rows` rows over paths and levels (eqs. level and tuned-error):
     only levels that some ridge > 0 reaches with so many rows count, df₁ < m."""
     found = []
     for path in paths:
