@@ -12,8 +12,8 @@ def test_odd_specs_give_numbers_or_advice(number):
         assert faults(experiment) == []
 
 
-@pytest.mark.parametrize("seed, number", [(0, 14), (0, 15), (77, 13)])
+@pytest.mark.parametrize("seed, number", [(0, 14), (0, 15), (77, 13), (401, 120)])
 def test_what_was_once_found(seed, number):
     """Numbers beyond double precision in the theory; a quadrature of a gigabyte; spikes that are
-    aligned where there are none."""
+    aligned where there are none; a bulk of two eigenvalues, both of which have axes."""
     assert faults(read(seed, number)) == []

@@ -45,6 +45,7 @@ _LARGE_PRODUCT = (
     1_000_000  # entries of a table of windows beyond which Fourier transforms are faster
 )
 _MOST_VALUES = 1 << 30  # most values of an integrated function: about 10 s
+_MOST_LATTICE = 1 << 23  # most values of a function on the lattice of a table: arrays of 200 MB
 _CALIBRATION = 4.0  # largest scale tested: wider Gaussians need no finer lattice
 
 
@@ -205,7 +206,10 @@ def _table(function: Function, band: int, doublings: int) -> _Table | None:
         half = math.ceil(_EXTENT * 2.0**doublings * unit / width) + 1
         grid = width * np.arange(-half, half + 1, dtype=float)
         nodes = 2.0 ** (band + 0.5 * chebyshev_nodes(count))
-        value, slope = _with_derivatives(function, grid, nodes)
+        found = _with_derivatives(function, grid, nodes)
+        if found is None:
+            return None
+        value, slope = found
         step = np.diff(value, append=value[..., -1:])
         table = _Table(band, float(grid[0]), width, np.stack([value, step, slope]))
         if _close(table.at(s[:, None], scales)[:, :, 0], exact, _INTERPOLATION):
@@ -213,8 +217,9 @@ def _table(function: Function, band: int, doublings: int) -> _Table | None:
     return None
 
 
-def _with_derivatives(function: Function, grid: Array, scales: Array) -> Array:
-    """(2, 3, scales, grid): E f, E[f Z]/b, E f² and their derivatives in the shift (Stein).
+def _with_derivatives(function: Function, grid: Array, scales: Array) -> Array | None:
+    """(2, 3, scales, grid): E f, E[f Z]/b, E f² and their derivatives in the shift (Stein); None
+    where that would take too much memory.
 
     A trapezoidal rule whose nodes fall on one lattice for all shifts: f is evaluated once per
     lattice point and the moments are sliding sums.
@@ -225,6 +230,8 @@ def _with_derivatives(function: Function, grid: Array, scales: Array) -> Array:
     for i, scale in enumerate(scales):
         stride = math.ceil(width * per_scale / min(1.0, float(scale)))
         reach = math.ceil(_REACH * scale * stride / width)
+        if len(grid) * stride + 2 * reach > _MOST_LATTICE:
+            return None
         z = np.arange(-reach, reach + 1) * (width / (stride * scale))
         weight = np.exp(-0.5 * z**2)
         weight /= weight.sum()

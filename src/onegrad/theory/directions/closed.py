@@ -126,7 +126,9 @@ def typical_closed(
 
 
 def _shifts(bulk: Array, count: int) -> Array:
-    """Geometrically between the eigenvalues that matter."""
+    """Geometrically between the eigenvalues that matter; none where all of them have axes."""
+    if not bulk.size:
+        return np.zeros(0)
     ascending = np.sort(bulk)
     low = ascending[int(np.searchsorted(np.cumsum(ascending), _FAINT * ascending.sum()))]
     return np.asarray(low * (ascending[-1] / low) ** (np.arange(1, count + 1) / (count + 1)))
