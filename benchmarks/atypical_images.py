@@ -24,7 +24,6 @@ from onegrad.data.fashion_mnist import FashionMnist, load_fashion_mnist
 from onegrad.data.images import ImagePopulation
 from onegrad.spec.experiment import Experiment
 from onegrad.spec.published import PublishedPoint, published_figure
-from onegrad.validate.images import GAN_STATISTICS
 
 _MODELS = ("network", "hermite")
 Classes = tuple[np.ndarray, np.ndarray]
@@ -135,9 +134,9 @@ def main() -> None:
         report(name, "all real images", (first, second), given)
         kept = typical(first, second, given.share)
         report(name, f"without {100 * given.share:g} % of each class", kept, given)
-        printed = GAN_STATISTICS[f"demir2025/{name}"]
-        if printed.distance is not None:
-            scaled = with_statistics(first, second, printed.traces, printed.distance)
+        printed = published_figure(f"demir2025/{name}").gan
+        if "distance" in printed:
+            scaled = with_statistics(first, second, printed["traces"], printed["distance"])
             report(name, "with the printed traces and distance", scaled, given)
 
 

@@ -12,9 +12,8 @@ from onegrad.results.rows import Row
 from onegrad.runs.run import simulate_experiment
 from onegrad.spec.experiment import Experiment
 from onegrad.spec.published import published_figure
-from onegrad.validate import reproduced
-from onegrad.validate.common_shift import common_shift
-from onegrad.validate.reproduced import agreements, comparable
+from onegrad.validate.reproduced import agreements, common_shift, comparable
+from onegrad.validate.reproduced import test_noise as chance_of_tests
 
 SPREAD, PAIRED, SEEDS = 0.025, 0.004, 20
 
@@ -160,6 +159,6 @@ def test_a_data_set_moves_a_whole_figure():
     assert shift.spread == pytest.approx(np.std(moved / moved.mean(), ddof=1))
     assert common_shift(experiment, Results("x", tuple(r for r in rows if r.seed < 5))) is None
     assert common_shift(Experiment.read("demir2025/fig2a"), Results("x")) is None
-    assert reproduced.test_noise(published_figure("demir2025/fig1a"), "test_error") == 0.02
-    assert reproduced.test_noise(published_figure("demir2025/fig6"), "train_objective") == 0
-    assert reproduced.test_noise(published_figure("demir2025/fig3a"), "test_error") == 0
+    assert chance_of_tests(published_figure("demir2025/fig1a"), "test_error") == 0.02
+    assert chance_of_tests(published_figure("demir2025/fig6"), "train_objective") == 0
+    assert chance_of_tests(published_figure("demir2025/fig3a"), "test_error") == 0

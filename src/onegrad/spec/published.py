@@ -1,15 +1,17 @@
 """The published figures as data: points read off the pictures, in our convention.
 
-The files in `published_points/` hold what the source plots, with the reading error of each point;
-[demir2025] plots half of a mean squared error. Here everything is doubled once.
+The tables in `published_points/` hold what the source plots, with the reading error of each point;
+[demir2025] plots half of a mean squared error, which is doubled here, once. The TOML file beside a
+table says how the source made each figure.
 """
 
 from __future__ import annotations
 
 import csv
 import math
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -17,10 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from onegrad.spec.experiment import Experiment, Point
 
-_FIGURES = (
-    "1a", "1b", "1c", "2a", "2b", "2c", "3a", "3b", "4a", "4b", "5a", "5b", "5c", "6", "7a", "7b",
-    "8a", "8b",
-)  # fmt: skip
+_SOURCE = "demir2025"
 _KEYS = {
     "k/m": "network.width_ratio", "alpha": "scaling.weighting", "beta": "scaling.strength",
     "alignment": "data.alignment", "rho": "data.weights", "rank": "data.rank",
@@ -63,36 +62,39 @@ class PublishedFigure:
     one_for_all : whether all points of the figure share that data set, which moves them together
     images : samples of a GAN stand where ours are real images
     test_samples : of the test set from which an error was measured
+    note : what has to be known to read the figure
+    gan, other_images : what the source printed about its images, and what was measured with others
     """
 
     name: str
     points: tuple[PublishedPoint, ...]
-    dim: int
-    trials: int
-    one_data_set: bool
-    one_for_all: bool
-    images: bool
-    test_samples: int
+    dim: int = 1000
+    trials: int = 20
+    one_data_set: bool = True
+    one_for_all: bool = False
+    images: bool = False
+    test_samples: int = 5000
+    note: str = ""
+    gan: Mapping[str, Any] = field(default_factory=dict)
+    other_images: Mapping[str, float] = field(default_factory=dict)
+
+
+@lru_cache(maxsize=1)
+def _figures() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(_file("toml"))
 
 
 def published_names() -> tuple[str, ...]:
     """<source>/<figure> of every figure whose points are known."""
-    return tuple(f"demir2025/fig{figure}" for figure in _FIGURES)
+    return tuple(f"{_SOURCE}/{figure}" for figure in _figures())
 
 
 @lru_cache(maxsize=32)
 def published_figure(name: str) -> PublishedFigure:
     """The points of a figure; see `published_names`."""
-    source, _, figure = name.partition("/fig")
-    points = tuple(_point(line, figure) for line in _lines(source) if line["figure"] == figure)
-    images = figure[0] in "378"
-    dim = _IMAGE_PIXELS if images else 400 if figure[0] == "4" else 1000
-    trials = {"2c": 100, "8a": 50}.get(figure, 20)
-    samples = 500 if images or figure[0] == "4" else 1000
-    return PublishedFigure(
-        name, points, dim, trials, one_data_set=figure not in ("2a", "2c"),
-        one_for_all=images or figure in ("1a", "5c", "6"), images=images, test_samples=5 * samples,
-    )  # fmt: skip
+    figure = name.rpartition("/fig")[2]
+    points = tuple(_point(line, figure) for line in _lines() if line["figure"] == figure)
+    return PublishedFigure(name, points, **_figures()[f"fig{figure}"])
 
 
 def comparable(experiment: Experiment) -> PublishedFigure | None:
@@ -116,10 +118,14 @@ def published_places(name: str, key: str) -> list[float]:
     return sorted(place for place in places if not isinstance(place, str))
 
 
-@lru_cache(maxsize=4)
-def _lines(source: str) -> tuple[dict[str, str], ...]:
-    file = resources.files("onegrad.spec") / "published_points" / f"{source}.csv"
-    return tuple(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
+@lru_cache(maxsize=1)
+def _lines() -> tuple[dict[str, str], ...]:
+    return tuple(csv.DictReader(_file("csv").splitlines()))
+
+
+def _file(suffix: str) -> str:
+    file = resources.files("onegrad.spec") / "published_points" / f"{_SOURCE}.{suffix}"
+    return file.read_text(encoding="utf-8")
 
 
 def _point(line: Mapping[str, str], figure: str) -> PublishedPoint:

@@ -13,8 +13,8 @@ from onegrad.results.results import Results
 from onegrad.runs.store import point_spec
 from onegrad.spec.experiment import Experiment
 from onegrad.spec.presets import SOURCES, known_tables, preset_names
-from onegrad.validate.common_shift import CommonShift, common_shift
-from onegrad.validate.reproduced import Agreement, agreements
+from onegrad.spec.published import PublishedFigure, published_figure, published_names
+from onegrad.validate.reproduced import Agreement, CommonShift, agreements, common_shift
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,11 @@ class Reproduction:
     def seconds(self) -> float:
         """Processor time of all rows, as stored: an interruption takes nothing from it."""
         return sum(row.seconds for row in self.results.rows) if self.results else 0.0
+
+    @property
+    def figure(self) -> PublishedFigure | None:
+        """What the source plotted, where that is known."""
+        return published_figure(self.name) if self.name in published_names() else None
 
     @cached_property
     def found(self) -> list[Agreement]:

@@ -20,14 +20,14 @@ from scipy.special import ndtr, stdtrit
 
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
-from onegrad.results.summaries import estimate, number_or_none, paired_difference
+from onegrad.results.summaries import estimate, paired_difference
 from onegrad.simulate.models import THEORIES
 from onegrad.spec.experiment import Experiment
 from onegrad.spec.published import PublishedFigure, PublishedPoint, comparable, is_at
 
 FAR = 3.0  # spreads from which on a point counts as off
 _TOO_FAR = 5.0  # spreads that no point may exceed
-_FEW = 8  # repetitions below which the spread is taken from a whole curve
+_FEW = 8  # repetitions from which on their spread is known; below, it is taken from a whole curve
 _SHARE = 0.05  # share of the points that may be off by chance
 _READABLE = 0.05  # reading error over value from which on a point is drawn, but not compared
 
@@ -120,21 +120,8 @@ class Agreement:
         few = self.off <= _SHARE * len(self.comparisons)
         return few and not any(c.too_far for c in self.comparisons)
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "model": self.what,
-            "points": len(self.comparisons),
-            "mean_deviation": number_or_none(self.mean),
-            "mean_size": number_or_none(self.mean_size),
-            "rms_spreads": number_or_none(self.root_mean_square),
-            "largest_spreads": number_or_none(self.worst.spreads),
-            "at": dict(self.worst.point),
-            "beyond_three_spreads": self.off,
-            "agrees": self.agrees,
-        }
 
-
-def readable(published: PublishedPoint) -> bool:
+def _readable(published: PublishedPoint) -> bool:
     """Whether a point could be read off well enough to be compared."""
     return published.error <= _READABLE * published.value
 
@@ -148,7 +135,7 @@ def agreements(experiment: Experiment, results: Results) -> list[Agreement]:
     found: dict[str, list[Comparison]] = {}
     for published in figure.points:
         at = next((p for p in experiment.points if is_at(published, p)), None)
-        if at is None or not readable(published):
+        if at is None or not _readable(published):
             continue
         rows = groups.get(repr(at.settings), {})
         pooled = _pooled(groups, at.settings, published.quantity)
@@ -277,3 +264,55 @@ def _gaps(
         freedom = (seeds - 1) * (len(groups) // 3 if seeds < _FEW else 1)
         found.append(Comparison(other.point, "hermite − network", mean, gap, noise, freedom))
     return found
+
+
+# --- the figure as a whole ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CommonShift:
+    """Mean over the points of a figure of the network's error relative to its mean over data sets.
+
+    data_sets, points : that it was computed from
+    spread : its standard deviation between our data sets, and with it that of the test sets
+    published : that of the published points
+    """
+
+    data_sets: int
+    points: int
+    spread: float
+    published: float
+
+    @property
+    def spreads(self) -> float:
+        return abs(self.published) / self.spread
+
+
+def common_shift(experiment: Experiment, results: Results) -> CommonShift | None:
+    """None where points have data of their own, or repetitions are few.
+
+    One repetition has the same data at all points of a sweep that changes neither their number nor
+    their law, so that its errors move together as those of the source do.
+    """
+    figure = comparable(experiment)
+    if figure is None or not figure.one_for_all:
+        return None
+    networks: dict[str, dict[int, Row]] = {}
+    for row in results.rows:
+        if row.model == "network" and row.status == "ok":
+            networks.setdefault(repr(row.point), {})[row.seed] = row
+    relative = []
+    quantity = figure.points[0].quantity
+    for published in figure.points:
+        at = next((p for p in experiment.points if is_at(published, p)), None)
+        own = networks.get(repr(at.settings), {}) if at is not None else {}
+        if published.model != "network" or not own or not _readable(published):
+            continue
+        values = np.array([getattr(own[seed], quantity) for seed in sorted(own)])
+        relative.append([*(values / values.mean() - 1), published.value / values.mean() - 1])
+    counts = {len(one) - 1 for one in relative}
+    if len(counts) != 1 or min(counts) < _FEW:
+        return None
+    *ours, theirs = np.mean(relative, axis=0)
+    spread = math.hypot(float(np.std(ours, ddof=1)), test_noise(figure, quantity))
+    return CommonShift(len(ours), len(relative), spread, float(theirs))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,38 +13,10 @@ from onegrad.runs.store import version_of
 from onegrad.spec.presets import SOURCES
 from onegrad.text.display import markdown_table
 from onegrad.text.document import as_html, document
-from onegrad.validate.common_shift import CommonShift
-from onegrad.validate.images import GAN_STATISTICS, IMAGE_TESTS, ImageTest
 from onegrad.validate.reproduce import Reproduction
-from onegrad.validate.reproduced import Agreement
+from onegrad.validate.reproduced import Agreement, CommonShift
 
 _HALF = "The source plots half of the mean squared error; its points are doubled here."
-_LABELS = (
-    "Most of the trend is the scale of the labels, whose power falls as 1/‖Σ̄‖: the error of "
-    "predicting nothing falls with it."
-)
-# What differs from the source in a figure, or has to be known to read it.
-NOTES = {
-    "demir2025/fig1b": _LABELS,
-    "demir2025/fig1c": _LABELS,
-    "demir2025/fig5a": _LABELS,
-    "demir2025/fig5b": f"The same picture as Fig. 1c. {_LABELS}",
-    "demir2025/fig2b": "Mean squared errors of labels ±1, not rates of misclassification.",
-    "demir2025/fig2c": "Strengths are drawn; the theory is averaged over their law.",
-    "demir2025/fig4a": "The teacher lies along the spikes, so that the labels keep their scale.",
-    "demir2025/fig4b": (
-        "What the source calls the linear model is the Hermite model of degree 1 with its noise. "
-        "Its colours end at 4 and 100 percent, and points beyond are not drawn."
-    ),
-    "demir2025/fig5c": (
-        "At β = 0 the setting is that of Figs. 1c and 5a, whose published points are 3 to 5 % "
-        "lower than these: the source's two data sets differ by as much."
-    ),
-    "demir2025/fig6": (
-        "What the source calls training error is the ridge objective: squared error and penalty."
-    ),
-    "demir2025/fig7a": "The same picture as Fig. 3a.",
-}
 _IMAGES = "The source draws its images from a GAN, these are real ones (traces below)."
 _QUICK = (
     "This is a quick run: at most four values of each swept key and five repetitions, two at the "
@@ -55,27 +27,32 @@ _QUICK = (
 
 def sentences(one: Reproduction) -> list[str]:
     """What agrees, what differs, and why."""
-    lines = [_agreement(a) for a in one.found]
+    lines, figure = [_agreement(a) for a in one.found], one.figure
     if shift := one.shift:
         lines.append(_shift(shift))
     if one.found and not one.name.endswith("fig4b"):
         lines.append(_HALF)
-    if one.name in NOTES:
-        lines.append(NOTES[one.name])
+    if figure and figure.note:
+        lines.append(figure.note)
     if one.found and _images(one) is not None:
         lines.append(_IMAGES)
-    if one.found and one.name in IMAGE_TESTS:
-        lines.append(_image_test(IMAGE_TESTS[one.name]))
+    if one.found and figure and figure.other_images:
+        lines.append(_image_test(figure.other_images))
     return lines
 
 
-def _image_test(test: ImageTest) -> str:
+def _image_test(measured: Mapping[str, float]) -> str:
     return (
-        f"Tested: with real images networks were {100 * test.real:+.0f} % from the published "
-        f"points, without the 5 % of each class that lie furthest towards the other class "
-        f"{100 * test.typical:+.0f} %, with samples of a small GAN of our own "
-        f"{100 * test.generated:+.0f} % (docs/reproduction.md)."
+        f"Tested: with real images networks were {100 * measured['real']:+.0f} % from the "
+        "published points, without the 5 % of each class that lie furthest towards the other class "
+        f"{100 * measured['typical']:+.0f} %, with samples of a small GAN of our own "
+        f"{100 * measured['generated']:+.0f} % (docs/reproduction.md)."
     )
+
+
+def _as_measured(deviation: float, measured: Mapping[str, float]) -> bool:
+    """Whether a deviation is what real images were measured to do: no other size or sign."""
+    return bool(measured) and abs(deviation - measured["real"]) <= 3 * measured["spread"]
 
 
 def _shift(shift: CommonShift) -> str:
@@ -142,10 +119,10 @@ def summary_rows(done: Sequence[Reproduction]) -> list[list[str]]:
     """One line per figure and model: figure, model, points, deviations, verdict."""
     rows = []
     for one in done:
-        test = IMAGE_TESTS.get(one.name)
+        measured = one.figure.other_images if one.figure else {}
         for a in one.found:
             verdict = "agrees" if a.agrees else "differs"
-            if not a.agrees and test is not None and not a.gap and test.explains(a.mean):
+            if not a.agrees and not a.gap and _as_measured(a.mean, measured):
                 verdict = "differs: real images"
             rows.append([
                 one.name, a.what, str(len(a.comparisons)), f"{100 * a.mean:+.1f} %",
@@ -163,17 +140,17 @@ SUMMARY = (
 
 def image_rows(one: Reproduction) -> list[list[str]]:
     """Traces and mean distances of the real images beside those of the source's GAN."""
-    data, gan = _images(one), GAN_STATISTICS.get(one.name)
-    if data is None or gan is None:
+    data, gan = _images(one), one.figure.gan if one.figure else {}
+    if data is None or not gan:
         return []
     real = data.both_classes().statistics
     rows = [
         [f"trace of class {label}", f"{trace / 255**2:.2f}", f"{theirs:.2f}"]
-        for label, trace, theirs in zip(data.classes, real.traces, gan.traces, strict=True)
+        for label, trace, theirs in zip(data.classes, real.traces, gan["traces"], strict=True)
     ]
-    if gan.distance is not None:
+    if "distance" in gan:
         ours = real.distance / 255
-        rows.append(["class mean to their average", f"{ours:.3f}", f"{gan.distance:.3f}"])
+        rows.append(["class mean to their average", f"{ours:.3f}", f"{gan['distance']:.3f}"])
     return rows
 
 
