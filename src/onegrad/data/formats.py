@@ -11,7 +11,7 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from onegrad.compute.available import available_bytes
+from onegrad.compute.memory import available_bytes
 from onegrad.errors import SpecError, did_you_mean
 
 LARGE = 1_000_000_000  # bytes that a compressed file may always unpack to

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from onegrad.compute.available import available_bytes
 from onegrad.compute.backend import Array, host
 from onegrad.compute.deadline import check_time
 from onegrad.compute.linalg import outlying_directions
+from onegrad.compute.memory import available_bytes
 from onegrad.compute.randomness import Streams
 from onegrad.data.instance import Instance
 from onegrad.errors import AssumptionError, ConvergenceError, Failure, SpecError, verb

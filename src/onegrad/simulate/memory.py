@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onegrad.compute.available import available_bytes
 from onegrad.compute.backend import NUMPY, Backend
+from onegrad.compute.memory import available_bytes
 from onegrad.compute.threads import threads_for
 from onegrad.errors import SpecError
 from onegrad.problem import Problem

@@ -8,8 +8,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from onegrad.compute.allocation import keep_freed_arrays
 from onegrad.compute.backend import Backend, get_backend
+from onegrad.compute.memory import keep_freed_arrays
 from onegrad.compute.randomness import DATA_PURPOSES, Seed, Streams, root_seed
 from onegrad.compute.threads import blas_threads, threads_for
 from onegrad.errors import AssumptionError, ConvergenceError, SpecError, verb

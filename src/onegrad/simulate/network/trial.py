@@ -21,7 +21,7 @@ from onegrad.compute.backend import (
     read_only,
 )  # fmt: skip
 from onegrad.compute.randomness import Streams, gaussian_rows
-from onegrad.compute.side_by_side import several_threads, side_by_side
+from onegrad.compute.threads import several_threads, side_by_side
 from onegrad.data.instance import Instance
 from onegrad.data.label_base import flipped
 from onegrad.data.population import Batch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from onegrad.compute.available import available_bytes
+from onegrad.compute.memory import available_bytes
 from onegrad.errors import SpecError
 from onegrad.tabular.estimators.rows import rows_in_block
 

@@ -5,14 +5,14 @@ import sys
 
 import pytest
 
-from onegrad.compute import available
+from onegrad.compute import memory
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
 def test_a_limit_of_addresses_counts():
     code = """
 import resource
-from onegrad.compute.available import available_bytes
+from onegrad.compute.memory import available_bytes
 resource.setrlimit(resource.RLIMIT_AS, (3 * 10**9, 3 * 10**9))
 print(available_bytes())
 """
@@ -22,10 +22,10 @@ print(available_bytes())
 
 def test_a_limit_of_a_control_group_counts(tmp_path):
     """Pages of files that can be given back do not."""
-    assert available._of_group(tmp_path) is None
+    assert memory._of_group(tmp_path) is None
     (tmp_path / "memory.max").write_text("max\n")
     (tmp_path / "memory.current").write_text("5000\n")
     (tmp_path / "memory.stat").write_text("anon 1\ninactive_file 1000\n")
-    assert available._of_group(tmp_path) is None
+    assert memory._of_group(tmp_path) is None
     (tmp_path / "memory.max").write_text("9000\n")
-    assert available._of_group(tmp_path) == 5000
+    assert memory._of_group(tmp_path) == 5000

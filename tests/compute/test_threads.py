@@ -1,5 +1,8 @@
 """Work on threads of our own: the same numbers as on one, none of the library's beside it."""
 
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -8,8 +11,7 @@ from threadpoolctl import threadpool_info
 
 from benchmarks.speed.measure import points
 from onegrad.compute.randomness import Streams
-from onegrad.compute.side_by_side import several_threads, side_by_side
-from onegrad.compute.threads import blas_threads
+from onegrad.compute.threads import blas_threads, several_threads, side_by_side
 from onegrad.simulate.network.trial import Draw
 from onegrad.simulate.simulate import reuse_of, run_group
 
@@ -68,3 +70,19 @@ def test_noise_that_was_drawn_ahead_is_the_same_and_used_once():
     assert (before, after, none) == (["hermite"], [], [])
     np.testing.assert_array_equal(first, second)
     np.testing.assert_array_equal(first, third)
+
+
+SHOW = """
+import onegrad, os, sys
+print(os.environ["OPENBLAS_THREAD_TIMEOUT"], "numpy" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(("given", "found"), [(None, "18"), ("26", "26")])
+def test_threads_wait_shortly_unless_told_otherwise(given, found):
+    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_THREAD_TIMEOUT"}
+    environment |= {} if given is None else {"OPENBLAS_THREAD_TIMEOUT": given}
+    shown = subprocess.run(
+        [sys.executable, "-c", SHOW], env=environment, capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.split() == [found, "False"]
