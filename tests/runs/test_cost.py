@@ -7,10 +7,8 @@ import typer
 
 from onegrad.cli import arguments
 from onegrad.runs import cost
-from onegrad.runs.coordinator import Coordinator
-from onegrad.runs.engines import Local, open_engine
+from onegrad.runs.engines import Local
 from onegrad.runs.run import run_experiment
-from onegrad.runs.store import Store
 from onegrad.spec.experiment import Experiment
 
 SPEC = {
@@ -106,16 +104,3 @@ def test_a_terminal_is_asked_above_two_hours(monkeypatch, there, yes, asked):
     arguments.agreement(bool(yes))(long)
     arguments.agreement(bool(yes))(of())
     assert len(questions) == asked
-
-
-def test_the_work_that_is_left_is_weighed_by_model():
-    """A theory a hundred times as dear as a repetition: seconds of work, not a count of rows."""
-    told = []
-    experiment = Experiment.read(SPEC | {"sweep": {"training.ridge": [0.1, 1.0]}})
-    with open_engine(experiment, Local(1)) as engine:
-        coordinator = Coordinator(experiment, Store(None), engine, told.append)
-        coordinator._spent = {"network": (0.04, 4), "theory": (1.0, 1)}
-        coordinator._schedule.left = {(0, "network"): 3, (1, "network"): 3, (1, "theory"): 1}
-        assert coordinator._work_left() == pytest.approx((6 * 0.01 + 1.0) / 1.04)
-        coordinator._spent = {}
-        assert coordinator._work_left() is None

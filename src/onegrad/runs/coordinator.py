@@ -79,8 +79,7 @@ class Coordinator:
     @property
     def complete(self) -> bool:
         """Whether every row is stored already."""
-        schedule = self._schedule
-        return not any(schedule.missing().values()) and not schedule.predictions_missing()
+        return self._schedule.done == self._schedule.total
 
     def cost(self) -> Cost:
         """Of what is missing, as far as is known now."""

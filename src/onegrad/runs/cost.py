@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onegrad.compute.available import available_bytes
+from onegrad.compute.memory import available_bytes
 from onegrad.compute.threads import blas_threads, threads_for
 from onegrad.problem import Problem
 from onegrad.simulate.memory import peak_bytes
@@ -89,16 +89,20 @@ def cost_of(
         layers = by_layer(members).values()
         each = sum(_seconds(layer, models, rate) for layer in layers)
         seconds += count * each / (1 if _threads(members[0]) > 1 else workers)
-        ridges = max(len(layer) for layer in layers)
-        reuse = reuse_of(models, len(layers), ridges, experiment.controlled)
-        dtype = members[0].precision
-        largest = max(largest, *(peak_bytes(p.problem, models, reuse, dtype) for p in members))
+        largest = max(largest, group_bytes(members, models, experiment.controlled))
     if predictions:
         seconds += predictions * _mean_theory_seconds(experiment, rate) / workers
     return Cost(
         repetitions, predictions, seconds, workers, largest, available_bytes(),
         experiment.compare.seeds == "auto",
     )  # fmt: skip
+
+
+def group_bytes(members: Sequence[Point], models: Sequence[str], controlled: bool) -> int:
+    """Of one repetition, at its largest, of points that share their draws."""
+    layers = by_layer(members).values()
+    reuse = reuse_of(models, len(layers), max(map(len, layers)), controlled)
+    return max(peak_bytes(p.problem, models, reuse, p.precision) for p in members)
 
 
 def _threads(point: Point) -> int:

@@ -156,15 +156,11 @@ class Schedule:
 
     def missing(self) -> dict[int, int]:
         """Repetitions that each point still has to have before anyone looks at it."""
-        left = {}
-        for group in self._groups:
-            for i, wanted in group.wanted.items():
-                stored = [self.values.get((i, model), {}) for model in self.models]
-                left[i] = wanted - min(sum(seed < wanted for seed in own) for own in stored)
-        return left
+        points = range(len(self.experiment.points))
+        return {i: max((self.left.get((i, m), 0) for m in self.models), default=0) for i in points}
 
     def predictions_missing(self) -> int:
-        return sum(0 not in self.values.get((i, name), {}) for name, i in self._theories)
+        return sum(self.left[i, name] for name, i in self._theories)
 
     def next(self) -> Unit | None:
         """The next unit, or None: nothing is left, or a round waits for units under way."""

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 
-from onegrad.compute.available import available_bytes
+from onegrad.compute.memory import available_bytes
 from onegrad.compute.threads import cores, threads_for
+from onegrad.runs.cost import group_bytes
 from onegrad.runs.engines.base import Engine, Here
 from onegrad.runs.engines.work import Done, pack, start_worker, work, work_on_started
 from onegrad.runs.schedule import Unit
-from onegrad.simulate.memory import peak_bytes
-from onegrad.simulate.simulate import by_layer, group_points, reuse_of
+from onegrad.simulate.simulate import group_points
 from onegrad.spec.experiment import Experiment
 
 _WORTH_WORKERS = 4.0  # seconds of work; two processes take one to two to come up
@@ -101,10 +101,6 @@ def fitting_workers(experiment: Experiment) -> int:
     most = 0
     for group in group_points(experiment.points) if models else []:
         if threads_for(group[0].problem.operations) == 1:
-            layers = by_layer(group).values()
-            ridges = max(len(members) for members in layers)
-            reuse = reuse_of(models, len(layers), ridges, experiment.controlled)
-            first = group[0]
-            most = max(most, peak_bytes(first.problem, models, reuse, first.precision))
+            most = max(most, group_bytes(group, models, experiment.controlled))
     available = available_bytes()
     return 10_000 if available is None else max(1, int(available / (most + _INTERPRETER)))
