@@ -1,9 +1,7 @@
 """Tables and verdicts at 120, 80 and 60 columns, in a pipe, and without colour."""
 
-import io
 import os
 import re
-import time
 
 import pytest
 from rich.console import Console
@@ -14,7 +12,6 @@ from onegrad.cli.theory_text import (
     assumptions_in_words,
     degree_table,
     degree_text,
-    draft_line,
     prediction_table,
 )
 from onegrad.degree.report import degree
@@ -23,7 +20,6 @@ from onegrad.predict.prediction import Prediction
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.spec.experiment import Experiment
-from onegrad.theory.options import Theory
 from tests.cli.started import onegrad
 from tests.cli.test_cli import fresh
 
@@ -176,24 +172,3 @@ def test_without_a_rule_the_reason_is_said():
     table = degree_table(by_hand, [(point, degree(point.problem, draws=2))])
     assert "No rule: η and θ are set by hand" in str(table.caption)
     assert [*table.columns[1].cells] == ["none"]
-
-
-class _Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_what_takes_long_has_a_draft_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what does not, or goes to a file, has none."""
-    experiment = Experiment.read("quickstart", ["data.dim=60"], quick=True)
-    shown = []
-    for terminal, patience, waits in ((True, 0.0, 60.0), (True, 60.0, 0.0), (False, 0.0, 0.2)):
-        stream = _Terminal() if terminal else io.StringIO()
-        monkeypatch.setattr("sys.stderr", stream)
-        with draft_line(experiment, Theory(), patience):
-            until = time.monotonic() + waits
-            while time.monotonic() < until and not stream.getvalue().endswith("\n"):
-                time.sleep(0.01)
-        shown.append(stream.getvalue())
-    assert "to 1 %. Drafts: test error" in shown[0] and shown[0].endswith("…\n")
-    assert shown[1:] == ["", ""]

@@ -39,6 +39,7 @@ from onegrad.cli.output import (
     print_failures,
     print_json,
     print_verdict,
+    report_neurons,
     report_spectra,
     show_results,
 )
@@ -141,9 +142,9 @@ def predict(
     """Theory alone: errors, how sure they are, and what they mean."""
     from onegrad.cli.theory_text import (
         answer_line,
-        draft_line,
         prediction_table,
         prediction_text,
+        say_what_is_computed,
     )
     from onegrad.predict.predict import predict_experiment
     from onegrad.spec.experiment import Experiment
@@ -153,8 +154,8 @@ def predict(
     compare = experiment.compare
     accuracy = compare.accuracy if accuracy is None else accuracy
     theory = Theory(method, accuracy, overlaps, compare.finite_size)
-    with draft_line(experiment, theory):
-        results, predictions = predict_experiment(experiment, theory)
+    say_what_is_computed(experiment, theory)
+    results, predictions = predict_experiment(experiment, theory)
     if as_json:
         report = results.as_json()
         for record, prediction in zip(report["rows"], predictions, strict=True):
@@ -224,7 +225,6 @@ def neurons(
     as_json: Json = False,
 ) -> None:
     """Where each neuron points, before and after each step: table, neurons.csv, neurons.png."""
-    from onegrad.cli.neurons import report_neurons
     from onegrad.runs.run import default_folder
     from onegrad.spec.experiment import Experiment
 

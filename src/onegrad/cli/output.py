@@ -34,6 +34,30 @@ def report_spectra(experiment: Experiment, folder: Path, as_json: bool) -> None:
     print("Figure: " + ", ".join(str(path) for path in written))
 
 
+def report_neurons(experiment: Experiment, folder: Path, as_json: bool) -> None:
+    """A table of root mean square cosines for every point of the sweep, and files with all of
+    them: neurons.csv and neurons.png, numbered where there are several points."""
+    from onegrad.neurons.report import neurons
+
+    found = []
+    folder.mkdir(parents=True, exist_ok=True)
+    for point in experiment.points:
+        report = neurons(point.problem, point.compare.seed)
+        number = "" if len(experiment.points) == 1 else f"-{point.number + 1}"
+        found.append((point.settings, report))
+        table, picture = folder / f"neurons{number}.csv", folder / f"neurons{number}.png"
+        report.to_frame().to_csv(table, index=False, float_format="%.6g")
+        panels = report.plot()
+        getattr(panels, "flat", [panels])[0].figure.savefig(picture, dpi=150)
+        if not as_json:
+            settings = ", ".join(f"{key} = {value}" for key, value in point.settings.items())
+            words = settings, repr(report), str(table), str(picture)
+            print_text("\n".join(filter(None, words)))
+    if as_json:
+        rows = [{"point": settings, **report.as_json()} for settings, report in found]
+        print_json({"name": experiment.name, "rows": rows})
+
+
 def show_results(experiment: Experiment, results: Results, as_json: bool) -> None:
     """A table of all models, or the JSON of the contract."""
     from onegrad.cli.tables import results_table

@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 import re
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from onegrad.cli.layout import new_table
 from onegrad.degree.report import in_percent, means_in_words
 from onegrad.text.display import count_of, value_text
-from onegrad.theory.options import DRAFT, Theory
+from onegrad.theory.options import Theory
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -97,39 +94,12 @@ def step_in_words(problems: Sequence[Problem]) -> list[str]:
     ]
 
 
-@contextmanager
-def draft_line(experiment: Experiment, theory: Theory, patience: float = 1.0) -> Iterator[None]:
-    """After so many seconds a line on the terminal with a draft of what is being computed."""
-    from onegrad.predict.predict import predict_experiment
-
-    def show() -> None:
-        count = count_of(len(experiment.points), "prediction")
-        line = f"Computing {count} to {100 * theory.accuracy:.2g} %"
-        try:
-            _, drafts = predict_experiment(experiment, replace(theory, accuracy=DRAFT))
-            good = [
-                p for p in drafts if math.isfinite(p.test_error) and math.isfinite(p.train_error)
-            ]
-            if good and not done.is_set():
-                line += ". Drafts: " + ", ".join(
-                    f"{name} error {_from_to([getattr(p, f'{name}_error') for p in good])}"
-                    for name in ("test", "train")
-                )
-        except Exception:  # the answer itself will report any failure
-            pass
-        if not done.is_set():
-            print(f"{line} …", file=sys.stderr, flush=True)
-
-    done = threading.Event()
-    timer = threading.Timer(patience, show)
-    timer.daemon = True
+def say_what_is_computed(experiment: Experiment, theory: Theory) -> None:
+    """A line on the terminal, where many answers or exact ones may take a while."""
     if sys.stderr.isatty() and not theory.draft:
-        timer.start()
-    try:
-        yield
-    finally:
-        done.set()
-        timer.cancel()
+        count = count_of(len(experiment.points), "prediction")
+        accuracy = f"{100 * theory.accuracy:.2g} %"
+        print(f"Computing {count} to {accuracy} …", file=sys.stderr, flush=True)
 
 
 def _from_to(values: Sequence[float]) -> str:
@@ -242,14 +212,7 @@ def degree_text(point: Point, report: DegreeReport) -> str:
         lines += _degree_reason(report)
         if report.means is not None and report.means.visible:
             lines.append(f"But {means_in_words(report.means, report.degree)}")
-    lines.append("")
-    lines.append("degree   rule  test error beside the network's  share of E σ²  bound")
-    for t in report.terms:
-        bound = "" if t.exponent is None else f"n^{t.exponent:+.2f}"
-        mark = "–" if report.degree is None else "keeps" if t.kept else "drops"
-        share = f"{t.share:.2g}" if t.share else "0"
-        known = in_percent(t.difference)
-        lines.append(f"{t.degree:>6}  {mark:>5}  {known:>31}  {share:>13}  {bound}".rstrip())
+    lines += ["", report.table()]
     lines += [_MEASURED.format(report.draws), _ENOUGH]
     if report.degree is not None:
         lines.append("bound: how the theorem's bound of what the term adds to noise grows with n.")

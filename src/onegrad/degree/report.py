@@ -27,7 +27,7 @@ _ROUNDING = 1e-12  # a smaller share of the variance means that the term is abse
 _PRECISION = 0.02  # standard error of the mean test error at which a point has enough draws
 _FEWEST, _MOST = 8, 20  # draws; paired differences to the network are known far better
 _ERRORS = 2  # standard errors of a difference that chance explains
-_COLUMNS = ("degree", "rule", "test error beside the network's", "share of E σ²")
+_COLUMNS = ("degree", "rule", "test error beside the network's", "share of E σ²", "bound")
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,8 +88,12 @@ class DegreeReport:
     link: LinkExponents | None = None
 
     def __repr__(self) -> str:
-        text = f"{self.answer}\n{self._rule()}\n{text_table(_COLUMNS, self._lines())}"
+        text = f"{self.answer}\n{self._rule()}\n{self.table()}"
         return text if self.link is None else f"{text}\nLabels: {self.link}"
+
+    def table(self) -> str:
+        """A line for each degree, as text."""
+        return text_table(_COLUMNS, self._lines())
 
     def _repr_html_(self) -> str:
         return html_table(self.answer, _COLUMNS, self._lines(), (self._rule(),))
@@ -119,7 +123,13 @@ class DegreeReport:
     def _lines(self) -> list[list[str]]:
         mark = {True: "keeps", False: "–" if self.degree is None else "drops"}
         return [
-            [str(t.degree), mark[t.kept], in_percent(t.difference), f"{t.share:.2g}"]
+            [
+                str(t.degree),
+                mark[t.kept],
+                in_percent(t.difference),
+                f"{t.share:.2g}",
+                "" if t.exponent is None else f"n^{t.exponent:+.2f}",
+            ]
             for t in self.terms
         ]
 

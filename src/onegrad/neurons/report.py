@@ -21,10 +21,12 @@ from onegrad.data.instance import Instance
 from onegrad.errors import AssumptionError, OnegradError, SpecError
 from onegrad.predict.predict import predict
 from onegrad.problem import Problem, as_problem
+from onegrad.results.summaries import number_or_none
 from onegrad.simulate.network.step import Steps
 from onegrad.simulate.network.trial import Trial
 from onegrad.spec.presets import Spec
 from onegrad.text.display import html_table, plots, text_table
+from onegrad.theory.directions.geometry import teacher_names
 
 if TYPE_CHECKING:
     import pandas
@@ -103,7 +105,7 @@ class Neurons:
 
     def as_json(self) -> dict[str, Any]:
         """Names, and root mean squares before and after each step, drawn and predicted."""
-        law = None if self.law is None else [_finite(x) for x in self.law.rms]
+        law = None if self.law is None else [number_or_none(float(x)) for x in self.law.rms]
         return {
             "directions": list(self.directions), "rms": self.rms().tolist(),
             "change_rms": np.sqrt(np.mean(self.changes**2, axis=1)).tolist(), "law_rms": law,
@@ -173,11 +175,7 @@ def neurons(problem: Problem | Spec, rng: Seed = 0) -> Neurons:
 def special_directions(instance: Instance) -> dict[str, Array]:
     """Unit vectors (n,) by name: teachers, then spikes, then means other than zero."""
     population, teacher = instance.population, instance.teacher
-    found: dict[str, Array] = {}
-    if teacher.values is None:
-        columns = teacher.direction.reshape(population.dim, -1).T
-        several = len(columns) > 1
-        found = {f"teacher {j + 1}" if several else "teacher": v for j, v in enumerate(columns)}
+    found = teacher_names(teacher.direction) if teacher.values is None else {}
     for c, spikes in enumerate(population.spikes):
         found |= {f"spike {c + 1}.{i + 1}": v for i, v in enumerate(spikes.T)}
     found |= {f"mean {c + 1}": mean for c, mean in enumerate(population.means)}
@@ -234,7 +232,3 @@ def _axis(geometry: Any, name: str) -> Array | None:
     if length < _NO_LENGTH or np.any(np.abs(unit[geometry.single :]) > _NO_LENGTH):
         return None
     return unit / length
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
