@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onegrad.figures.best_constant import best_constant
 from onegrad.figures.caption import caption
 from onegrad.figures.published_layer import draw_published, published_handles, published_points
 from onegrad.figures.style import (
@@ -25,7 +24,13 @@ from onegrad.figures.style import (
     quantity_rows,
     save_figure,
 )
-from onegrad.figures.theory_lines import NOTHING, TheoryLine, position, theory_line
+from onegrad.figures.theory_lines import (
+    NOTHING,
+    TheoryLine,
+    best_constant,
+    position,
+    theory_line,
+)
 from onegrad.results.results import Results
 from onegrad.results.summaries import Summary
 from onegrad.spec.experiment import Experiment

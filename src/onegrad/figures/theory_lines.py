@@ -1,22 +1,27 @@
-"""Theory as a curve: a smooth, monotone interpolation through the points of the run.
+"""Lines on the panels of curves: the theory through the points of the run, and the best constant.
 
-Nothing is computed while a figure is drawn. Errors are interpolated as logarithms where they are
-positive, positions as logarithms where ratios count, by piecewise cubics that neither overshoot nor
-add an extremum between two points [fritsch1984]; small marks on the line are the points themselves.
+Nothing is computed while a figure is drawn. A theory's errors are interpolated as logarithms where
+they are positive, positions as logarithms where ratios count, by piecewise cubics that neither
+overshoot nor add an extremum between two points [fritsch1984]; small marks on the line are the
+points themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.figures.best_constant import label_power
 from onegrad.figures.style import RATIOS
 from onegrad.results.summaries import Summary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 NOTHING = 1e-4  # share of a curve's largest error that counts as zero
 _GRID = 200  # places of a line, in addition to its points
@@ -69,3 +74,50 @@ def _through(x: Array, y: Array, at: Array) -> Array:
 def position(value: Any) -> float:
     """Where a swept value stands on an axis; mixtures by their first weight."""
     return float(value[0] if isinstance(value, list | tuple) else value)
+
+
+# --- the best constant predictor, whose error is Var y ------------------------------------------
+
+_NAME = "best constant, Var y"
+_STYLE: dict[str, Any] = {"color": "#888888", "linestyle": (0, (1, 1.5)), "linewidth": 0.8}
+
+
+def label_power(summary: Summary) -> float:
+    """Mean Var y at a point; NaN where it is not known."""
+    return float(np.divide(summary.test_error.mean, summary.relative_error.mean))
+
+
+def best_constant(
+    panel: Axes,
+    curves: Mapping[str, Sequence[Summary]],
+    positions: Mapping[int, float],
+    fine: Mapping[str, tuple[np.ndarray, np.ndarray]] = MappingProxyType({}),
+) -> list[Line2D]:
+    """Add the lines, one for each different one, without moving the axis; what the legend says.
+
+    positions : by the id of a summary, where it stands on the horizontal axis. A line of which
+        nothing lies within the limits is left out.
+    fine : by the name of a curve, Var y on a grid of its own
+    """
+    from matplotlib.lines import Line2D
+
+    low, high = panel.get_ylim()
+    drawn: list[tuple[np.ndarray, np.ndarray]] = []
+    for name, summaries in curves.items():
+        first = [s for s in summaries if s.model == summaries[0].model]
+        points = sorted((positions[id(s)], label_power(s)) for s in first)
+        x, y = fine.get(name, np.array(points).T)
+        if not np.any((low <= y) & (y <= high)) or any(_same((x, y), one) for one in drawn):
+            continue
+        drawn.append((x, y))
+        if len(points) == 1:
+            panel.axhline(float(y[0]), zorder=0.5, **_STYLE)
+        else:
+            panel.plot(x, y, zorder=0.5, **_STYLE)
+    panel.set_ylim(low, high)
+    return [Line2D([], [], label=_NAME, **_STYLE)] if drawn else []
+
+
+def _same(one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndarray]) -> bool:
+    """Curves of other activations, say, have the same labels."""
+    return all(a.shape == b.shape and np.allclose(a, b) for a, b in zip(one, other, strict=True))

@@ -167,13 +167,6 @@ class Audit:
             found.setdefault(key, (one.refusal, []))[1].append(one.number)
         return sorted(found.values(), key=lambda entry: -len(entry[1]))
 
-    def by_dim(self, bins: int = 3) -> list[tuple[int, int, Audit]]:
-        """Problems in groups of about equal size by n: smallest n, largest n, problems."""
-        ordered = sorted(self.problems, key=lambda one: one.dim)
-        parts = [part for part in np.array_split(np.arange(len(ordered)), bins) if len(part)]
-        chosen = [tuple(ordered[i] for i in part) for part in parts]
-        return [(part[0].dim, part[-1].dim, Audit(self.seed, part)) for part in chosen]
-
     def as_json(self) -> dict[str, Any]:
         seconds = [one.seconds for one in self.problems]
         return {

@@ -16,7 +16,7 @@ _NAMES = {"test_error": "test", "train_error": "train", "train_objective": "obje
 
 
 def audit_page(audit: Audit, worst: int = 10) -> str:
-    """Shares, distributions, dishonest certainties, refusals, times, n, and the worst specs."""
+    """Shares, distributions, dishonest certainties, refusals, times, and the worst specs."""
     sizes = [one.dim for one in audit.problems]
     seeds = [one.seeds for one in audit.compared] or [0]
     parts = [
@@ -32,7 +32,6 @@ def audit_page(audit: Audit, worst: int = 10) -> str:
         "and goes on where it stopped.",
         _shares(audit),
         _distribution(audit),
-        _against_n(audit),
         _dishonest(audit),
         _refusals(audit),
         _times(audit),
@@ -91,23 +90,6 @@ def _distribution(audit: Audit) -> str:
         "Prediction / simulated mean − 1; quantiles over the problems.\n\n"
         f"{markdown_table(head, rows)}\n\nMedian with its sign: {means}."
     )
-
-
-def _against_n(audit: Audit) -> str:
-    if not audit.compared:
-        return ""
-    rows = []
-    for low, high, part in audit.by_dim():
-        if not part.compared:
-            continue
-        cells = [f"{low} to {high}", str(len(part.compared))]
-        for q in ("test_error", "train_error"):
-            size = np.abs(100 * part.deviations(q))
-            cells += [f"{v:.2g} %" for v in np.quantile(size, (0.5, 0.9))]
-        rows.append([*cells, _percent(part.share_in_band()), str(len(part.dishonest))])
-    head = ["n", "problems", "test: median", "90 %", "train: median", "90 %", "all in band",
-            "dishonest"]  # fmt: skip
-    return "## Deviations against n\n\n" + markdown_table(head, rows)
 
 
 def _dishonest(audit: Audit) -> str:
