@@ -3,10 +3,7 @@
 import copy
 import math
 
-import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import onegrad as og
 from onegrad.compute.randomness import Streams
@@ -125,11 +122,6 @@ def test_built_in_python():
     assert problem.spread == 1.0
 
 
-def test_a_key_with_a_name_of_pythons_own():
-    with pytest.raises(SpecError, match=r"scaling\.cls = 0\.5: is not a known key"):
-        og.Scaling(**{"cls": 0.5})
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -167,14 +159,6 @@ def test_bad_specs_get_advice(changes, words):
         assert word in str(caught.value)
 
 
-def test_every_problem_is_reported_at_once():
-    with pytest.raises(SpecError) as caught:
-        Problem.from_spec(spec(network__width=0, scaling__strength=2, training__rigde=1))
-    assert {p.key for p in caught.value.problems} == {
-        "network.width", "scaling.strength", "training.rigde",
-    }  # fmt: skip
-
-
 class TestExperiment:
     def test_points_are_a_grid(self):
         tables = spec(
@@ -209,50 +193,6 @@ class TestExperiment:
 
 
 # --- random specs ---------------------------------------------------------------------------
-
-ODD = st.one_of(
-    st.none(), st.booleans(), st.integers(-(10**20), 10**20), st.floats(), st.text(max_size=8),
-    st.lists(st.one_of(st.floats(), st.text(max_size=3)), max_size=3),
-    st.dictionaries(st.text(max_size=4), st.integers(), max_size=2),
-    st.sampled_from(["relu", "mixture", "isotropic", "component", "hermite(0,1)", "constant"]),
-)  # fmt: skip
-KEYS = st.sampled_from(
-    [
-        (table, key)
-        for table, keys in {
-            "data": ["model", "dim", "weights", "rank", "ranks", "strengths", "alignment", "mean",
-                     "directions", "counts", "spread", "path", "oops"],
-            "labels": ["model", "link", "direction", "cosine", "noise", "values"],
-            "network": ["convention", "activation", "width", "width_ratio", "rows", "readout"],
-            "training": ["samples", "step_samples", "ridge", "rate", "gradient"],
-            "scaling": ["strength", "weighting", "exponent", "constant"],
-            "compare": ["models", "seeds", "seed", "degree"],
-            "sweep": ["network.width", "data.dim", "x"],
-            "": ["data", "name", "network", "extra"],
-        }.items()
-        for key in keys
-    ]
-)  # fmt: skip
-
-
-@given(st.lists(st.tuples(KEYS, ODD), min_size=1, max_size=4))
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_random_specs_give_a_problem_or_a_spec_error(changes):
-    tables = copy.deepcopy(GOOD)
-    for (table, key), value in changes:
-        if not table:
-            tables[key] = value
-        elif isinstance(tables.setdefault(table, {}), dict):
-            tables[table][key] = value
-    try:
-        experiment = Experiment.read(tables)
-    except SpecError as error:
-        assert error.problems
-        assert all(p.key and p.allowed for p in error.problems)
-    else:
-        for point in experiment.points:
-            assert point.problem.width >= 1
-            assert point.problem.rate >= 0 and np.isfinite(point.problem.rate)
 
 
 def test_data_without_spikes_count_by_the_learning_rate_alone():

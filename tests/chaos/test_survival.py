@@ -1,11 +1,8 @@
 """Real processes are killed, interrupted and starved; no row is lost, repeated or different."""
 
-import contextlib
 import os
-import random
 import shutil
 import signal
-import sqlite3
 import subprocess
 import time
 from pathlib import Path
@@ -55,40 +52,6 @@ def quiet(spec):
     rows = content(spec.parent / "quiet")
     assert len(rows) == ROWS
     return rows
-
-
-@pytest.mark.slow
-@pytest.mark.alone  # a busy disk has all rows of a run in one commit
-def test_the_coordinator_is_killed_at_random_moments(spec, quiet, tmp_path):
-    """kill -9 twelve times, and the end is that of one quiet run; workers do not outlive it."""
-    rng = random.Random(0)
-    progress, runs = {0}, []
-    for turn in range(12):
-        run = Run(spec, tmp_path, workers=2)
-        runs.append(run)
-        if turn % 2:  # while it starts, or soon after
-            time.sleep(rng.uniform(0.1, 1.0))
-        else:  # some rows later, however fast they come
-            enough = stored(tmp_path) + rng.randint(1, 100)
-            wait_until(lambda: stored(tmp_path) >= enough or run.process.poll() is not None)  # noqa: B023
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(run.process.pid, signal.SIGKILL)
-        run.finish()
-        progress.add(stored(tmp_path))
-    assert len(progress) > 5, "was hardly ever killed in the middle of the work"
-    wait_until(lambda: not any(run.processes() for run in runs))
-    assert Run(spec, tmp_path).finish()[0] == 0
-    assert content(tmp_path) == quiet
-
-
-def test_a_local_worker_is_killed(spec, quiet, tmp_path):
-    run = Run(spec, tmp_path, workers=2)
-    run.wait_for_rows(24)
-    os.kill(run.workers()[0], signal.SIGKILL)
-    code, error = run.finish()
-    assert code == 0, error
-    assert error == ""
-    assert content(tmp_path) == quiet
 
 
 @pytest.mark.slow
@@ -148,21 +111,6 @@ def test_ctrl_c_term_and_hup(spec, tmp_path, options, number):
     wait_until(lambda: not run.processes())
     assert time.monotonic() - start < 60  # two seconds; 30 where only idleness ends a worker
     assert stored(tmp_path / "out") >= 24
-
-
-def test_two_runs_at_once(spec, quiet, tmp_path):
-    """On one store from its first moment on: one works, the others say so and wait; nothing is
-    corrupted, nothing is there twice."""
-    runs = [Run(spec, tmp_path, workers=1) for _ in range(3)]
-    said = []
-    for run in runs:
-        code, error = run.finish()
-        assert code == 0, error
-        said.append("another run is writing" in error)
-    assert sum(said) >= 1
-    assert content(tmp_path) == quiet
-    with contextlib.closing(sqlite3.connect(tmp_path / "results.sqlite")) as db:
-        assert db.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
 
 
 @pytest.fixture

@@ -1,15 +1,12 @@
 """The commands as a user calls them: real processes, real files."""
 
 import json
-import signal
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.chaos.processes import stored, wait_until
 from tests.cli.started import onegrad
 
 SPEC = """
@@ -67,12 +64,6 @@ def test_simulate_is_reproducible(spec):
     for row in (row for rows in runs for row in rows):
         del row["seconds"]
     assert runs[0] == runs[1]
-
-
-def test_simulate_prints_a_table(spec):
-    done = onegrad("simulate", spec)
-    assert done.returncode == 0
-    assert "width_ratio" in done.stdout and "±" in done.stdout
 
 
 def test_run_writes_figure_and_numbers(spec, tmp_path):
@@ -151,36 +142,11 @@ def test_unusable_output_folder_is_advice(spec, tmp_path, command):
     assert "Traceback" not in done.stderr and str(occupied) in done.stderr
 
 
-def test_interrupt_keeps_the_rows_and_says_how_to_go_on(spec, tmp_path):
-    spec.write_text(spec.read_text().replace("seeds = 3", "seeds = 20000"))
-    command = [sys.executable, "-m", "onegrad", "run", str(spec), "--out", str(tmp_path / "out")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    store = tmp_path / "out" / "results.sqlite"
-    wait_until(lambda: stored(tmp_path / "out") > 0)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "run the same command again" in said and "Traceback" not in said
-    rows = sqlite3.connect(store).execute("SELECT count(*) FROM rows").fetchone()[0]
-    assert rows > 0
-
-
 def test_missing_spec_suggests_the_near_one(spec):
     done = onegrad("simulate", spec.with_name("tini.toml"))
     assert done.returncode == 2
     assert "tiny.toml" in done.stderr
     assert "quickstart" in onegrad("run", "quickstrat").stderr
-
-
-def test_help_is_quick_and_plain():
-    done = fresh("--help")
-    assert done.returncode == 0
-    probe = (
-        "import sys, onegrad.cli; "
-        "print([m for m in ('scipy', 'matplotlib', 'sklearn', 'pandas') if m in sys.modules])"
-    )
-    loaded = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)
-    assert loaded.stdout.strip() == "[]"
 
 
 def test_failed_model_is_reported_and_the_others_go_on(spec):

@@ -115,11 +115,6 @@ def test_a_spectrum_stores_rows_that_can_be_exported(tmp_path):
     assert stored["spectra"][0]["weight_outliers"] == 1
 
 
-def test_a_bad_change_is_advice(spec):
-    done = onegrad("predict", spec, "--set", "scaling.strenght=0.5")
-    assert done.returncode == 2 and '"strength"' in done.stderr and done.stdout == ""
-
-
 def test_quick_has_its_own_folder(spec, tmp_path):
     done = onegrad("run", spec, "--quick", "--set", "compare.seeds=1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -39,7 +39,8 @@ except SystemExit:
     if sys.argv[1] != "run":
         tell()
 """
-SLOW = ("scipy.stats", "scipy.optimize", "scipy.interpolate", "matplotlib", "sklearn", "pandas")
+SLOW = ("scipy.stats", "scipy.optimize", "scipy.interpolate", "matplotlib", "sklearn", "pandas",
+        "loky", "distributed")  # fmt: skip
 THEORY = ("onegrad.predict.predict", "onegrad.theory.conditional", "scipy.sparse.linalg")
 # command, what it must not load, and how many modules it may have loaded
 COMMANDS = {

@@ -4,15 +4,8 @@ import json
 
 import pytest
 
-from onegrad.predict.predict import predict
-from onegrad.simulate.simulate import group_points, run_group
-from onegrad.spec.experiment import Experiment
-from onegrad.spec.fields import override, read_toml
-from onegrad.spec.presets import preset_names, preset_path
-from onegrad.spectrum.report import spectrum
 from tests.cli.started import onegrad
 from tests.cli.test_cli import SPEC
-from tests.images import needs_fashion_mnist
 
 ISOTROPIC = """
 name = "iso"
@@ -92,12 +85,6 @@ def test_predict_by_projection_adds_up(mixture):
         assert total == pytest.approx(row[name], rel=1e-6)
 
 
-def test_learned_function_of_the_prediction(mixture):
-    problem = Experiment.read(mixture).points[0].problem
-    learned = predict(problem).learned("teacher")
-    assert learned.learned_coefficients[1] > 0.1 * learned.target_coefficients[1] > 0
-
-
 def test_step_beyond_the_regime_goes_to_the_conditional_theory(tmp_path):
     path = tmp_path / "far.toml"
     path.write_text(ISOTROPIC.replace("exponent = 0.29", "exponent = 0.5").replace("3.0", "1.0"))
@@ -128,39 +115,6 @@ def test_spectrum_of_a_mixture(mixture, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "Weights: bulk edge" in done.stdout and "Features: bulk edge" in done.stdout
     assert (tmp_path / "figure.csv").exists()
-
-
-def presets():
-    """Every preset; those on images only where the images are."""
-    for name in preset_names():
-        images = read_toml(preset_path(name))["data"]["model"] == "fashion-mnist"
-        marks = [needs_fashion_mnist] if images else []
-        yield pytest.param(name, marks=marks)
-
-
-@pytest.mark.parametrize("name", list(presets()))
-def test_every_preset_runs_at_a_small_size(name):
-    """The spec as it is, with fewer inputs, neurons, samples and points: every model of it."""
-    tables = read_toml(preset_path(name))
-    for key, value in (("training.samples", 80), ("compare.seeds", 1)):
-        tables = override(tables, key, value)
-    if "dim" in tables["data"]:
-        tables = override(tables, "data.dim", 60)
-    if "width" in tables["network"]:
-        tables["network"]["width"] = 70
-    experiment = Experiment.read(tables)
-    if experiment.figure.kind.endswith("spectrum"):
-        assert not spectrum(experiment.points[0].problem).features.edge <= 0  # NaN: no limit known
-        return
-    group = group_points(experiment.points)[0][:2]
-    rows = run_group(group, experiment.compare.simulated, 0)
-    assert {row.status for row in rows} == {"ok"}, [row.error for row in rows]
-    assert len(rows) == len(group) * len(experiment.compare.simulated)
-    for method in experiment.compare.theories:
-        if method == "theory":
-            # at so small a size it may refuse, with advice
-            found = predict(group[0].problem, accuracy=0.03, throw=False)
-            assert found.test_error > 0 or (found.status == "failed" and "se a" in found.error)
 
 
 def test_predict_with_and_without_the_correction(mixture):

@@ -192,12 +192,6 @@ def test_points_of_different_devices_or_seeds_share_no_draw():
     assert [len(group) for group in group_points(both)] == [6, 6, 6]
 
 
-def test_simulate_takes_a_device():
-    of = problem("isotropic", "relu")
-    here, there = (og.simulate(of, seeds=2, device=d).test_error.mean for d in ("cpu", "torch"))
-    assert here == pytest.approx(there, rel=1e-9)
-
-
 def test_unknown_devices_are_refused():
     with pytest.raises(SpecError, match=r'compare\.device = \'cdua\'.*Did you mean "cuda"'):
         experiment(device="cdua")

@@ -139,15 +139,6 @@ def test_files_hold_every_row(folder, tmp_path, suffix):
     pd.testing.assert_frame_equal(frame, results.to_pandas(), check_dtype=False)
 
 
-def test_zipped_lists_and_texts_survive_netcdf(tmp_path):
-    points = [{"data.dim": n, "network.activation": a} for n, a in ((5, "relu"), (6, "tanh"))]
-    points += [{"data.dim": 7, "network.activation": "relu"}]
-    wanted = made(points)
-    path = wanted.export(tmp_path / "rows.nc")
-    with xr.open_dataset(path, engine="h5netcdf") as read:
-        xr.testing.assert_equal(read.load(), wanted.to_xarray())
-
-
 def test_csv_needs_no_extra_and_the_others_say_which(folder, tmp_path, monkeypatch):
     results = load_results(folder)
     real = builtins.__import__

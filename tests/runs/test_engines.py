@@ -3,8 +3,6 @@
 import gc
 import os
 import signal
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -261,15 +259,6 @@ def test_no_scheduler_gets_advice(monkeypatch):
     monkeypatch.setattr(cluster, "_CONNECT", 0.5)
     with pytest.raises(EngineError, match="dask scheduler"):
         open_engine(experiment(), Dask("tcp://127.0.0.1:9"))
-
-
-def test_help_stays_light():
-    """Engines are imported when they are needed."""
-    code = (
-        "import sys, onegrad.cli; print([m for m in ('loky', 'distributed') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_a_cluster_of_ours_speaks_tls_on_the_loopback_address():

@@ -11,7 +11,7 @@ import pytest
 from onegrad.results.estimates import Estimate
 from onegrad.runs import progress
 from onegrad.runs.coordinator import Status
-from onegrad.runs.progress import line, time_left, where
+from onegrad.runs.progress import time_left, where
 from onegrad.spec.experiment import Experiment
 
 SPEC = """
@@ -124,10 +124,3 @@ def test_words():
     assert time_left(weighed, 60.0) == "0:30 left"
     unknown = replace(weighed, open_ended=True)
     assert time_left(unknown, 60.0) == "at least 0:30 left"
-
-
-def test_a_line_says_the_most_important_first():
-    status = Status(1234, 5678, 300, 7, [], None, None)
-    text = line("impact of width on everything there is", status, 100.0, "ratio = 0.1: network")
-    assert text.startswith("1234/5678 rows, 24:41 left, 7 failed, 3/s  impact of width")
-    assert text.endswith("ratio = 0.1: network")

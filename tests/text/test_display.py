@@ -104,8 +104,3 @@ def test_names_of_an_object(objects):
     names = [n for n in dir(objects["Problem"]) if not n.startswith("_")]
     assert {"rate", "degree", "data", "instance"} <= {*names}
     assert not [n for n in names if n.startswith("model_")]
-
-
-def test_a_setting_without_its_name_is_refused_in_our_words():
-    with pytest.raises(og.SpecError, match=r"takes settings by name: dim, .* Mixture\(dim=200\)"):
-        og.Mixture(200)

@@ -1,12 +1,6 @@
 """`onegrad reproduce`: which figures, at which points, sharing rows; and the page it writes."""
 
 import base64
-import os
-import re
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 
 import pytest
@@ -17,7 +11,6 @@ from onegrad.spec.published import published_figure, published_names
 from onegrad.theory.options import DRAFT
 from onegrad.validate.reproduce import chosen_figures, planned
 from onegrad.validate.reproduction_page import sentences, summary_rows, write_reproduction
-from tests.chaos.processes import stored
 from tests.validate.test_reproduced import made_up
 
 PIXEL = base64.b64decode(
@@ -104,37 +97,3 @@ def test_images_excuse_only_what_they_were_measured_to_do(tmp_path, name, networ
     assert verdicts["hermite − network"] == "differs"
     told = any("Tested: with real images" in line for line in sentences(done))
     assert told == (name != "demir2025/fig3a")
-
-
-@pytest.mark.slow
-def test_killed_and_resumed_it_gives_the_same_page(tmp_path):
-    """Everything but the time that it took: text, numbers, and every picture to the last bit."""
-    figures = ["demir2025/fig4b", "moniri2024/weight-spectrum"]
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
-    process = reproduce(figures, killed)
-    end = time.monotonic() + 600
-    while stored(killed / "demir2025/fig4b") < 20 and process.poll() is None:
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    assert not (killed / "reproduction.md").exists()
-    for out in (killed, whole):
-        assert reproduce(figures, out).wait(timeout=600) == 0
-    one, other = (timeless(out / "reproduction.md") for out in (killed, whole))
-    assert one == other and one.count("![") == len(figures)
-    pages = [timeless(out / "reproduction.html") for out in (killed, whole)]
-    assert pages[0] == pages[1]
-    for name in figures:
-        pictures = [(out / name / "figure.png").read_bytes() for out in (killed, whole)]
-        assert pictures[0] == pictures[1]
-
-
-def reproduce(figures, out):
-    command = [sys.executable, "-m", "onegrad", "reproduce", *figures, "--quick", "--workers", "1"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen([*command, "--out", str(out)], start_new_session=True, **quiet)
-
-
-def timeless(path):
-    return re.sub(r"[\d.]+ minutes of computing", "", path.read_text(encoding="utf-8"))
