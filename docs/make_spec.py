@@ -28,10 +28,10 @@ value, what is allowed and the nearest known key. `onegrad show PRESET` prints a
 
 On the command line `--set key=value` changes any of these (repeatable; values as in TOML, a bare
 word is a text): `--set compare.seeds=5 --set network.activation=tanh --set 'sweep.data.rank=[1,
-2]'`. A key set by hand is no longer swept. `onegrad run --quick` cuts n to 100, or its largest
-value to 200 where it is swept (m and k in proportion), each list to three values or two names,
-the seeds to three and the theory to a draft; it says so in the title and writes to a folder of its
-own. What is set by `--set` has the last word.
+2]'`. A key set by hand is no longer swept. `onegrad run --quick` keeps at most
+four values of each list (published ones where there are any, and every name) and five seeds, two
+from n = 1500 on; sizes and theory stay as they are. It says so in the title and writes to a folder
+of its own. What is set by `--set` has the last word.
 
 Activations and links: relu, tanh, sigmoid, erf, gelu, softplus, elu, sin, identity, or
 `hermite(c0, c1, …)` for Σ c_j H_j; in Python any smooth function or `Activation`, and after
