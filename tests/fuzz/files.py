@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import gzip
 import random
-import resource
 import struct
 import sys
 import time
 import zipfile
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from onegrad.data.arrays import File
 from onegrad.errors import OnegradError
 from onegrad.tabular.reading.reading import read_table
+from tests.fuzz import long_run, peak
 
 SECONDS = 5.0
 MEGABYTES = 1500  # that reading one file may add, as data/formats.py states: 1 GB and the table
@@ -96,7 +95,7 @@ def check(seed: int, number: int, folder: Path) -> bool:
         mutate(rng, path)
     if kind == "npz" and rng.random() < 0.1:
         _lie(path)
-    start, before = time.process_time(), _peak()
+    start, before = time.process_time(), peak()
     readable = False
     try:
         read_table(path)
@@ -110,7 +109,7 @@ def check(seed: int, number: int, folder: Path) -> bool:
             assert 0 < len(str(error)) < 40_000
     took = time.process_time() - start
     assert took < SECONDS, f"took {took:.1f} s"
-    assert _peak() - before < MEGABYTES, f"{_peak() - before:.0f} MB more"
+    assert peak() - before < MEGABYTES, f"{peak() - before:.0f} MB more"
     return readable
 
 
@@ -126,24 +125,5 @@ def _lie(path: Path) -> None:
     path.write_bytes(bytes(raw))
 
 
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def main(count: int, seed: int) -> None:
-    readable, failed, start = 0, 0, time.monotonic()
-    for number in range(count):
-        if number % 100 == 0:
-            print(number, file=sys.stderr, flush=True)
-        with TemporaryDirectory() as folder:
-            try:
-                readable += check(seed, number, Path(folder))
-            except Exception as error:
-                failed += 1
-                print(f"({seed}, {number}): {type(error).__name__}: {str(error)[:300]}", flush=True)
-    print(f"{count} files of seed {seed}: {readable} readable, {failed} failures, peak "
-          f"{_peak():.0f} MB, {time.monotonic() - start:.0f} s")  # fmt: skip
-
-
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    long_run(check, *map(int, sys.argv[1:]))

@@ -24,6 +24,7 @@ from onegrad.runs.engines import Local
 from onegrad.runs.run import simulate_experiment
 from onegrad.spec.experiment import Experiment
 from onegrad.text.strict_json import json_text
+from tests.fuzz import peak
 
 SECONDS = 20.0
 GIGABYTES = 4
@@ -103,7 +104,7 @@ def read(seed: int, number: int) -> Experiment | None:
 def faults(experiment: Experiment) -> list[str]:
     """What came out that should not."""
     found: list[str] = []
-    before = _peak()
+    before = peak() / 1e3
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for name, compute in (("predict", _predicted), ("simulate", _simulated)):
@@ -123,12 +124,8 @@ def faults(experiment: Experiment) -> list[str]:
                 found += [f"{name}: {fault}" for fault in _faults(row)]
     found += [f"warning: {w.category.__name__}: {w.message} ({w.filename}:{w.lineno})"
               for w in caught]  # fmt: skip
-    peak = _peak()
-    return found + ([f"{peak:.1f} GB"] if peak > max(GIGABYTES, before) else [])
-
-
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    most = peak() / 1e3
+    return found + ([f"{most:.1f} GB"] if most > max(GIGABYTES, before) else [])
 
 
 def _faults(row: Any) -> list[str]:

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import json
 import random
-import resource
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from onegrad.errors import OnegradError
 from onegrad.runs.cost import cost_of
@@ -21,6 +19,7 @@ from onegrad.spec.experiment import Experiment
 from onegrad.spec.presets import preset_names, preset_path
 from onegrad.spec.toml_text import to_toml
 from onegrad.validate.random_specs import random_spec
+from tests.fuzz import long_run, peak
 
 SECONDS = 5.0
 MEGABYTES = 500  # that reading one spec may add, a million points included
@@ -94,15 +93,15 @@ def mutated(seed: int, number: int) -> tuple[str, list[str], bool]:
     return "\n".join(lines), changes, rng.random() < 0.25
 
 
-def check(seed: int, number: int, path: Path) -> bool:
+def check(seed: int, number: int, folder: Path) -> bool:
     """Whether it was a valid spec; raises what is not ours, and AssertionError for a hang."""
-    return check_text(path, *mutated(seed, number))
+    return check_text(folder / "spec.toml", *mutated(seed, number))
 
 
 def check_text(path: Path, text: str, changes: Sequence[str] = (), quick: bool = False) -> bool:
     """The same of a spec's text. A valid one also has its cost and the keys of its rows."""
     path.write_text(text, encoding="utf-8", errors="replace")
-    start, before = time.process_time(), _peak()
+    start, before = time.process_time(), peak()
     try:
         experiment = Experiment.read(path, changes, quick)
         _plan(experiment)
@@ -110,7 +109,7 @@ def check_text(path: Path, text: str, changes: Sequence[str] = (), quick: bool =
     except OnegradError as error:
         assert 0 < len(str(error)) < 40_000, f"{len(str(error))} characters"
         valid = False
-    took, more = time.process_time() - start, _peak() - before
+    took, more = time.process_time() - start, peak() - before
     assert took < SECONDS, f"took {took:.1f} s"
     assert more < MEGABYTES, f"{more:.0f} MB more"
     return valid
@@ -128,24 +127,5 @@ def _plan(experiment: Experiment) -> None:
     assert cost.seconds > 0 and str(cost)
 
 
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def main(count: int, seed: int) -> None:
-    valid, failed, start = 0, 0, time.monotonic()
-    with TemporaryDirectory() as folder:
-        for number in range(count):
-            if number % 1000 == 0:
-                print(number, file=sys.stderr, flush=True)
-            try:
-                valid += check(seed, number, Path(folder) / "spec.toml")
-            except Exception as error:
-                failed += 1
-                print(f"({seed}, {number}): {type(error).__name__}: {str(error)[:300]}", flush=True)
-    print(f"{count} specs of seed {seed}: {valid} valid, {failed} failures, "
-          f"{time.monotonic() - start:.0f} s")  # fmt: skip
-
-
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    long_run(check, *map(int, sys.argv[1:]))

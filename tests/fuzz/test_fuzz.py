@@ -25,7 +25,7 @@ def no_warnings():
 @settings(SHORT, max_examples=400)
 @given(NUMBERS)
 def test_mutated_specs(tmp_path, number):
-    specs.check(1, number, tmp_path / "spec.toml")
+    specs.check(1, number, tmp_path)
 
 
 @settings(SHORT, max_examples=120)
@@ -43,7 +43,7 @@ def test_what_was_once_found(tmp_path):
 
 def test_the_mutations_reach_both_sides(tmp_path):
     """Some are still valid: those that are not test the refusals, those that are the reading."""
-    valid = [specs.check(0, number, tmp_path / "spec.toml") for number in range(60)]
+    valid = [specs.check(0, number, tmp_path) for number in range(60)]
     assert 0 < sum(valid) < 60
     readable = [files.check(0, number, tmp_path) for number in range(40)]
     assert 0 < sum(readable) < 40
