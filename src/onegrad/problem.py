@@ -29,7 +29,7 @@ from onegrad.text.display import html_table
 
 # Tables of a spec file that describe the experiment, not the problem (spec/experiment.py).
 EXPERIMENT_KEYS = ("name", "compare", "sweep", "figure")
-MOST_DEGREE = 4  # of the polynomial model, as the source of the degree rule computes it
+MOST_DEGREE = 4  # highest degree of the polynomial model, as in the source of the degree rule
 
 
 class Problem(Section):

@@ -1,5 +1,5 @@
 """One giant step with step and readout on one sample, beside plain NumPy written from the facts of
-Dandi et al. (2023) alone; notes/2026-11-dandi.md has the same at the published size."""
+Dandi et al. (2023) alone."""
 
 import numpy as np
 import pytest

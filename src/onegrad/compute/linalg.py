@@ -72,7 +72,8 @@ def outlying_directions(matrix: Array, most: int = 4) -> Array:
     return np.asarray(leading)
 
 
-_ABOVE = 1.1  # of the edge of squared singular values: at finite size the bulk leaks over it
+# Factor over the edge of squared singular values: at finite size the bulk leaks over it
+_ABOVE = 1.1
 
 
 @lru_cache(maxsize=64)

@@ -28,7 +28,7 @@ def cores() -> int:
 def threads_for(operations: float) -> int:
     """One for small problems, all that the library has in this process for large ones.
 
-    operations : of the largest product, 2·n·k·m
+    operations : operations of the largest product, 2·n·k·m
 
     The last bits of a product depend on the number of threads, so it follows from the problem's
     size alone: never from the engine or from the number of workers.

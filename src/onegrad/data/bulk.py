@@ -18,7 +18,8 @@ from onegrad.errors import SpecError
 from onegrad.spec.fields import Real
 
 _Level = Annotated[Real, Field(gt=0, le=1e9)]
-_LARGEST_RATIO = 1e12  # of two eigenvalues: beyond it the smallest are rounding errors
+# Largest ratio of two eigenvalues: beyond it the smallest are rounding errors
+_LARGEST_RATIO = 1e12
 
 SpectrumField = Annotated[
     Literal["power-law", "two-level"] | tuple[_Level, ...] | None,

@@ -73,7 +73,7 @@ class FittedMixture(Mixture):
 class Fit:
     """What `fit_mixture` found.
 
-    mixture : of x/scale, whose noise has variance 1; ready for a Problem
+    mixture : mixture of x/scale, whose noise has variance 1; ready for a Problem
     scale : standard deviation of the noise in x
     labels : value of y in each component, where it has one
     group : component of each sample

@@ -31,9 +31,9 @@ _GRID = np.array([-3.1, -1.7, -0.9, -0.3, 0.2, 0.6, 1.4, 2.6])  # test points fo
 class JointLink:
     """g of p projections, with where it bends or jumps.
 
-    function : of p arrays of one shape
+    function : takes p arrays of one shape
     bends : "none" where it is smooth, "axes": where a projection is 0, "ties": where two are equal
-    factor : that multiplies it, for labels that are flipped
+    factor : multiplies the function, for labels that are flipped
     """
 
     name: str

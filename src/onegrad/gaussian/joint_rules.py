@@ -59,7 +59,7 @@ def _rules(lines: Sequence[tuple[float, ...]], order: int) -> Iterator[tuple[Arr
 class JointLaw:
     """y = g(t), t ~ N(mean, root·rootᵀ): nodes z of t = mean + root·z, y there, weights.
 
-    coarse : the same with fewer nodes, to compare with
+    coarse : a rule with fewer nodes, for an error estimate
     """
 
     z: Array

@@ -8,7 +8,7 @@ from onegrad.problem import Problem
 DATA_MODELS = ("isotropic", "mixture")  # models a page may ask for: others read files
 MESSAGE_BYTES = 32_000  # of one message from a page
 PAGES = 12  # open at the same time: the tabs of one person
-POINTS = 1000  # of one theory request: a map of 30 × 30 and some room
+POINTS = 1000  # most points of one theory request: a map of 30 × 30 and some room
 RUNS = 2000  # points times seeds of one simulation
 MOST_STEPS = 5  # steps shown one by one
 DRAW_SIZE = 1600  # n, m and k of a drawn spectrum, whose singular values are all computed

@@ -6,7 +6,8 @@ from typing import Any
 
 from onegrad.problem import Problem
 
-_STEPS = ("steps", "batch", "optimiser", "damping")  # of several steps: nothing without a rate
+# Keys of the steps: they have no meaning without a rate
+_STEPS = ("steps", "batch", "optimiser", "damping")
 
 
 def tables_without_step(problem: Problem) -> dict[str, Any]:

@@ -79,7 +79,7 @@ class Prediction:
     numerics: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("test", "train"):  # of the squared loss they are the errors themselves
+        for name in ("test", "train"):  # losses of the squared loss are the errors
             if math.isnan(getattr(self, f"{name}_loss")):
                 object.__setattr__(self, f"{name}_loss", getattr(self, f"{name}_error"))
 

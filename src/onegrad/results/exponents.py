@@ -24,7 +24,7 @@ class ScalingExponent:
     """test_error ∝ value^−exponent for one model, along one key.
 
     along, point : the key, and the other settings
-    exponent : of the least-squares line through log test_error against log value, with its standard
+    exponent : slope of the least-squares line of log test_error on log value, with its standard
         error: of the simulated means, and never less than what the scatter around the line says
     local : (points − 1,) exponents between neighbours: equal ones where the law is a power law
     """

@@ -29,16 +29,16 @@ class Summary:
     test_difference: Estimate  # to the network, relative to it, paired seed by seed
     train_difference: Estimate
     seeds: int
-    corrected: bool  # by control variates
+    corrected: bool  # whether control variates correct the means
     seconds: float
     status: str
     error: str
     relative_error: Estimate = UNKNOWN  # mean test error / mean Var y
-    misclassification: Estimate = UNKNOWN  # of labels ±1
-    error_estimate: float = math.nan  # of a theory
-    test_loss: Estimate = UNKNOWN  # of the readout's own loss
+    misclassification: Estimate = UNKNOWN  # defined for labels ±1
+    error_estimate: float = math.nan  # relative, of a theory
+    test_loss: Estimate = UNKNOWN  # mean of the readout's own loss
     train_loss: Estimate = UNKNOWN
-    calibration: Estimate = UNKNOWN  # of the logistic loss
+    calibration: Estimate = UNKNOWN  # defined for the logistic loss
 
     def __repr__(self) -> str:
         where = f" at {settings_text(self.point)}" if self.point else ""

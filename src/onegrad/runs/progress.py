@@ -13,7 +13,7 @@ from onegrad.spec.experiment import Experiment
 from onegrad.text.display import settings_text
 
 _OFTEN = 0.1  # seconds between two states of the bar on a terminal
-_NOTEBOOK = 0.3  # the same in a notebook
+_NOTEBOOK = 0.3  # seconds between two states of the bar in a notebook
 _RARELY = 5.0  # seconds between two lines in a pipe
 _BAR = 20  # columns of the bar; less than half of a narrow terminal
 

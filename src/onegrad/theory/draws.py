@@ -44,10 +44,10 @@ Found = tuple[Solution | Failure, "OverDraws | None"]
 class OverDraws:
     """How the test error differs between draws of what is averaged over.
 
-    mean, median, spread : of the test error over draws; spread is a standard deviation
+    mean, median, spread : mean, median and standard deviation of the test error over draws
     points : how many problems were solved for it
     variables : how many chance quantities were averaged over
-    error : of the mean, relative: Student's factor times its standard error
+    error : relative error of the mean: Student's factor times its standard error
     """
 
     mean: float

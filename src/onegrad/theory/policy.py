@@ -25,7 +25,7 @@ class Policy:
     types_width : neurons up to which layers answer where types are too long; see `patience`.
     patience : types × nodes beyond which layers are drawn instead: about two seconds of one core.
         Half or twice: that much of the slowest answers of types.
-    refused : relative error estimate of which an answer is none.
+    refused : relative error estimate above which an answer is refused.
 
     Rules (theory/conditional.py):
 
@@ -33,15 +33,15 @@ class Policy:
         better one, after several steps. One level costs about four times the one before.
     work : (T + S)R² + 150 T S of a resolution beyond which no finer one is tried, at the default
         accuracy; about two seconds. Half or twice: the slowest problems, by as much.
-    iterated : times that of the squared loss which a loss costs that is iterated over.
-    of_sizes : part of what finite sizes leave open to which rules need be known, for losses without
-        a 1/n correction. Half: finer rules for numbers that are not better known.
+    iterated : cost of a loss that needs iterations, over the cost of the squared loss.
+    of_sizes : error of the rules at which refinement stops, over the finite-size error, for losses
+        without a 1/n correction. Half: finer rules, but no better numbers.
     tolerable : accuracies by which two resolutions of the squared loss may differ in an answer that
         is "not settled". Half: more refusals. Twice: answers 10 % off, stated.
-    tolerable_loss : the same of other losses, relative, whose squared errors differ most.
-    squares : weight of differences of squared errors beside a loss of signs, which they are no
-        measure of.
-    least_loss : part of the test loss in units of which a training loss below it is compared.
+    tolerable_loss : the same for other losses, as a relative difference.
+    squares : weight of differences of squared errors, where the loss is for signs and the squared
+        error is no measure of it.
+    least_loss : share of the test loss: a smaller training loss is compared in units of it.
     fewest_degrees : samples left by the readout, m − df₂, below which no limit exists.
     grouped_directions, grouped_strong : special directions, and those of them that need more than
         two nodes, from which on directions that are alike are taken in groups.
@@ -53,21 +53,22 @@ class Policy:
 
     Finite sizes (theory/size_bound.py, theory/finite_size.py), all relative to the errors:
 
-    bound_at_rest, bound_by_step : what is open in units of (1 + degrees of the mean part)/size
+    bound_at_rest, bound_by_step : error in units of (1 + degrees of the mean part)/size
         where there is no 1/n correction: without a step, and what a large step adds. Found by
         comparing random problems at n = 200 to 400 with simulations. Half: some of these were
         further off than stated. Twice: estimates of other losses and many spikes double.
     bound_of_losses : times that with other losses than the squared one (docs/book/losses.md).
-    of_correction : part of a 1/n correction that is open: its rule is coarse, and higher orders.
-        Covers every number of notes/2026-11-finite-size.md, section 7. Half: two of these do not
-        hold.
-    of_chaos : what features that are not linear in the bulk leave, in units of their share over
-        the bulk's dimension.
-    of_cumulants : part of what the features' cumulants do, of corrections above 5 %: they are taken
-        to first order. Of a quartic polynomial at k/m = 0.9 they make +10 %, networks have +4 %.
-    of_rows : what the rows of a large step, taken as isotropic, cost in units of their noise times
+    of_correction : share of a 1/n correction that is stated as its error: its rule is coarse, and
+        higher orders are missing. Covers every number of notes/2026-11-finite-size.md, section 7.
+        Half: two of these do not hold.
+    of_chaos : error that features beyond linear in the bulk leave, over (their share of the
+        variance)/(dimension of the bulk).
+    of_cumulants : share of the cumulants' effect that is stated as an error if a correction exceeds
+        5 %: they enter to first order. For a quartic polynomial at k/m = 0.9 they add 10 % to the
+        error, networks have 4 % more.
+    of_rows : error from treating the rows of a large step as isotropic, over their noise times
         n/m̃: ReLU loses 28 % of its training error where the noise says 79 %.
-    largest_correction : corrections from here on are no expansion, and are left out.
+    largest_correction : relative size from which a correction is not applied: no expansion.
     smallest_bulk : directions of the bulk that an expansion in their inverse needs.
     correction_nodes : nodes beyond which there is no correction: a second, growing with their cube.
     stretch : variance τ² of the random stretch of neurons by the second-order term of a step at
@@ -84,11 +85,11 @@ class Policy:
     step_chance : k times the variance, over b₀², that chance adds to preactivations along strong
         spikes, above which it is averaged over. Half: more variables, for 0.2 % of the errors.
         Twice: errors of 0.5 % are left.
-    step_left_out : relative effect of it that many directions may leave out.
+    step_left_out : largest relative effect that is left out where directions are many.
 
     mean_known : part of the accuracy to which a mean over draws is wanted. Half: twice to four
         times the points. Twice: that error is stated.
-    mean_beside : the same, part of what is open anyway.
+    mean_beside : the same as a share of the other errors; the larger limit holds.
 
     Curves (predict/curves.py):
 
@@ -97,8 +98,8 @@ class Policy:
     curve_most : part of the points; where more would be needed all are computed.
     curve_misfit : accuracies by which a point may differ from what others say about it. Of 57
         curves of 20 points those within a quarter were wrong by 0.05 % at most between points.
-    curve_beside : the same, part of what the point states anyway. Twice: interpolated points of
-        other losses differ from computed ones by a fifth of their estimate.
+    curve_beside : the same as a share of the point's own error estimate. Twice:
+        interpolated points of other losses differ from computed ones by 1/5 of their estimate.
     """
 
     uncertain: float = 0.03

@@ -26,7 +26,7 @@ class Task:
     flat : whether outputs are known to differ less between nodes than at each of them, so that a
         loss with a clipped slope needs no more nodes than others
     most : types × nodes beyond which no resolution is solved (`Policy.patience`)
-    surplus : of positive labels among the samples of the readout, in standard deviations; losses
+    surplus : surplus of positive labels in the readout's samples, in standard deviations; losses
         other than the squared one alone know it (`losses.reweighted.LossProblem`)
     coarse : a coarser resolution of the same task, for such a loss to start from
     policy : the numbers that decide
@@ -54,13 +54,13 @@ class Solution:
 
     test_error, train_error : mean squared errors; train_objective adds λ_eff‖a‖²
     component_test, component_train : (C,) the same within each component (NaN for weight 0)
-    misclassification : of sign(f) for labels ±1, else None
+    misclassification : share of wrong signs of f for labels ±1, else None
     test_loss, train_loss : of the readout's own loss, without penalty
     calibration : of the logistic loss, else None
     degrees_left : m − df₂, the samples beyond those that the readout uses up. The theory is an
         expansion in its inverse: at k ≈ m with next to no ridge it is of order one, and one
         training set differs from the next by a large factor
-    iterations, residual : of the fixed point
+    iterations, residual : of the iteration for the fixed point
     by_node, where : errors node by node, and the nodes
     neurons : the types, T of them
     task : the problem, and the geometry whose coordinates nodes and neurons have: the task's own,

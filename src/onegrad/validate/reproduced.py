@@ -225,7 +225,7 @@ def _gap_of_map(
     if model not in rows or "network" not in rows:
         return []
     mean, error = paired_difference(rows[model], rows["network"], "test_error")
-    spread = error * math.sqrt(len(rows["network"]))  # of one data set
+    spread = error * math.sqrt(len(rows["network"]))  # standard deviation of one data set
     value, ours = published.value / 100, abs(mean)
     if published.bound == "most":
         value = min(ours, value)

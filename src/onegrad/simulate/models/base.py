@@ -62,10 +62,10 @@ class Model:
     name, summary : as in specs and tables; what it is, in a line
     fit : trains it on a repetition; None for a theory
     theory : the method of `predict` behind it; None for what is simulated
-    finite_size : of a theory: with the 1/n correction where the spec asks for it
+    finite_size : whether a theory makes the 1/n correction if the spec asks for it
     mark : on figures and on the page
     cites : keys of references.bib
-    version : of its numbers: raise it when they change, and stored rows are computed again
+    version : version of its numbers: raise it when they change; stored rows are computed again
     polynomial : whether its numbers depend on `compare.degree`
     sampled : whether its risk always needs a test set
     products : with which weights it multiplies the inputs

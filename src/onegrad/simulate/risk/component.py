@@ -16,7 +16,7 @@ from onegrad.gaussian.joint_rules import JointLaw, joint_law
 from onegrad.simulate.risk.pairs import PairSum
 from onegrad.simulate.risk.series import Series, Sum, cross_sum
 
-_ORDERS = (3, 4, 6, 8, 16, 40)  # of products with a label of several indices
+_ORDERS = (3, 4, 6, 8, 16, 40)  # orders tried for products with a label of several indices
 _PIECE = 1 << 20  # nodes × neurons at once, in these
 _CROSS = 1e-6  # allowed error of a product of two functions, over the part of the risk known so far
 

@@ -66,7 +66,8 @@ class PairSum:
         self._plain = False  # whether K is not scaled
         self._closed: Closed | None = None
         self._active = np.zeros(0, bool)  # orders that are not zero by symmetry
-        self._row_sums: Any = None  # of |ρ|^{R+1}; None where the rest is too small to need them
+        # Row sums of |ρ|^{R+1}; None where the rest is too small to need them
+        self._row_sums: Any = None
         self._rest = 0.0  # Σ_i a_i²Σ_{r>R}ĉ_ri²
 
     @property

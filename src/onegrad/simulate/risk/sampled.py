@@ -16,7 +16,7 @@ from onegrad.simulate.network.trial import Inputs, Trial
 
 Key = TypeVar("Key", bound=Hashable)
 
-BINS = 10  # of the calibration error, of equal width
+BINS = 10  # bins of the calibration error, of equal width
 _LEVELS = 16  # noise levels at which an equivalent model's calibration is computed
 FEWEST = 4000  # test samples of losses other than the squared one
 
@@ -36,7 +36,7 @@ class SampledRisk:
         NaN
     label_variance : Var y on the test set, label noise included
     test_loss : mean of the readout's own loss
-    loss_slope : of that loss on the squared error, sample by sample
+    loss_slope : regression slope of that loss on the squared error over samples
     calibration : expected calibration error of 1/(1 + e^{−f}) for the logistic loss, else NaN
     """
 

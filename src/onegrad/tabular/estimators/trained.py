@@ -33,7 +33,7 @@ class Recipe:
 class Trained:
     """A first layer at the best rate, rates[best], with its readout.
 
-    rates : those that were tried
+    rates : the rates that were tried
     tried : the readout at every rate; with very many rows, fitted to a part of them
     """
 

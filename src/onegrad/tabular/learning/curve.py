@@ -85,7 +85,7 @@ class BackTest:
 class LearningCurve:
     """Scores measured on subsets of a table, and predicted for up to 16 times as many rows.
 
-    rows : of the table; fitted to are those of `subsets`, each split holds some out
+    rows : rows of the table; fits use those of `subsets`, because each split holds some out
     kind : how rows are held out: random, groups (whole ones) or time (later rows)
     """
 
@@ -219,8 +219,8 @@ def learning_curve(
         OneStepRegressor or OneStepClassifier of 500 neurons behind a StandardScaler without one
     scoring : as scikit-learn has it, a name or a callable; accuracy or R² without one
     cv : folds (5 without one, shuffled), "time" for rows in the order of time, or a splitter
-    groups : of each row; those of one group are held out together
-    seed : of splits and subsets
+    groups : group of each row; rows of one group are held out together
+    seed : seed of splits and subsets
 
     The largest subset is what a split fits; the others are halves of halves of it. From them the
     error (best score − score) is predicted by a power law whose slope is drawn towards those of a

@@ -35,7 +35,7 @@ def level_path(ridges: Array, errors: Array, values: Array, rows: int) -> LevelP
     """df₁, df₂ and the error without variance from quantities at hand (eqs. free-directions and
     bias-at-hand).
 
-    ridges, errors : of the fit to `rows` rows, and its leave-one-out mean squared errors
+    ridges, errors : ridges of the fit to `rows` rows, and leave-one-out mean squared errors
     values : eigenvalues of the centred covariance of the features on those rows, at most rows − 1
         of them other than zero
     With g_p = Σ_j (λ/(s_j+λ))^p over N = rows − 1 of them: df₁ = N − g₁, 1 − df₂/N = g₁²/(N g₂).

@@ -15,7 +15,7 @@ _MOST_LEAK = 5000, 200  # rows and columns examined for a leak
 _NEARLY_ALL = 0.9  # share of the rows in one class
 _COPIES = 0.02  # share of the rows that are copies
 _FAR, _LEAST_FAR = 10.0, 3  # robust standard deviations that make a tail, rows out there
-_DIGITS = 0.8  # of the cells of a text column that has numbers in it
+_DIGITS = 0.8  # share of numbers in a text column from which it is warned of
 
 
 def cautions(

@@ -19,7 +19,7 @@ from onegrad.gaussian.quadrature import gaussian_mean
 from onegrad.problem import Problem
 from onegrad.theory.isotropic.traces import Traces, limiting_traces
 
-MAX_DEGREE = 24  # of Hermite series: k! overflows what doubles resolve beyond
+MAX_DEGREE = 24  # highest degree of Hermite series: beyond, k! loses digits in double precision
 # Part of the norm below which a Hermite coefficient is absent, and distance of α from a border
 NEGLIGIBLE = 1e-9
 

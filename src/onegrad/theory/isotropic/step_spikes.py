@@ -21,7 +21,7 @@ from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.theory.isotropic.setting import IsotropicSetting
 
 _DEGREES = 12  # Hermite degrees of the spikes, in inputs and in neurons: a profile to 1e-8
-_NODES = 32  # of the rule for them, which is exact for products of two of these degrees
+_NODES = 32  # nodes of their rule, exact for products of two of these degrees
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ def layer_errors(
     theory : a draft has one rule for κ and no comparison; with finite_size errors of the squared
         loss are corrected for terms of order 1/n, and losses of labels ±1 are means over training
         sets with more labels of one sign
-    study : of another layer of the same problem, which saves the comparison of rules
+    study : another layer's study of the same problem, which saves comparing rules
 
     Cost O(k²(n + k)): some inverses and about ten products of k × k matrices, two eigenvalue
     problems without a `study`. Memory: `needed_bytes`.

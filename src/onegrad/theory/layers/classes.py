@@ -19,7 +19,7 @@ from onegrad.theory.layers.rules import SCATTERED, common, quadratics, rule_of
 from onegrad.theory.nodes.population import quasi_nodes
 from onegrad.theory.readout.classes import with_values, wrong_class
 
-_LEVEL = replace(SCATTERED, most=600)  # of the rule for κ
+_LEVEL = replace(SCATTERED, most=600)  # level of the rule for κ
 _POINTS = 512  # quasi-random ones of each class
 
 

@@ -27,7 +27,8 @@ from onegrad.theory.nodes.designs import tensor, two_level
 from onegrad.theory.nodes.population import Nodes, labels_at, single_axes
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
 
-_RANK_TOLERANCE = 1e-12  # of the largest squared singular value of the table of slopes
+# Squared singular values of the slopes below this share of the largest are dropped
+_RANK_TOLERANCE = 1e-12
 _WEAKER = 1e-8  # the same for harmonics
 _MEANS = 1e-11  # the same for the table of means, where losses are iterated over
 _SMALLER = 1.5  # low rank pays if types outnumber the rank by this factor

@@ -56,7 +56,7 @@ class LossRatios:
     """What changes errors of all layers alike.
 
     numbers : ratios of `LossErrors.numbers`; wrong : of misclassification
-    excess : of the square of the calibration error, which may be next to nothing itself
+    excess : excess of the squared calibration error, which may itself be near zero
     """
 
     numbers: Array
@@ -161,7 +161,7 @@ class LossOnLayer:
             return [(math.nan, math.nan)] * len(parts)
         if self.deviation is None or self.problem.loss.name != "logistic":
             return [signs_of(self.problem, self.looked, one) for one in parts]
-        shift = np.zeros(len(self.looked))  # of outputs, where the surplus is larger by one
+        shift = np.zeros(len(self.looked))  # change of the outputs if the surplus grows by one
         if len(parts) > 1:
             z = gauss_hermite(len(parts))[0]
             low, high = (self.looked.mean(parts[i].readout) for i in (0, -1))

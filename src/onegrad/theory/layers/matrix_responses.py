@@ -158,7 +158,7 @@ class NodeSolution:
 
     load : L (k × k) = Σ_s ω_s E[ρ²|s] Q_s with ρ the residual of the loss, (y − f)/(1 + χ_s) for
         the squared one; Var f = aᵀC_sa + tr(Q_sMLM)/m, C_s = Q_s − ν_sν_sᵀ
-    degrees : of freedom, of the mean part and those that are left
+    degrees : degrees of freedom: of the mean part, and remaining
     left_out : share of E φφᵀ that quadratic parts have where they had to be left out, by Frobenius
         norms; 0 where nothing was
     """
@@ -203,7 +203,7 @@ def solve_nodes(
     mean : whether ν_sν_sᵀ counts in the Q_s of χ_s and of its response, an effect of order 1/m;
         without it this is the limit that the 1/n correction starts from
         (docs/book/chance-and-size.md)
-    like : of other labels at the same nodes, for χ_s and M, which know none
+    like : responses of other labels at the same nodes; χ_s and M do not depend on labels
     """
     weight = q.weights
     if like is None:

@@ -31,7 +31,7 @@ _SHORTER = 0.7  # share of the nodes up to which a shorter rule is tried instead
 # The 1/n correction costs the cube of the nodes
 _SHORTEST = replace(QuadratureLevel.draft(), most=128)
 MOST_NODES = 400  # nodes of the correction's rule, each there with either length
-_EVEN = replace(_SHORTEST, points=512, quasi=True)  # as short, however many axes are weak
+_EVEN = replace(_SHORTEST, points=512, quasi=True)  # as short, for any number of weak axes
 _LEFT_OUT = 1e-3  # part of Σ ω|T_s|² that low rank may lose, in units of the ridge
 
 

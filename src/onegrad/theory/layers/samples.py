@@ -94,7 +94,7 @@ def sampled_nodes(
 def draw_rows(problem: Problem, layer: GivenLayer, where: Nodes, number: int) -> Rows:
     """At every node in proportion to its weight, two at least.
 
-    number : of the layer, whose draws are its own
+    number : number of the layer, which determines its draws
     """
     wanted = _rows_of(problem) * where.weights
     draws = np.maximum(_AT_A_NODE, np.ceil(wanted)).astype(int)

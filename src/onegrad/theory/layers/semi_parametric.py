@@ -65,7 +65,7 @@ def predict_from_layers(
     draw : `draw(0)`, `draw(1)`, … are first layers with their nodes, all of one population and
         equally many
     theory : its accuracy counts, a relative one
-    seed : of the noise of the nodes and their halves
+    seed : seed of the nodes' noise and of their halves
     draws : fewest and most first layers; 3 and 8 by default, fewer in a draft
 
     On the first layer the rank is doubled until it does not matter, the nodes are halved for

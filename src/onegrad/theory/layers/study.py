@@ -64,7 +64,7 @@ class LayerErrors:
     misclassification, calibration : of labels ±1, and of the logistic loss; else NaN
     study : for other layers of the same problem
     by_draws : relative standard error by the samples that were drawn, of `rows` of them
-    outputs : of several outputs, whose sum this is, those of each
+    outputs : errors of each output, if this is the sum over several
     """
 
     errors: MatrixErrors

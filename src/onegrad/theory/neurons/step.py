@@ -27,7 +27,8 @@ from onegrad.theory.nodes.population import label_means, with_flips
 from onegrad.theory.nodes.rules import QuadratureLevel
 
 OUTPUT_LOSS = 1e-3  # relative error up to which the initial output is left out of the residual
-_FAINT_LOSS = 0.05  # the same where directions are grouped, and the estimate says so
+# The same where directions are grouped; the error estimate then contains the effect
+_FAINT_LOSS = 0.05
 _SECOND = 15.0  # assumed effect of a quadratic spike on the errors, in units of E f₀²/E y²
 _SHARE = 4  # the step's sample has at least this many times fewer nodes in κ than fresh data
 _FAR = 2  # nodes along the noise and the initial output, plus the level's number

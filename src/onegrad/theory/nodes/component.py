@@ -27,7 +27,7 @@ from onegrad.theory.nodes.rules import (
 from onegrad.theory.nodes.steep import Steepness, sheared
 
 _Nodes = tuple[Array, Array]
-_Content = tuple[tuple[int, ...], bytes]  # of an array
+_Content = tuple[tuple[int, ...], bytes]  # shape and bytes of an array, as a key
 _CONSTANT = 1e-12  # standard deviation along the label's direction: labels do not vary
 _LABEL, _LABEL_DRAFT = 3e-4, 5e-3  # relative errors of the moments of labels
 _LABEL_SHARE = 4  # labels of several indices may take this many times a level's nodes

@@ -17,7 +17,7 @@ from onegrad.compute.backend import Array
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.theory.directions.eigen import eigen_axes
 
-_BITS = 40  # of quasi-random points
+_BITS = 40  # bits of quasi-random points
 
 
 @lru_cache(maxsize=16)

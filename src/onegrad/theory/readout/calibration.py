@@ -13,7 +13,7 @@ from onegrad.compute.backend import Array
 
 Chance = Callable[[Array], Array]
 
-BINS = 10  # of chances 1/(1 + e^{−f}), of equal width
+BINS = 10  # bins of the probability 1/(1 + e^{−f}), of equal width
 # nodes of a rule in a bin of so many standard deviations; one may hold the whole Gaussian
 _NODES = ((1.0, 4), (3.0, 7), (math.inf, 28))
 _NOTHING = 1e-9  # bins with a smaller probability count as empty
@@ -23,7 +23,8 @@ _REACH = 6.5  # standard deviations that count
 def misclassified(weights: Array, labels: Array, mean: Array, variance: Array) -> float:
     """P(sign f ≠ y) = Σ_s ω_s E Φ(−y f_s/√q_s), y = ±1 with the mean ȳ_s (`labels`)
     (eq. wrong-sign)."""
-    wrong = ndtr(-mean / np.sqrt(np.maximum(variance, 1e-300)))  # of y = +1
+    # Probability of a wrong sign for y = +1
+    wrong = ndtr(-mean / np.sqrt(np.maximum(variance, 1e-300)))
     plus = 0.5 * (1 + labels)
     return float(weights @ (plus * wrong + (1 - plus) * (1 - wrong)))
 

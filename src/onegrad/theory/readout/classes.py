@@ -101,7 +101,7 @@ def rough_classes(
 class _Outputs:
     """One fixed point with the labels of each class, and of each pair of classes.
 
-    task : of one output, with the neurons; nodes, level : of the rule
+    task : one output's task, with the neurons; nodes, level : the rule and its level
     given : the neurons are those of a layer that was drawn
     """
 

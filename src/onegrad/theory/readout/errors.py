@@ -226,7 +226,7 @@ class Response:
 
         Symmetrised with √D, by conjugate gradients. The squared loss has fixed = D(noise + r²).
         counted : weights of the nodes in the amplification
-        tolerance : of the conjugate gradients
+        tolerance : relative residual at which conjugate gradients stop
         """
         samples, half = self.point.samples[..., None], self.point.roots
 
@@ -293,7 +293,7 @@ def _factor_at(u: Array, table: Array, counts: Array) -> Array:
 def errors_of(point: FixedPoint, like: Response | None = None) -> NodeErrors:
     """Training and test error at a fixed point (eq. three-parts).
 
-    like : of other labels at the same fixed point, for what knows none
+    like : errors of other labels at the same fixed point; parts without labels are reused
 
         N = Σ_i c_i m_i ν_i ν_iᵀ,  f = N (W⁻¹ + N)⁻¹ ȳ,  r = ȳ − f  (eq. mean-part)
         L = Σ_s w_s noise_s + ȳᵀ W r                     the minimum of the objective

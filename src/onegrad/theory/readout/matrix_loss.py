@@ -22,7 +22,7 @@ from onegrad.theory.readout.anderson import Acceleration
 from onegrad.theory.readout.moments import LabelLaw
 
 _ITERATIONS = 100
-_TOLERANCE = 1e-4  # of f over its size, log q and log χ
+_TOLERANCE = 1e-4  # largest change of log q, log χ and of f over its size
 _LOOSE = 0.03  # the same while kinks are smoothed
 _SMOOTH = (0.3, 0.03, 0.0)  # added to χ where a loss has a kink
 

@@ -19,7 +19,7 @@ from onegrad.gaussian.convex_losses import Clipped, Logistic, Loss, clipped_mome
 
 _STEEPEST = 1e12  # 1/χ of a sharp loss at most
 _REACH = 6.5  # standard deviations of h that the rule covers
-_STEP = 1.0  # of the rule: at most, in units of √q and of h
+_STEP = 1.0  # largest step of the rule, in units of √q and of h
 _MOST = 600  # points at most
 _PROX = 60  # iterations; a dozen are enough
 

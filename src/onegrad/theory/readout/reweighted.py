@@ -246,7 +246,7 @@ def _step(problem: LossProblem, at: _State, chi: Array, smooth: float, inner: fl
 def _outputs(point: FixedPoint, at: _State, found: LossMoments, tolerance: float = 1e-11) -> tuple:
     """f and q that follow from the mean slopes at `at`, with the readout and its response.
 
-    tolerance : of the linear system for q
+    tolerance : relative residual of the linear system for q
     """
     omega = point.features.weights
     blocks = woodbury_factors(point.features, point.gain, point.weights)

@@ -10,7 +10,7 @@ from onegrad.compute.backend import Array
 from onegrad.theory.directions.geometry import Geometry
 from onegrad.theory.layers.features import NodeFeatures
 
-_DROPPED = 1e-7  # of the slopes' table: 1e-7 of the errors
+_DROPPED = 1e-7  # share of the slopes' table that is dropped: 1e-7 of the errors
 _BESIDE_RIDGE = 1e-3  # the same: in units of the ridge, for each neuron
 
 Near = tuple[Array, Array, Array] | None  # (f, q, χ) of nodes to start from, if some are known

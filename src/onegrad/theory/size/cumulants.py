@@ -17,7 +17,7 @@ from onegrad.compute.backend import Array
 from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.quadrature import gauss_hermite
 
-_ORDER = 32  # of the rule over z; these moments are needed to a few percent
+_ORDER = 32  # nodes of the rule over z: these moments are needed to a few percent
 
 
 class Local(NamedTuple):

@@ -112,7 +112,7 @@ class FreeEnergy:
     """S of some features without a tilt, fitted to `samples`, and what fluctuates. Eqs. saddle and
     two-functions (eq. saddle-parts).
 
-    cumulants : of the features beyond their Gaussian equivalent, or None
+    cumulants : cumulants of the features beyond their Gaussian equivalent, or None
     """
 
     features: NodeFeatures

@@ -31,7 +31,7 @@ from onegrad.theory.size.finite_size import (
 )
 
 _TYPES = 96  # clusters of neurons, at most
-_ROUNDS = 8  # of k-means
+_ROUNDS = 8  # rounds of k-means
 _OPEN = 0.005  # least relative error that is stated
 _LARGEST_CORRECTION = 0.5  # relative corrections beyond are no expansion any more
 # Share of the correction stated as its error: clustered neurons, coarse nodes, higher orders

@@ -17,7 +17,7 @@ from onegrad.theory.layers.features import Harmonic
 from onegrad.theory.readout.anderson import Acceleration
 
 _RANK = 1e-6  # squared singular values of tables that are left out, over the largest
-_RANK_OF_MANY = 1e-3  # the same of three tables and more, as on a bulk that is not flat, for speed
+_RANK_OF_MANY = 1e-3  # the same for three tables and more (a bulk that is not flat), for speed
 _TOLERANCE = 1e-5  # last step of log m and log(1 + χ)
 _ITERATIONS = 3000  # iterations allowed near zero; elsewhere about 20 are enough
 _CROSSING = 600  # iterations on the real line: slower points lie within 1e-5 of the edge
@@ -168,7 +168,8 @@ class Resolvent:
         At z = x(1 + iε) the iteration with means of old and new is a contraction; ε is halved from
         where it is a strong one, and the last two densities are extrapolated to ε = 0.
         """
-        start = 1j / np.sqrt(values * self.scale) - 1 / (values + self.scale)  # as in a bulk
+        # Start as if z lay inside a bulk
+        start = 1j / np.sqrt(values * self.scale) - 1 / (values + self.scale)
         gain = np.repeat(start[:, None], len(self.counts), axis=1)
         chi = np.zeros((len(values), len(self.weights)), complex)
         found = []
