@@ -62,9 +62,7 @@ def block_types(problem: Problem, geometry: Geometry, level: QuadratureLevel) ->
     if not problem.trained:
         return _untrained(problem, geometry, levels, level)
     variance, sample = problem.weight_variance, residual_sample(problem, geometry, level)
-    power = float(sample.weights @ sample.residual**2)
-    memory = np.sqrt(levels.counts / problem.step_samples / max(power, 1e-300))
-    sample = replace(sample, memory=memory)
+    sample = replace(sample, memory=np.sqrt(levels.counts / problem.step_samples))
     along = np.concatenate([levels.axes, levels.values])
     rest = replace(levels, counts=np.maximum(levels.counts - 1.0, 1e-6))
     bulk = math.sqrt(variance * rest.trace)

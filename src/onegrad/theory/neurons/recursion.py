@@ -20,8 +20,8 @@ from onegrad.problem import Problem
 from onegrad.theory.directions.eigen import settled
 from onegrad.theory.directions.geometry import Geometry
 from onegrad.theory.neurons.block_types import block_types
-from onegrad.theory.neurons.step import StepChance, output_share, step_sample
-from onegrad.theory.neurons.types import NeuronTypes, RowMixing, pure_types
+from onegrad.theory.neurons.step import StepChance, StepSample, output_share
+from onegrad.theory.neurons.types import NeuronTypes, pure_types
 from onegrad.theory.nodes.designs import tensor
 from onegrad.theory.nodes.population import data_nodes, labels_at, with_flips
 from onegrad.theory.nodes.rules import QuadratureLevel
@@ -38,11 +38,10 @@ MOST_DIRECTIONS = 6  # special directions that the rules of every step can resol
 
 class NoiseDirections(NamedTuple):
     """Directions of a step's sampling noise that neurons share: how many at most, and the singular
-    value from which on one counts, over the first one; matrices that turn rows, of each step."""
+    value from which on one counts, over the first one."""
 
     most: int = 2
     visible: float = 0.05
-    matrices: int = 0
 
 
 def recursion_holds(problem: Problem, spectra: bool = False) -> bool:
@@ -88,24 +87,14 @@ def trained_types(
             "several steps without a draw need an initial output that is small beside the labels, "
             'a larger network.width; use method = "layer"'
         )
-    if later and noise.matrices:
-        neurons = replace(neurons, mixing=_first_mixing(problem, geometry, neurons, level))
     for rate in problem.rates[1:]:
         neurons = _next_step(problem, geometry, neurons, (rate, noise), level)
     return neurons
 
 
-class _Sample(NamedTuple):
-    """Nodes for one sample of a step: κ with earlier noise directions, residual u, weights."""
-
-    kappa: Array
-    residual: Array
-    weights: Array
-
-
 def _step_sample(
     problem: Problem, geometry: Geometry, neurons: NeuronTypes, level: QuadratureLevel
-) -> _Sample:
+) -> StepSample:
     """u = y − F(κ) with F(κ) = Σ_i c_i a_i ν_i(κ), the mean output of the current network."""
     where = data_nodes(problem, geometry, neurons.spread, level)
     labels = labels_at(problem, geometry, where)
@@ -119,10 +108,10 @@ def _step_sample(
         given = np.column_stack([kappa, labels]), weights
         nodes, weights = tensor([given, gauss_hermite(3)])
         kappa, labels = nodes[:, :-2], nodes[:, -2] + problem.label_noise * nodes[:, -1]
-    return _Sample(kappa, labels, weights)
+    return StepSample(kappa, labels, weights, 0.0)
 
 
-def _noise_directions(sample: _Sample, table: Array, noise: NoiseDirections) -> Array:
+def _noise_directions(sample: StepSample, table: Array, noise: NoiseDirections) -> Array:
     """ψ (S, L), orthonormal in L²(ωu²): what the noise of a step depends on.
 
     The noise of neuron i is Σ_t u_t d_i(κ_t) x̃_t over the bulk, table = √c_i h_i d_i(κ_s): its
@@ -168,78 +157,26 @@ def _next_step(
             f"{geometry.dim - left} special directions leave no bulk in dimension {geometry.dim}; "
             "use a larger dim, fewer spikes or fewer steps."
         )
-    memory = math.sqrt(left / problem.step_samples)
+    sample = replace(sample, memory=math.sqrt(left / problem.step_samples), functions=psi)
     # f along the new directions, then ζ along all
     chance = _chance(neurons.counts, count + known + count)
-    double = _twice(neurons)
-    h, shift = np.tile(h, 2), np.tile(shift, (2, 1))
-    new = chance[:, :count] * (double.bulk / math.sqrt(neurons.bulk_dim))[:, None]
-    bulk = double.bulk * math.sqrt(left / neurons.bulk_dim)
-    u, w = sample.residual, sample.weights
-    along = memory * u[:, None] * psi  # e_l·x̃ without its N(0, 1)
-    shift = shift + new @ along.T
-    scale = np.sqrt(bulk**2 + np.sum(new**2, axis=1))[:, None]
-    slope = slope_moments(activation, shift, scale)
-    wu, wu2 = w * u, w * u**2
-    curvature = slope.curvature @ wu
-    remembered = slope.value @ (wu2[:, None] * psi)  # E[u² σ' ψ_l]
-    push = np.concatenate(
-        [
-            slope.value @ (wu[:, None] * sample.kappa),
-            memory * remembered + new * curvature[:, None],
-        ],
-        axis=1,
-    )
-    kappa = np.concatenate([sample.kappa, along], axis=1)
-    size = known + count
-    pairs = (kappa[:, :, None] * kappa[:, None, :]).reshape(len(u), -1)
-    spread = (slope.variance @ (wu2[:, None] * pairs)).reshape(-1, size, size)
-    new_axes = np.arange(known, size)
-    spread[:, new_axes, new_axes] += (slope.variance @ wu2)[:, None]
-    values, vectors = np.linalg.eigh(spread / problem.step_samples)
+    bulk, h, readout = (np.tile(x, 2) for x in (neurons.bulk, h, neurons.readout))
+    new = chance[:, :count] * (bulk / math.sqrt(neurons.bulk_dim))[:, None]
+    start = np.concatenate([np.tile(neurons.vectors, (2, 1)), new], axis=1)
+    bulk = bulk * math.sqrt(left / neurons.bulk_dim)
+    moments = sample.moments(activation, start, bulk)
+    values, vectors = np.linalg.eigh(moments.spread / problem.step_samples)
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     zeta = np.einsum("tij,tj->ti", roots, chance[:, count:])
-    moved = np.concatenate([double.vectors, new], axis=1) + h[:, None] * (push + zeta)
-    second = (slope.variance + slope.value**2) @ wu2
-    noise = np.maximum(second - np.sum(remembered**2, axis=1), 0.0)
-    square = bulk**2 * (1 + h * curvature) ** 2 + h**2 * (left / problem.step_samples) * noise
-    found = NeuronTypes(moved, np.sqrt(square), double.counts, left, None, double.readout)
-    if double.mixing is None:
-        return found
-    kept = (1 + h * curvature) * math.sqrt(left / neurons.bulk_dim)
-    bends = slope.curvature * (memory * h * kept * double.mixing.start)[:, None]
-    parts = _mixing_parts(bends, sample, double.counts, step[1].matrices)
-    before = double.mixing.parts * kept[:, None]
-    mixing = RowMixing(kept * double.mixing.start, np.concatenate([before, parts], axis=1))
-    return replace(found, mixing=mixing)
-
-
-def _mixing_parts(bends: Array, sample: _Sample, counts: Array, most: int) -> Array:
-    """P_il (T, L) of M_l = X̃ᵀ diag(uψ_l) X̃/√(n'm̃), ψ_l orthonormal in L²(ωu²): what
-    (1/m̃) Σ_t u_tσ''_i(κ_t) x̃_tx̃_tᵀ is for neuron i, bends = √(n'/m̃) h_is_iσ''_i(κ_s)."""
-    size = np.sqrt(sample.weights) * np.abs(sample.residual)
-    table = bends * size
-    _, values, right = np.linalg.svd(np.sqrt(counts)[:, None] * table, full_matrices=False)
-    return np.asarray(table @ settled(values, right.T)[1][:, :most])
-
-
-def _first_mixing(
-    problem: Problem, geometry: Geometry, neurons: NeuronTypes, level: QuadratureLevel
-) -> RowMixing:
-    """Of the first step, in which σ'' is the same along all of the data."""
-    assert neurons.readout is not None
-    sample = step_sample(problem, geometry, level, False)
-    bulk = math.sqrt(neurons.bulk_dim * problem.weight_variance)
-    power = float(sample.weights @ sample.residual**2)
-    slopes = slope_moments(problem.activation, np.zeros((1, 1)), np.full((1, 1), bulk))
-    bend = problem.rate * neurons.readout * float(slopes.curvature[0, 0])
-    part = bulk * bend * math.sqrt(neurons.bulk_dim / problem.step_samples * power)
-    mean = float(sample.weights @ sample.residual)
-    return RowMixing(bulk * (1 + bend * mean), part[:, None])
+    moved = start + h[:, None] * (moments.push + zeta)
+    square = bulk**2 * (1 + h * moments.curvature) ** 2
+    square += h**2 * (left / problem.step_samples) * moments.noise
+    counts = np.tile(neurons.counts, 2) / 2
+    return NeuronTypes(moved, np.sqrt(square), counts, left, None, readout)
 
 
 def _check_chance(
-    problem: Problem, geometry: Geometry, neurons: NeuronTypes, sample: _Sample, slopes: Array
+    problem: Problem, geometry: Geometry, neurons: NeuronTypes, sample: StepSample, slopes: Array
 ) -> None:
     """Refuse where the chance of a batch along strong spikes moves all neurons together.
 
@@ -270,13 +207,3 @@ def _chance(counts: Array, dimension: int) -> Array:
     root = np.linalg.cholesky((z.T * (counts / counts.sum())) @ z)
     white = np.linalg.solve(root, z.T).T
     return np.concatenate([white, -white])
-
-
-def _twice(neurons: NeuronTypes) -> NeuronTypes:
-    """Every type as two of half its number."""
-    assert neurons.readout is not None
-    return NeuronTypes(
-        np.tile(neurons.vectors, (2, 1)), np.tile(neurons.bulk, 2), np.tile(neurons.counts, 2) / 2,
-        neurons.bulk_dim, None, np.tile(neurons.readout, 2),
-        mixing=None if neurons.mixing is None else neurons.mixing.twice(),
-    )  # fmt: skip

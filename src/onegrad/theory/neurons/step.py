@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -42,9 +42,9 @@ class StepMoments(NamedTuple):
 
     push: Array  # (T, r') g_i = E[u σ' κ̃]
     curvature: Array  # (T,) E[u σ'']
-    noise: Array  # (T,) E[u² σ'²] − E[u² σ']²/E u²
+    noise: Array  # (T,) E[u² σ'²] − Σ_l E[u² σ' ψ_l]²
     spread: Array  # (T, r', r') E[u² Var_z'(σ') κ̃κ̃ᵀ]
-    bend: Array  # (T,) E[u² σ'']/E u²
+    known: Array  # (T, L) E[u² σ' ψ_l]
 
     def tiled(self, repeats: int) -> StepMoments:
         """The moments with every neuron's entries repeated `repeats` times."""
@@ -59,12 +59,9 @@ class StepMoments(NamedTuple):
         push[:, :r] -= readout[:, None] * own.push
         push[:, r:] -= (readout * own.stretch)[:, None] * start[:, r:]
         change = readout[:, None] * (readout[:, None] * own.twice - 2 * own.once)
-        noise, power = self.noise + change[:, 1], float(sample.weights @ sample.residual**2)
-        if power > 0:
-            squared = self.push[:, -1] - start[:, -1] * self.curvature
-            squared = squared / sample.memory if np.any(sample.memory) else 0.0 * squared
-            noise = noise - change[:, 0] * (2 * squared + change[:, 0]) / power
-            push[:, -1] += sample.memory * change[:, 0]
+        (part,) = (change[:, :1] * sample.known[:1]).T  # ψ is one constant in the first step
+        noise = self.noise + change[:, 1] - part * (2 * self.known[:, 0] + part)
+        push[:, -1] += sample.memory * part
         return self._replace(push=push, curvature=curvature, noise=np.maximum(noise, 0.0))
 
 
@@ -84,16 +81,35 @@ class StepChance:
 
 @dataclass(frozen=True, eq=False)
 class StepSample:
-    """Nodes for one sample of the first step: κ̃ without its e coordinate, residual u, weights.
+    """Nodes for one sample of a step: κ̃ without its e coordinates, residual u, weights.
 
-    memory : sh of e·x̃ = sh·u + N(0, 1); on fresh data e·x is N(0, 1), on the sample of the step
-        it is not independent of the labels. (J,) where e has a part in each of J blocks
+    On fresh data e_l·x̃ is N(0, 1); on the sample of the step it knows the labels,
+    e_l·x̃ = sh·uψ_l + N(0, 1) with ψ_l orthonormal in L²(ωu²).
+
+    memory : sh; (J,) where e has a part in each of J blocks
+    functions : (S, L) ψ_l; None where all neurons share one direction, ψ = 1/√E u²
     """
 
     kappa: Array  # (S, r) or (S, r + 1) with the coordinate along W₀ᵀa
     residual: Array
     weights: Array
     memory: float | Array
+    functions: Array | None = None
+
+    @cached_property
+    def known(self) -> Array:
+        """ψ (S, L)."""
+        if self.functions is not None:
+            return self.functions
+        power = float(self.weights @ self.residual**2)
+        size = 1.0 / math.sqrt(power) if power > 0 else 0.0
+        return np.full((len(self.residual), 1), size)
+
+    @cached_property
+    def along(self) -> Array:
+        """(S, LJ) sh·uψ_l."""
+        uncounted = (self.residual[:, None] * self.known)[:, :, None] * np.atleast_1d(self.memory)
+        return np.asarray(uncounted.reshape(len(self.residual), -1))
 
     def moments(
         self, activation: Activation, start: Array, bulk: Array, spread: bool = True
@@ -101,40 +117,35 @@ class StepSample:
         """Averages over κ̃, u and z' for neurons with coordinates f⁰ (T, r') and bulk norm b₀ (T,)
         (eq. neurons-after).
 
-        The N(0, 1) part of e·x̃ is merged into z'. spread : False leaves it zero, where nobody
+        The N(0, 1) parts of e_l·x̃ are merged into z'. spread : False leaves it zero, where nobody
         asks for it
         """
-        u, weights, memory = self.residual, self.weights, np.atleast_1d(self.memory)
-        last = start[:, -len(memory) :]
-        shift = start[:, : -len(memory)] @ self.kappa.T
-        shift = shift + (memory * last).sum(axis=1)[:, None] * u
-        scale = np.sqrt(bulk**2 + (last**2).sum(axis=1))[:, None]
-        slope = slope_moments(activation, shift, scale)
-        wu, wu2 = weights * u, weights * u**2
+        u, r = self.residual, self.kappa.shape[1]
+        last = start[:, r:]
+        shift = start[:, :r] @ self.kappa.T + last @ self.along.T
+        slope = slope_moments(activation, shift, np.sqrt(bulk**2 + (last**2).sum(axis=1))[:, None])
+        wu, wu2 = self.weights * u, self.weights * u**2
         curvature = slope.curvature @ wu
-        squared = slope.value @ wu2  # E[u² σ']
+        known = slope.value @ (wu2[:, None] * self.known)
+        pushed = (known[:, :, None] * np.atleast_1d(self.memory)).reshape(last.shape)
         push = np.concatenate(
-            [slope.value @ (wu[:, None] * self.kappa),
-             memory * squared[:, None] + last * curvature[:, None]], axis=1,
-        )  # fmt: skip
-        second = (slope.variance + slope.value**2) @ wu2
+            [slope.value @ (wu[:, None] * self.kappa), pushed + last * curvature[:, None]], axis=1
+        )
         found = np.zeros((len(push), push.shape[1], push.shape[1]))
         if spread and np.any(slope.variance):
-            found = self._spread(slope.variance, wu2, memory)
-        power = float(weights @ u**2)
-        noise = second - (squared**2 / power if power > 0 else 0.0)
-        bend = slope.curvature @ wu2 / max(power, 1e-300)
-        return StepMoments(push, curvature, np.maximum(noise, 0.0), found, bend)
+            found = self._spread(slope.variance, wu2)
+        noise = (slope.variance + slope.value**2) @ wu2 - (known**2).sum(axis=1)
+        return StepMoments(push, curvature, np.maximum(noise, 0.0), found, known)
 
-    def _spread(self, variance: Array, weights: Array, memory: Array) -> Array:
+    def _spread(self, variance: Array, weights: Array) -> Array:
         """E[u² Var_z'(σ') κ̃κ̃ᵀ] from Var_z'(σ') (T, S) and ωu² (S,)."""
-        kappa = np.concatenate([self.kappa, self.residual[:, None] * memory], axis=1)
+        kappa = np.concatenate([self.kappa, self.along], axis=1)
         size = kappa.shape[1]
-        first, second = _pairs(size)
+        first, second = np.triu_indices(size)
         pairs = variance @ (weights[:, None] * kappa[:, first] * kappa[:, second])
         found = np.empty((len(variance), size, size))
         found[:, first, second] = found[:, second, first] = pairs
-        own = np.arange(size - len(memory), size)
+        own = np.arange(self.kappa.shape[1], size)
         found[:, own, own] += (variance @ weights)[:, None]
         return found
 
@@ -234,24 +245,12 @@ def _kept_sample(asked: _SampleKey) -> StepSample:
         parts.append((kappa, u, omega))
     kappa, u, omega = (np.concatenate(p) for p in zip(*parts, strict=True))
     left = max(bulk_dimension(geometry, output), 1)
-    memory = _memory(left, problem.step_samples, float(omega @ u**2))
-    return StepSample(kappa, u, omega, memory)
-
-
-@lru_cache(maxsize=32)
-def _pairs(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of the upper triangle."""
-    return np.triu_indices(size)
+    return StepSample(kappa, u, omega, math.sqrt(left / problem.step_samples))
 
 
 def bulk_dimension(geometry: Geometry, output: bool) -> int:
     """n' after the step: without the special directions, e, and W₀ᵀa where f₀ matters."""
     return geometry.dim - geometry.special - 1 - int(output)
-
-
-def _memory(bulk_dim: int, step_samples: int, power: float) -> float:
-    """sh = √(n'/m̃)/√E u²: eq. step-sample."""
-    return math.sqrt(bulk_dim / step_samples) / math.sqrt(power) if power > 0 else 0.0
 
 
 @lru_cache(maxsize=64)

@@ -45,25 +45,6 @@ _BY_TYPE = ("vectors", "bulk", "tilt", "readout")  # arrays with a row for each 
 _SPIKES = 4  # highest spike degree whose strength enters the choice of the readout's rule
 
 
-class RowMixing(NamedTuple):
-    """Bulks of neurons s_iz_i + Σ_l P_il M_l z_i + noise, z_i white: matrices M_l of the steps'
-    samples that all neurons share turn what a neuron had before (eq. shared-rows).
-
-    start : (T,) s_i; parts : (T, L) P_il, for M_l of variance one
-    """
-
-    start: Array
-    parts: Array
-
-    def twice(self) -> RowMixing:
-        """Of every type as two."""
-        return RowMixing(np.tile(self.start, 2), np.tile(self.parts, (2, 1)))
-
-    def of(self, kept: np.ndarray) -> RowMixing:
-        """Of some types."""
-        return RowMixing(self.start[kept], self.parts[kept])
-
-
 @dataclass(frozen=True)
 class NeuronTypes:
     """Types of neurons in the coordinates (V, [W₀ᵀa], e).
@@ -76,7 +57,6 @@ class NeuronTypes:
     moved : how much the step changed preactivations (`step_importance`); NaN where it is not known
     shares : (T, J) of b_i² along each block of a bulk that is not flat, summing to one in a row,
         with coordinates : (J,) p_j of them; None where the bulk is flat
-    mixing : of several steps, what of the bulk is linear in the rows before; None: not asked for
     """
 
     vectors: Array
@@ -88,7 +68,6 @@ class NeuronTypes:
     moved: float = math.nan
     shares: Array | None = None
     coordinates: Array | None = None
-    mixing: RowMixing | None = None
 
     def of(self, kept: np.ndarray) -> NeuronTypes:
         """Some types, for all neurons; of one step on a flat bulk."""

@@ -20,8 +20,7 @@ from onegrad.theory.directions.geometry import Geometry
 from onegrad.theory.directions.overlaps import geometry_of
 from onegrad.theory.layers.features import Harmonic, NodeFeatures, features_at
 from onegrad.theory.neurons.recursion import NoiseDirections, recursion_holds, trained_types
-from onegrad.theory.neurons.types import NeuronTypes, RowMixing
-from onegrad.theory.nodes.designs import tensor
+from onegrad.theory.neurons.types import NeuronTypes
 from onegrad.theory.nodes.population import data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import level_for
@@ -43,7 +42,7 @@ _LAW_LEVEL, _OUTLIER_LEVEL = 1, 2
 _MOST_NODES = 500  # most nodes of a rule, for speed; errors use up to 2,400
 _SEEN = 512  # nodes per component for alignments: they need polynomials of degree six
 # Weights have outliers along these directions
-NOISE = NoiseDirections(most=6, visible=0.01, matrices=3)
+NOISE = NoiseDirections(most=6, visible=0.01)
 
 
 @dataclass(frozen=True)
@@ -176,8 +175,7 @@ def _present(neurons: NeuronTypes) -> NeuronTypes:
     _, owner = np.unique(np.round(neurons.readout, 12), return_inverse=True)
     kept = np.bincount(owner, neurons.counts)[owner] > 0.5
     shares = None if neurons.shares is None else neurons.shares[kept]
-    mixing = None if neurons.mixing is None else neurons.mixing.of(kept)
-    return replace(neurons.of(kept), shares=shares, mixing=mixing)
+    return replace(neurons.of(kept), shares=shares)
 
 
 def _projections(task: Task, neurons: NeuronTypes) -> dict[str, Array]:
@@ -260,24 +258,5 @@ def bulk_of_weights(neurons: NeuronTypes, geometry: Geometry | None) -> Resolven
         p, values = neurons.coordinates, geometry.levels.values
         table = square * neurons.shares * (p.sum() / (p * values))
         return Resolvent(table, (), neurons.counts, p / p.sum(), float(p.sum()))
-    if neurons.mixing is not None:
-        table, shares = _mixed_rows(neurons, neurons.mixing)
-        return Resolvent(table, (), neurons.counts, shares, size)
     lift = None if neurons.tilt is None else neurons.tilt / neurons.bulk
     return Resolvent(square, (), neurons.counts, np.ones(1), size, lift)
-
-
-def _mixed_rows(neurons: NeuronTypes, mixing: RowMixing) -> tuple[Array, Array]:
-    """b_i² + 2s_iP_i·μ + (P_i·μ)² − |P_i|² (T, S) at the nodes μ of the semicircle law along each
-    of the leading matrices, by rules of nine and five nodes, and their weights: eq. shared-rows."""
-    scaled = np.sqrt(neurons.counts)[:, None] * mixing.parts
-    _, _, right = np.linalg.svd(scaled, full_matrices=False)
-    parts = mixing.parts @ right[:2].T
-    angles = [np.pi * np.arange(1, order + 1) / (order + 1) for order in (9, 5)[: len(right)]]
-    nodes, weights = tensor([(2 * np.cos(t), 2 * np.sin(t) ** 2 / (len(t) + 1)) for t in angles])
-    moved, square = parts @ nodes.T, neurons.bulk**2
-    table = (
-        (square - np.sum(parts**2, axis=1))[:, None] + 2 * mixing.start[:, None] * moved + moved**2
-    )
-    # Keeps a row's variance positive in every block
-    return np.maximum(table, 1e-6 * square[:, None]), weights
