@@ -10,9 +10,8 @@ from onegrad.theory.directions.overlaps import geometry_of
 from onegrad.theory.neurons.recursion import trained_types
 from onegrad.theory.nodes.population import data_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.size.finite_size import cumulants_of, errors_at_this_size, with_lengths
-from onegrad.theory.size.fluctuations import Resampling
-from onegrad.theory.size.free_energy import FreeEnergy
+from onegrad.theory.size.free_energy import FreeEnergy, Resampling
+from onegrad.theory.size.ratio import cumulants_of, errors_by_part, with_lengths
 
 
 def errors(halves=False, known=True):
@@ -34,7 +33,8 @@ def errors(halves=False, known=True):
     beyond = beyond if known else replace(beyond, shares=None)
     which = Resampling(np.zeros(len(features.weights), int))
     energy = FreeEnergy.of(features, float(p.samples), which, beyond)
-    return errors_at_this_size(energy, p.effective_ridge)[0]
+    errors, added, _ = errors_by_part(energy, p.effective_ridge)
+    return errors + added
 
 
 def test_two_halves_are_the_whole():

@@ -20,9 +20,8 @@ from onegrad.theory.nodes.population import data_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.readout.fixed_point import solve_fixed_point
 from onegrad.theory.size.cumulants import Cumulants, Local
-from onegrad.theory.size.finite_size import cumulants_of, with_lengths
-from onegrad.theory.size.fluctuations import Resampling
-from onegrad.theory.size.free_energy import FreeEnergy, Parameters
+from onegrad.theory.size.free_energy import FreeEnergy, Parameters, Resampling
+from onegrad.theory.size.ratio import cumulants_of, with_lengths
 
 RIDGE, DIM, SAMPLES, DRAWS = 0.1, 80, 120, 1200
 SIGMAS = {"linear": "hermite(0, 1)", "parabola": "hermite(0, 1, 0.3)", "sin": "sin", "tanh": "tanh"}

@@ -13,10 +13,9 @@ from onegrad.predict.predict import predict, theory_row
 from onegrad.simulate.simulate import simulate
 from onegrad.spec.experiment import Experiment
 from onegrad.theory.readout.errors import Correction
-from onegrad.theory.size import finite_size
-from onegrad.theory.size.finite_size import correction_of
+from onegrad.theory.size import finite_size, ratio
+from onegrad.theory.size.finite_size import correction_of, finite_size_bound
 from onegrad.theory.size.free_energy import FreeEnergy
-from onegrad.theory.size.size_bound import finite_size_bound
 from onegrad.theory.task import Solution
 
 from .settings import conditional, orthogonal
@@ -98,7 +97,7 @@ def without(term: str, monkeypatch: pytest.MonkeyPatch, one: Solution) -> Correc
     """The correction with one of its terms left out."""
     with monkeypatch.context() as patch:
         if term == "lengths":
-            patch.setattr(finite_size, "sample_lengths", lambda bulk_dim: np.ones(2))
+            patch.setattr(ratio, "sample_lengths", lambda bulk_dim: np.ones(2))
         else:
             whole = FreeEnergy.of
 

@@ -13,9 +13,8 @@ from onegrad.compute.backend import Array
 from onegrad.theory.layers.features import Harmonic, NodeFeatures
 from onegrad.theory.readout.errors import errors_of
 from onegrad.theory.readout.fixed_point import solve_fixed_point
-from onegrad.theory.size.finite_size import errors_at_this_size
-from onegrad.theory.size.fluctuations import Resampling, Second
-from onegrad.theory.size.free_energy import FreeEnergy, Parameters
+from onegrad.theory.size.free_energy import FreeEnergy, Parameters, Resampling, Second
+from onegrad.theory.size.ratio import errors_by_part
 
 RIDGE, SAMPLES = 0.07, 40.0
 
@@ -196,7 +195,8 @@ def test_without_fluctuations_the_errors_are_those_of_the_fixed_point() -> None:
             mean=features.mean / np.sqrt(scale),
         )  # fmt: skip
         energy = FreeEnergy(large, scale * SAMPLES, Resampling(np.zeros(len(large.weights))))
-        found, fixed_point = errors_at_this_size(energy, RIDGE)
+        errors, added, fixed_point = errors_by_part(energy, RIDGE)
+        found = errors + added
         leading = errors_of(solve_fixed_point(large, scale * SAMPLES, RIDGE))
         limit = np.array([leading.test_error, leading.train_error, leading.train_objective])
         assert fixed_point == pytest.approx(limit, rel=1e-9)
@@ -205,12 +205,11 @@ def test_without_fluctuations_the_errors_are_those_of_the_fixed_point() -> None:
     assert np.all(gaps[1] < 0.6 * gaps[0])  # of order 1/m
 
 
-def test_the_steps_of_the_differences_are_small_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_steps_of_the_differences_are_small_enough() -> None:
     """Richardson: half the steps by λ and τ change nothing beyond 1e-5."""
     energy = energy_of(random_features())
-    whole, _ = errors_at_this_size(energy, RIDGE)
-    monkeypatch.setattr("onegrad.theory.size.finite_size._DIFFERENCE", 5e-4)
-    assert errors_at_this_size(energy, RIDGE)[0] == pytest.approx(whole, rel=1e-5)
+    whole, half = (sum(errors_by_part(energy, RIDGE, step)[:2]) for step in (1e-3, 5e-4))
+    assert half == pytest.approx(whole, rel=1e-5)
 
 
 def test_fixed_counts_fluctuate_less() -> None:

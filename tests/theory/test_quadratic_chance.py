@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
-import onegrad.theory.size.finite_size as finite_size
 from onegrad.compute.randomness import Streams
 from onegrad.predict.predict import predict
 from onegrad.problem import Problem
@@ -15,6 +15,7 @@ from onegrad.simulate.network.trial import Trial
 from onegrad.simulate.simulate import simulate
 from onegrad.theory.directions.overlaps import geometry_of
 from onegrad.theory.neurons.quadratic_chance import quadratic_chance, stretch_variance
+from onegrad.theory.policy import Policy
 
 
 def even(n: int = 200, spread: float = 40.0, **others: Any) -> Problem:
@@ -62,20 +63,19 @@ def test_it_counts_for_curved_activations_along_strong_spikes_alone() -> None:
         assert quadratic_chance(other, geometry_of(other)) < 1e-6
 
 
-def test_estimates_cover_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_estimates_cover_it() -> None:
     """Types alone are far off and say so; without the bound they would not (negative control)."""
     problem = even()
     network = simulate(problem, seeds=24).test_error
     sure = 4 * network.standard_error / network.mean
 
-    def off(method: str) -> tuple[float, float]:
-        found = predict(problem, method)
+    def off(method: str, policy: Policy = Policy()) -> tuple[float, float]:
+        found = predict(problem, method, policy=policy)
         return abs(found.test_error / network.mean - 1) - sure, found.error_estimate
 
     deviation, estimate = off("conditional")
     assert 0.02 < deviation < estimate
     deviation, estimate = off("auto")  # which draws first layers instead
     assert deviation < min(0.02, estimate)
-    monkeypatch.setattr(finite_size, "quadratic_chance", lambda *_: 0.0)
-    deviation, estimate = off("conditional")
+    deviation, estimate = off("conditional", Policy(stretch=math.inf))
     assert deviation > estimate

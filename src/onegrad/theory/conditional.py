@@ -24,8 +24,12 @@ from onegrad.theory.resolution import (
     solve_tasks,
     with_signs,
 )
-from onegrad.theory.size.finite_size import corrected, corrected_loss, correction_of
-from onegrad.theory.size.size_bound import finite_size_bound
+from onegrad.theory.size.finite_size import (
+    corrected,
+    corrected_loss,
+    correction_of,
+    finite_size_bound,
+)
 from onegrad.theory.task import Solution, Task
 
 _FIXED_POINT = 1e-4  # tolerance of the fixed point, in units of the accuracy

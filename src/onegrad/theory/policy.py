@@ -51,7 +51,7 @@ class Policy:
         more are long. Half: more problems take directions in groups, whose overlaps are averaged
         by their lengths alone. Twice: rules over up to twenty axes, and minutes.
 
-    Finite sizes (theory/size_bound.py, theory/finite_size.py), all relative to the errors:
+    Finite sizes (theory/size/finite_size.py), all relative to the errors:
 
     bound_at_rest, bound_by_step : error in units of (1 + degrees of the mean part)/size
         where there is no 1/n correction: without a step, and what a large step adds. Found by

@@ -11,7 +11,7 @@ from onegrad.problem import Problem
 from onegrad.theory import conditional, resolution
 from onegrad.theory.chance import chance_of
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.size.size_bound import finite_size_bound
+from onegrad.theory.size.finite_size import finite_size_bound
 from onegrad.theory.task import Solution
 
 LOSSES = ("test_loss", "train_loss", "test_error", "train_error")

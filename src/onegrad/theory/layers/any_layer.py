@@ -64,8 +64,9 @@ from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
 from onegrad.theory.readout.errors import Correction
 from onegrad.theory.readout.label_surplus import surplus_deviation
+from onegrad.theory.size.finite_size import bound_of
 from onegrad.theory.size.layer_size import correction_at
-from onegrad.theory.size.size_bound import AT_MOST, bound_of
+from onegrad.theory.size.ratio import AT_MOST
 
 # Most learned directions that get axes, in addition to the population's
 _MOST_DIRECTIONS = 4

@@ -1,52 +1,49 @@
 """The 1/n correction of the conditional theory: docs/book/chance-and-size.md.
 
-The errors of the free energy (free_energy.py), with the lengths of the samples as one more axis of
-the nodes, over those of the fixed point, both at one coarse resolution. The ratio multiplies the
-fine answer of the fixed point.
+The ratio of ratio.py, at one coarse resolution, multiplies the fine answer of the fixed point;
+what it leaves open, and a bound where there is none.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
-from onegrad.compute.backend import Array
-from onegrad.errors import AssumptionError, ConvergenceError
-from onegrad.gaussian.activation import Activation
-from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
 from onegrad.theory.directions.geometry import Geometry
-from onegrad.theory.layers.features import Harmonic, NodeFeatures, features_at
+from onegrad.theory.layers.features import NodeFeatures, features_at
 from onegrad.theory.neurons.quadratic_chance import quadratic_chance
 from onegrad.theory.neurons.recursion import trained_types
 from onegrad.theory.neurons.types import NeuronTypes
-from onegrad.theory.nodes.population import Nodes, data_nodes, single_axes
+from onegrad.theory.nodes.population import data_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.open import Decision
 from onegrad.theory.policy import Policy
 from onegrad.theory.readout.errors import Correction, NodeErrors, errors_of
 from onegrad.theory.readout.fixed_point import solve_fixed_point
 from onegrad.theory.readout.moments import LabelLaw
-from onegrad.theory.resolution import fluctuation, level_for, strata
-from onegrad.theory.size.cumulants import Cumulants
-from onegrad.theory.size.fluctuations import Resampling
-from onegrad.theory.size.free_energy import FreeEnergy, Parameters
-from onegrad.theory.size.size_bound import AT_MOST, finite_size_bound
+from onegrad.theory.resolution import fluctuation, level_for, mean_degrees, strata
+from onegrad.theory.size.ratio import (
+    AT_MOST,
+    DIFFERENCE,
+    NoCorrection,
+    attempted,
+    by_cumulants,
+    cumulants_of,
+    parts_of_errors,
+    three,
+    with_lengths,
+)
 from onegrad.theory.task import Solution, Task
 
-_DIFFERENCE = 1e-3  # relative step of the central differences by λ and τ: errors of 1e-6
 # Relative error left by few neurons without a linear part, over (their share)⁴/k
 _EVEN = 4.0
-# Relative error left by heavy tails: (this × excess kurtosis/min(k, m))²
-_TAILS = 0.2
-_LARGE = 0.05  # correction beyond which cumulants to first order are not enough (`by_cumulants`)
-_USUAL = 3.1  # excess kurtosis of gelu, the largest of the usual activations
+# largest part of the bound that interpolation adds: a factor of two in the errors
+_VISIBLE_STEP = 0.05  # change of preactivations by a step, relative, at which it counts half
 _TILT = 0.003  # relative effect of the tilt on the ratio: 0.2 to 0.6 %
-_LEAST_FLATNESS = 1e-6  # lower bound on the mean softness c, for losses with a kink
+_LEAST_SOFTNESS = 1e-6  # least c of a node and in the mean: at the kink of a loss it is zero
 _WORTH_SAYING = 0.01  # relative effect from which users are told of an assumption
 _MANY_NODES = 800  # nodes, each with either length; beyond, rules are those of a draft
 # As coarse as a draft, but for axes that a step makes strong: four values of the readout made the
@@ -108,7 +105,7 @@ def corrected_loss(solution: Solution) -> Solution:
     point = solution.by_node.response.point
     weights, problem = point.features.weights, task.problem
     curvature = float(weights @ (1.0 / (point.softness + point.chi)))
-    flatness = max(1.0 / curvature - float(weights @ point.chi), _LEAST_FLATNESS)
+    flatness = max(1.0 / curvature - float(weights @ point.chi), _LEAST_SOFTNESS)
     training = problem.training.model_copy(
         update={"loss": "squared", "delta": None, "ridge": flatness * problem.training.ridge}
     )
@@ -155,9 +152,9 @@ def _slope_of_loss(solution: Solution) -> float:
         float(point.features.weights @ labels.moments(
             problem.loss, result.prediction, result.variance + step * result.node_test, point.chi
         ).test_loss)
-        for step in (0.0, _DIFFERENCE)
+        for step in (0.0, DIFFERENCE)
     ]  # fmt: skip
-    return math.log(losses[1] / losses[0]) / math.log1p(_DIFFERENCE) if losses[0] > 0 else 0.0
+    return math.log(losses[1] / losses[0]) / math.log1p(DIFFERENCE) if losses[0] > 0 else 0.0
 
 
 def with_mean_part(solution: Solution) -> Solution:
@@ -198,42 +195,6 @@ def with_mean_part(solution: Solution) -> Solution:
     )  # fmt: skip
 
 
-class NoCorrection(NamedTuple):
-    """Why there is none, and how large it would have been; 0 where that is not known."""
-
-    reason: str
-    seen: float = 0.0
-
-
-def attempted(
-    compute: Callable[[], Correction | NoCorrection], largest: float
-) -> Correction | NoCorrection:
-    """The correction, unless it is larger than an expansion can be, or does not exist."""
-    try:
-        found = compute()
-    except ConvergenceError:
-        return NoCorrection("its equations have no solution at its coarse resolution")
-    except AssumptionError:
-        return NoCorrection("no types of neurons exist at its coarse resolution")
-    if isinstance(found, NoCorrection) or found.size < largest:
-        return found
-    return NoCorrection(f"it would be {100 * found.size:.0f} %", min(found.size, AT_MOST))
-
-
-def parts_of_errors(
-    problem: Problem, features: NodeFeatures, where: Nodes, beyond: Cumulants, neurons: bool
-) -> tuple[Array, Array, Array]:
-    """`errors_by_part` of features at nodes that are there with either length (`with_lengths`).
-
-    neurons : whether it is left to chance which neurons are drawn
-    """
-    component = np.tile(where.component, 2)
-    fixed = getattr(problem.data, "fixed_counts", False)
-    which = Resampling(component if fixed else 0 * component, neurons=neurons)
-    energy = FreeEnergy.of(features, float(problem.samples), which, beyond)
-    return errors_by_part(energy, problem.effective_ridge)
-
-
 def _ratios(task: Task, of_mean: bool = False) -> Correction | NoCorrection:
     """of_mean : with the ratios that the mean part of the readout has alone"""
     problem, geometry, policy = task.problem, task.geometry, task.policy
@@ -259,7 +220,7 @@ def _ratios(task: Task, of_mean: bool = False) -> Correction | NoCorrection:
     limit = errors_of(
         solve_fixed_point(features_at(problem, geometry, neurons, where), samples, ridge)
     )
-    plain = _three(limit)
+    plain = three(limit)
     if not np.all(plain[:2] > 0):  # nothing to learn: the errors are zero
         return Correction()
     features = with_lengths(problem, geometry, neurons, where)
@@ -267,7 +228,11 @@ def _ratios(task: Task, of_mean: bool = False) -> Correction | NoCorrection:
     # first the fluctuations at low rank, then the effect of lengths
     errors, added, low = parts_of_errors(problem, features, where, beyond, task.neurons is None)
     errors = errors + added
-    found = Correction(*(errors / low * _leading(features, samples, ridge) / plain).tolist())
+    found = Correction(
+        *(
+            errors / low * three(errors_of(solve_fixed_point(features, samples, ridge))) / plain
+        ).tolist()
+    )
     share = _nonlinear_share(features)
     chaos = policy.of_chaos * share / neurons.effective_dim + _EVEN * share**4 / problem.width
     rows = (
@@ -281,8 +246,7 @@ def _ratios(task: Task, of_mean: bool = False) -> Correction | NoCorrection:
             "The 1/n correction takes the noise of the step as isotropic, which may cost "
             f"{100 * rows:.2g} %."
         )
-    tails = (_TAILS * _excess(problem.activation) / min(problem.width, samples)) ** 2
-    remainder = found.size**2 + policy.of_correction * found.size + chaos + tails + tilt + rows
+    remainder = found.size**2 + policy.of_correction * found.size + chaos + tilt + rows
     remainder += by_cumulants(found, added / low, policy)
     if (chance := quadratic_chance(problem, geometry, policy)) > _WORTH_SAYING:
         left_out.append(
@@ -305,26 +269,6 @@ def _with_mean_ratios(found: Correction, limit: NodeErrors, groups: np.ndarray) 
     )  # fmt: skip
 
 
-def by_cumulants(found: Correction, added: Array, policy: Policy = Policy()) -> float:
-    """What is open of the features' cumulants in a correction above 5 %: they are taken to first
-    order, and where little is left unfitted the next order is as large. Of a polynomial of degree
-    four at k/m = 0.9 with next to no ridge they make +10 %, networks have +4 (1) %.
-
-    added : by them to test error, training error and objective, relative
-    """
-    share = policy.of_cumulants * max(0.0, 1.0 - _LARGE / max(found.size, _LARGE))
-    return share * float(np.abs(added[:2]).max())
-
-
-def _leading(features: NodeFeatures, samples: float, ridge: float) -> Array:
-    """Test error, training error and objective of the fixed point."""
-    return _three(errors_of(solve_fixed_point(features, samples, ridge)))
-
-
-def _three(errors: NodeErrors) -> Array:
-    return np.array([errors.test_error, errors.train_error, errors.train_objective])
-
-
 def _step_noise(problem: Problem, geometry: Geometry, neurons: NeuronTypes) -> float:
     """E b²/b₀² − 1: what the step adds to the bulk of a neuron, mostly sampling noise.
 
@@ -336,17 +280,6 @@ def _step_noise(problem: Problem, geometry: Geometry, neurons: NeuronTypes) -> f
     return max(0.0, float(share @ neurons.bulk**2) / before - 1.0)
 
 
-def _excess(activation: Activation) -> float:
-    """Excess kurtosis of σ(Z) beyond that of the usual activations (2.4 for relu, 3.1 for gelu; 12
-    for a parabola). With it the leverage of a sample fluctuates more than that of Gaussian
-    features, by κ₄/k."""
-    z, weight = gauss_hermite(80)
-    value = activation(z)
-    value = value - weight @ value
-    square = float(weight @ value**2)
-    return max(0.0, float(weight @ value**4) / square**2 - 3.0 - _USUAL) if square > 0 else 0.0
-
-
 def _nonlinear_share(features: NodeFeatures) -> float:
     """Σ e over Σ (e + b²d²): how much of the features, given κ, is neither mean nor linear."""
     noise = features.counts @ features.extra @ features.weights
@@ -354,111 +287,37 @@ def _nonlinear_share(features: NodeFeatures) -> float:
     return float(noise / (noise + linear))
 
 
-def with_lengths(
-    problem: Problem, geometry: Geometry, neurons: NeuronTypes, where: Nodes
-) -> NodeFeatures:
-    """Features at nodes that know the length of a sample's bulk, x_⊥ = ρ·N(0, I): b_i → b_i ρ.
+def finite_size_bound(solution: Solution) -> float:
+    """A bound for the relative 1/n effect that the limit leaves out, the larger of test and train.
 
-    Given its length x_⊥ is no Gaussian vector, and z has fourth moments 6/n' below 3. Without that
-    the mean over lengths would not be the Gaussian one; a shift gives ν, d and the second moment
-    the means that they have, E_ρ ν = ν, E_ρ[ρ·ρd] = d.
+        c·(1 + p)/min(n, k, m − df₂) + ½/(m − df₁)
+
+    with p = tr[WN(I + WN)⁻¹] the degrees of freedom of the mean part, which the fixed point does
+    not count, df₁ and df₂ those of the bulk, and c = c₀ + c₁ I/(I + 0.05) for a step that changes
+    preactivations by I (`NeuronTypes.moved`; c₀ + c₁ where that is not known). The form is that of
+    an expansion in the degrees of freedom left, of which training errors near interpolation notice
+    those of the first kind; the factors are empirical (`Policy.bound_at_rest`, `bound_by_step`).
+    What the step leaves to chance in the curvature of the neurons is added.
     """
-    lengths = sample_lengths(neurons.effective_dim)
-    alone = features_at(problem, geometry, neurons, where)
-    parts = [
-        features_at(problem, geometry, replace(neurons, bulk=neurons.bulk * rho), where)
-        for rho in lengths
-    ]
-    means = np.stack([part.mean for part in parts])
-    means += alone.mean - means.mean(axis=0)
-    slopes = np.stack([rho * part.slope for rho, part in zip(lengths, parts, strict=True)])
-    slopes += alone.slope - np.tensordot(lengths, slopes, 1) / 2
-    extras = np.stack([part.extra for part in parts])
-    scale = alone.bulk[:, None] ** 2
-    second = [
-        part.mean**2 + scale * part.slope**2 + part.extra + _squares(part.harmonics)
-        for part in (
-            alone,
-            *(
-                replace(part, mean=mean, slope=slope)
-                for part, mean, slope in zip(parts, means, slopes, strict=True)
-            ),
-        )
-    ]
-    extras += second[0] - (second[1] + second[2]) / 2
-    harmonics = tuple(
-        pair[0]._replace(table=np.concatenate([h.table for h in pair], axis=1))
-        for pair in zip(*(part.harmonics for part in parts), strict=True)
-    )
-    return replace(
-        alone,
-        mean=np.concatenate(means, axis=1),
-        slope=np.concatenate(slopes, axis=1),
-        extra=np.concatenate(extras, axis=1),
-        weights=np.tile(alone.weights, 2) / 2,
-        labels=np.tile(alone.labels, 2),
-        noise=np.tile(alone.noise, 2),
-        harmonics=harmonics,
-    )
+    problem, point = solution.task.problem, solution.by_node.response.point
+    policy = solution.task.policy
+    features = point.features
+    used = mean_degrees(point)
+    # nodes whose samples are all at a kink have c = 0: these samples are fitted exactly
+    softness = np.maximum(point.softness, _LEAST_SOFTNESS)
+    unfitted = problem.samples / (1.0 + float(features.weights @ (point.chi / softness)))
+    size = min(solution.degrees_left, problem.dim, problem.width)
+    times = 1.0 if solution.squared else policy.bound_of_losses
+    chance = quadratic_chance(problem, solution.task.geometry, policy)
+    return chance + bound_of(used, size, unfitted, solution.neurons.moved, times, policy)
 
 
-def _squares(harmonics: Sequence[Harmonic]) -> Array:
-    return np.asarray(sum((h.copies * h.table**2 for h in harmonics), np.zeros(())))
-
-
-def cumulants_of(
-    problem: Problem, geometry: Geometry, neurons: NeuronTypes, where: Nodes
-) -> Cumulants:
-    """Of features with these neurons and nodes, each node twice (`with_lengths`).
-
-    What a group of directions adds to a preactivation counts as Gaussian.
-    """
-    axes = single_axes(geometry, neurons.vectors.shape[1])
-    shift = neurons.vectors[:, axes] @ where.kappa[:, axes].T
-    square = np.repeat(neurons.bulk[:, None] ** 2, shift.shape[1], axis=1)
-    for axis, size in enumerate(geometry.groups, start=geometry.single):
-        square += np.outer(neurons.vectors[:, axis], where.kappa[:, axis]) ** 2 / size
-    whole = float(neurons.bulk_dim) if geometry.levels is None else geometry.levels.trace
-    lengths = np.minimum(1.0, whole * problem.weight_variance / neurons.bulk**2)
-    found = Cumulants.of(problem.activation, shift, np.sqrt(square), lengths, neurons.effective_dim)
-    return replace(found, shares=neurons.shares)
-
-
-def sample_lengths(bulk_dim: float) -> Array:
-    """ρ² = |x_⊥|²/n' has mean 1 and variance 2/n': ρ = √(1 ± √(2/n')), half of the samples each."""
-    return np.sqrt(1.0 + math.sqrt(2.0 / bulk_dim) * np.array([-1.0, 1.0]))
-
-
-def errors_at_this_size(energy: FreeEnergy, ridge: float) -> tuple[Array, Array]:
-    """Means of test error, training error and objective, and those of the fixed point. Eqs. volume
-    and free-energy."""
-    errors, added, low = errors_by_part(energy, ridge)
-    return errors + added, low
-
-
-def errors_by_part(energy: FreeEnergy, ridge: float) -> tuple[Array, Array, Array]:
-    """Means of test error, training error and objective without cumulants of the features,
-    ∂_τ E L, E L − λ ∂_λ E L, and E L; what these add; and the errors of the fixed point.
-
-    E L by a complex step, exact to rounding; λ and τ by central differences.
-    """
-    point = solve_fixed_point(energy.features, energy.samples, ridge)
-    leading = errors_of(point)
-    fields = energy.stationary(*energy.start(point), Parameters(ridge))
-    objective = energy.objective_parts(*fields, Parameters(ridge))
-
-    def slope(parameters: Sequence[Parameters], step: float) -> Array:
-        up, down = parameters
-        above = energy.stationary(*fields, up)
-        x, y = (np.maximum(2 * at - a, 0.5 * at) for at, a in zip(fields, above, strict=True))
-        below = energy.stationary(x, y, down)
-        change = energy.objective_parts(*above, up) - energy.objective_parts(*below, down)
-        return np.asarray(change / (2 * step))
-
-    step = _DIFFERENCE * ridge
-    by_ridge = slope([Parameters(ridge + step), Parameters(ridge - step)], step)
-    fitted = float(leading.train_objective / leading.test_error)
-    step = _DIFFERENCE * min(fitted, 1.0 / (1.0 + float(point.chi.max())))
-    by_fresh = slope([Parameters(ridge, fresh=step), Parameters(ridge, fresh=-step)], step)
-    errors, added = np.stack([by_fresh, objective - ridge * by_ridge, objective], axis=1)
-    return errors, added, _three(leading)
+def bound_of(
+    used: float, size: float, unfitted: float, moved: float = math.nan, times: float = 1.0,
+    policy: Policy = Policy(),
+) -> float:  # fmt: skip
+    """The same from p = `used`, min(n, k, m − df₂) = `size` and m − df₁ = `unfitted`, so many
+    times. Far beyond interpolation the last term has no end, and training errors have."""
+    share = 1.0 if math.isnan(moved) else moved / (moved + _VISIBLE_STEP)
+    factor = (policy.bound_at_rest + policy.bound_by_step * share) * (1.0 + used)
+    return times * factor / size + min(AT_MOST, times * 0.5 / unfitted)

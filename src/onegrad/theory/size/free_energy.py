@@ -30,7 +30,6 @@ from onegrad.errors import ConvergenceError
 from onegrad.theory.layers.features import NodeFeatures
 from onegrad.theory.readout.fixed_point import FixedPoint
 from onegrad.theory.size.cumulants import Cumulants, Local
-from onegrad.theory.size.fluctuations import Resampling, Second, real_product
 
 _NEWTON = 30  # iterations; from the fixed point without log det(I + WN) it takes about four
 _CLOSE = 1e-7  # relative change of the fields at which Newton stops: its square is what is left
@@ -39,6 +38,60 @@ _NOISE_RANK = 1e-2  # singular values of e below this share of the largest are d
 _SLOPE_RANK = 1e-3  # the same for slopes and harmonics;
 _MOST = 10  # most singular values of each;
 _MOST_PAIRS = 100  # most pairs of harmonics
+
+
+class Second(NamedTuple):
+    """A matrix diag(a) M diag(a) + B K Bᵀ that is not formed."""
+
+    matrix: Array
+    scale: Array
+    seen: Array
+    kernel: Array
+
+    @property
+    def diagonal(self) -> Array:
+        through = np.einsum("sa,sa->s", self.seen @ self.kernel, self.seen)
+        return np.asarray(self.scale**2 * self.matrix.diagonal() + through)
+
+    def form(self, vector: Array) -> complex:
+        """vᵀ times it times v."""
+        scaled, seen = self.scale * vector, vector @ self.seen
+        return complex(scaled @ self.matrix @ scaled + seen @ self.kernel @ seen)
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """Whose fluctuations count beside the fields: which samples were drawn, and which neurons.
+
+    groups : (S,) nodes with the same number share a fixed number of samples: all of them, or
+        those of a component where the counts of the components are fixed
+    """
+
+    groups: np.ndarray
+    samples: bool = True
+    neurons: bool = True
+
+    def over_weights(self, weights: Array, second: Second) -> complex:
+        """Tr[second (diag ω − Σ_g ω_g ω_gᵀ/|ω_g|)]: a multinomial draw within each group."""
+        total = second.diagonal @ weights
+        for group in np.unique(self.groups):
+            mine = weights * (self.groups == group)
+            total -= second.form(mine) / mine.sum()
+        return complex(total)
+
+    @staticmethod
+    def over_counts(counts: Array, second: Second) -> complex:
+        """Tr[second (diag c − c cᵀ/k)]."""
+        return complex(second.diagonal @ counts - second.form(counts) / counts.sum())
+
+
+def real_product(real: Array, other: Array) -> Array:
+    """real @ other, without making complex numbers of the real ones."""
+    if not np.iscomplexobj(other):
+        return np.asarray(real @ other)
+    found = np.empty((real.shape[0], other.shape[1]), complex)
+    found.real, found.imag = real @ other.real, real @ other.imag
+    return found
 
 
 class Parameters(NamedTuple):
@@ -105,6 +158,11 @@ class _Block(NamedTuple):
     v: Array
     nodes: Array  # (S, R(R+1)/2) products of two columns of V
     types: Array  # (T, R(R+1)/2) of U
+
+    def systems(self, w: Array, gain: Array) -> tuple[Array, Array, Array]:
+        """G = VᵀŴV, T = Uᵀ(M̂/p)U and I + TG, whose inverse is H."""
+        g, t = (self.v.T * w) @ self.v, (self.u.T * (gain / self.size)) @ self.u
+        return g, t, np.eye(len(t)) + t @ g
 
 
 @dataclass(frozen=True)
@@ -219,9 +277,9 @@ class FreeEnergy:
         by_w, by_gain = f.extra.T @ gain + noise, at.ridge + f.extra @ w
         half, start = self.directions.shape[1] // 2, 0
         inner = np.zeros((2 * half, 2 * half), np.result_type(w, gain))
-        for copies, size, u, v, _, _ in self._blocks:
-            g, t = (v.T * w) @ v, (u.T * (gain / size)) @ u
-            system = np.eye(len(t)) + t @ g
+        for block in self._blocks:
+            copies, size, u, v, _, _ = block
+            g, t, system = block.systems(w, gain)
             h = np.linalg.inv(system)
             k, gh = h @ t, g @ h
             value = value + copies * size * _log_det(system)
@@ -322,8 +380,8 @@ class FreeEnergy:
         types, nodes = np.zeros_like(gains), np.zeros_like(w)
         for block, part in zip(self._blocks, along.T, strict=False):
             u, v, size = block.u, block.v, block.size
-            g, t = (v.T * w) @ v, (u.T * (gains / size)) @ u
-            h = np.linalg.inv(np.eye(len(t)) + t @ g)
+            g, t, system = block.systems(w, gains)
+            h = np.linalg.inv(system)
             slopes = slopes + part[:, None] * (u @ h.T @ v.T)
             types, nodes = types + _diagonal(u, g @ h), nodes + size * _diagonal(v, h @ t)
         return Local(

@@ -1,6 +1,6 @@
 """The 1/n correction of the readout on a given first layer: docs/book/any-first-layer.md.
 
-The ratio of the errors of the free energy to those of its fixed point (finite_size.py), for types
+The ratio of the errors of the free energy to those of its fixed point (ratio.py), for types
 of neurons like those of the layer. Which neurons were drawn does not fluctuate: they are given. So
 are their bulks, whose fluctuations stay in the ratio all the same: taken back they moved errors by
 less than 0.1 % at n = 120.
@@ -23,7 +23,7 @@ from onegrad.theory.policy import Policy
 from onegrad.theory.readout.errors import Correction, errors_of
 from onegrad.theory.readout.fixed_point import solve_fixed_point
 from onegrad.theory.size.cumulants import Cumulants
-from onegrad.theory.size.finite_size import (
+from onegrad.theory.size.ratio import (
     NoCorrection,
     attempted,
     by_cumulants,
