@@ -42,7 +42,7 @@ class StepMoments(NamedTuple):
 
     push: Array  # (T, r') g_i = E[u σ' κ̃]
     curvature: Array  # (T,) E[u σ'']
-    noise: Array  # (T,) E[u² σ'²] − Σ_l E[u² σ' ψ_l]²
+    noise: Array  # (T,) E[u² σ'²] − Σ_l E[u² σ' ψ_l]²/E[u²ψ_l²]
     spread: Array  # (T, r', r') E[u² Var_z'(σ') κ̃κ̃ᵀ]
     known: Array  # (T, L) E[u² σ' ψ_l]
 
@@ -59,9 +59,11 @@ class StepMoments(NamedTuple):
         push[:, :r] -= readout[:, None] * own.push
         push[:, r:] -= (readout * own.stretch)[:, None] * start[:, r:]
         change = readout[:, None] * (readout[:, None] * own.twice - 2 * own.once)
-        (part,) = (change[:, :1] * sample.known[:1]).T  # ψ is one constant in the first step
-        noise = self.noise + change[:, 1] - part * (2 * self.known[:, 0] + part)
-        push[:, -1] += sample.memory * part
+        part = change[:, 0]  # ψ = 1 in the first step
+        noise = self.noise + change[:, 1]
+        if np.any(sample.powers > 0):
+            noise = noise - part * (2 * self.known[:, 0] + part) / sample.powers[0]
+            push[:, -1] += sample.recalled[0] * part
         return self._replace(push=push, curvature=curvature, noise=np.maximum(noise, 0.0))
 
 
@@ -84,10 +86,10 @@ class StepSample:
     """Nodes for one sample of a step: κ̃ without its e coordinates, residual u, weights.
 
     On fresh data e_l·x̃ is N(0, 1); on the sample of the step it knows the labels,
-    e_l·x̃ = sh·uψ_l + N(0, 1) with ψ_l orthonormal in L²(ωu²).
+    e_l·x̃ = sh_l·uψ_l + N(0, 1), sh_l = memory/√E[u²ψ_l²], with ψ_l orthogonal in L²(ωu²).
 
-    memory : sh; (J,) where e has a part in each of J blocks
-    functions : (S, L) ψ_l; None where all neurons share one direction, ψ = 1/√E u²
+    memory : √(n'/m̃); (J,) where e has a part in each of J blocks
+    functions : (S, L) ψ_l; None where all neurons share one direction, ψ = 1
     """
 
     kappa: Array  # (S, r) or (S, r + 1) with the coordinate along W₀ᵀa
@@ -98,18 +100,27 @@ class StepSample:
 
     @cached_property
     def known(self) -> Array:
-        """ψ (S, L)."""
-        if self.functions is not None:
-            return self.functions
-        power = float(self.weights @ self.residual**2)
-        size = 1.0 / math.sqrt(power) if power > 0 else 0.0
-        return np.full((len(self.residual), 1), size)
+        """ψ (L, S)."""
+        if self.functions is None:
+            return np.ones((1, len(self.residual)))
+        return self.functions.T
 
     @cached_property
-    def along(self) -> Array:
-        """(S, LJ) sh·uψ_l."""
-        uncounted = (self.residual[:, None] * self.known)[:, :, None] * np.atleast_1d(self.memory)
-        return np.asarray(uncounted.reshape(len(self.residual), -1))
+    def powers(self) -> Array:
+        """E[u²ψ_l²] (L,)."""
+        return np.array([self.weights @ (self.residual**2 * one**2) for one in self.known])
+
+    @cached_property
+    def recalled(self) -> Array:
+        """sh (LJ,), block by block for each ψ_l."""
+        root = np.sqrt(self.powers)
+        kept = np.where(root > 0, root, np.inf)
+        return np.asarray((np.atleast_1d(self.memory) / kept[:, None]).ravel())
+
+    @cached_property
+    def pushed(self) -> Array:
+        """uψ_l (S, LJ)."""
+        return np.repeat(self.known * self.residual, np.size(self.memory), axis=0).T
 
     def moments(
         self, activation: Activation, start: Array, bulk: Array, spread: bool = True
@@ -122,24 +133,25 @@ class StepSample:
         """
         u, r = self.residual, self.kappa.shape[1]
         last = start[:, r:]
-        shift = start[:, :r] @ self.kappa.T + last @ self.along.T
+        shift = start[:, :r] @ self.kappa.T + (self.recalled * last) @ self.pushed.T
         slope = slope_moments(activation, shift, np.sqrt(bulk**2 + (last**2).sum(axis=1))[:, None])
         wu, wu2 = self.weights * u, self.weights * u**2
         curvature = slope.curvature @ wu
-        known = slope.value @ (wu2[:, None] * self.known)
-        pushed = (known[:, :, None] * np.atleast_1d(self.memory)).reshape(last.shape)
+        known = np.stack([slope.value @ (wu2 * one) for one in self.known], axis=1)
+        memory = self.recalled * np.repeat(known, np.size(self.memory), axis=1)
         push = np.concatenate(
-            [slope.value @ (wu[:, None] * self.kappa), pushed + last * curvature[:, None]], axis=1
+            [slope.value @ (wu[:, None] * self.kappa), memory + last * curvature[:, None]], axis=1
         )
         found = np.zeros((len(push), push.shape[1], push.shape[1]))
         if spread and np.any(slope.variance):
             found = self._spread(slope.variance, wu2)
-        noise = (slope.variance + slope.value**2) @ wu2 - (known**2).sum(axis=1)
+        powers = np.where(self.powers > 0, self.powers, np.inf)
+        noise = (slope.variance + slope.value**2) @ wu2 - (known**2 / powers).sum(axis=1)
         return StepMoments(push, curvature, np.maximum(noise, 0.0), found, known)
 
     def _spread(self, variance: Array, weights: Array) -> Array:
         """E[u² Var_z'(σ') κ̃κ̃ᵀ] from Var_z'(σ') (T, S) and ωu² (S,)."""
-        kappa = np.concatenate([self.kappa, self.along], axis=1)
+        kappa = np.concatenate([self.kappa, self.pushed * self.recalled], axis=1)
         size = kappa.shape[1]
         first, second = np.triu_indices(size)
         pairs = variance @ (weights[:, None] * kappa[:, first] * kappa[:, second])
