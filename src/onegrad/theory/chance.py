@@ -59,7 +59,6 @@ class Chance:
     arrangement : of the directions, or None where they are given
     strong : names of the directions along which the step's chance counts
     groups : whether directions that are alike are taken together
-    left_out : relative effect of what cannot be averaged over
     policy : the numbers that decide
     """
 
@@ -69,7 +68,6 @@ class Chance:
     variables: tuple[Variable, ...] = ()
     strong: tuple[str, ...] = ()
     groups: bool = False
-    left_out: float = 0.0
     policy: Policy = field(default=Policy(), repr=False)
 
     @property
@@ -173,11 +171,11 @@ def chance_of(
         variables += (_lengths if many else _overlaps)(arrangement)
     if problem.gaussian_teacher and not drawn_length(problem, overlaps):
         variables.append(Variable("norm"))
-    strong, left_out = strong_directions(problem, fixed, many, policy)
+    strong = strong_directions(problem, fixed, many, policy)
     variables += [Variable("step", (j,)) for j in range(len(strong))]
     if finite_size and surplus_deviation(problem, fixed) > 0:
         variables.append(Variable("labels"))
-    return Chance(problem, fixed, arrangement, tuple(variables), strong, many, left_out, policy)
+    return Chance(problem, fixed, arrangement, tuple(variables), strong, many, policy)
 
 
 def _closure(problem: Problem) -> Closure:

@@ -127,11 +127,6 @@ def over_draws(
             continue
         if chance.variables:
             todo[i] = _Draws(chance, one, _level(chance, theory))
-        elif chance.left_out:
-            found[i] = (
-                replace(one, open=replace(one.open, physics=one.open.physics + chance.left_out)),
-                None,
-            )
     _solve(list(todo.values()), 0)
     going = list(todo.values())
     for count in _POINTS[:1] if theory.draft else _POINTS:
@@ -225,8 +220,7 @@ def _finished(draws: _Draws, theory: Theory) -> Found:
     )  # fmt: skip
     if theory.draft:
         return mean, over
-    physics = solution.open.physics + draws.chance.left_out
-    known = replace(solution.open, chance=error, physics=physics)
+    known = replace(solution.open, chance=error)
     enough = draws.enough(theory)
     outcome = f"{len(values)} points of {len(draws.chance.variables)} chance quantities"
     outcome += " are enough" if error <= enough else ", and more would take long"

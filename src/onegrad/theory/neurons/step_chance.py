@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.errors import AssumptionError, Failure
+from onegrad.errors import AssumptionError
 from onegrad.gaussian.smoothing import centred_moments
 from onegrad.problem import Problem
-from onegrad.theory.directions.eigen import settled
-from onegrad.theory.directions.geometry import RANK_TOLERANCE, Geometry
+from onegrad.theory.directions.geometry import Geometry
 from onegrad.theory.neurons.step import (
     StepChance,
     StepSample,
@@ -28,74 +26,30 @@ from onegrad.theory.neurons.step import (
 )
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.policy import Policy
-from onegrad.theory.resolution import solve_tasks
-from onegrad.theory.task import Solution, Task
 
-_MARGIN = 4.0  # safety factor on a coarse estimate of the effect
-_MEASURED = 3  # where many directions are strong, the effect is measured along this many
+_MARGIN = 4.0
 
 
 def strong_directions(
     problem: Problem, geometry: Geometry, many: bool, policy: Policy = Policy()
-) -> tuple[tuple[str, ...], float]:
-    """Spikes along which the chance parts of the step count, and the effect of what is left out.
+) -> tuple[str, ...]:
+    """Spikes along which the chance parts of the step count, the strongest first.
 
-    None where Q ≤ `Policy.step_chance`. Of many directions, which are taken in groups, what the
-    strongest ones do is measured and scaled to all of them; AssumptionError if that counts.
+    None where Q ≤ `Policy.step_chance`. Of many directions, which are taken in groups, none:
+    AssumptionError where they count, beyond `Policy.step_chance_of_many`.
     """
     shares = shares_that_count(problem, geometry, policy)
     total = sum(shares.values())
-    if total <= policy.step_chance:
-        return (), 0.0
-    if not many:
-        return tuple(sorted(shares, key=lambda name: -shares[name])), 0.0
-    kept = tuple(sorted(shares, key=lambda name: -shares[name])[:_MEASURED])
-    mine = sum(shares[name] for name in kept)
-    few = _restricted(geometry, kept)
-    tasks = [
-        Task(problem, few, chance=step_chance(problem, few, kept, np.full(len(kept), value)))
-        for value in (0.0, 1.0)
-    ]
-    without, having = solve_tasks(tasks, QuadratureLevel.at(1), 1e-6)
-    for one in (without, having):
-        if isinstance(one, Failure):
-            raise one.error
-    assert isinstance(without, Solution) and isinstance(having, Solution)
-    effect = (total / mine) * max(
-        abs(having.test_error / without.test_error - 1),
-        abs(having.train_error / without.train_error - 1),
-    )
-    if effect > policy.step_left_out:
+    if total <= (policy.step_chance_of_many if many else policy.step_chance):
+        return ()
+    if many:
         raise AssumptionError(
             f"the step moves neurons along {len(shares)} strong spikes by chance (of the initial "
-            f"output, and of the step's samples), which changes errors by about {100 * effect:.1g} "
-            "%; of so many directions, which are taken in groups, that cannot be averaged over. "
-            'Use a smaller rate or spread, fewer spikes, gradient = "labels-only", or '
-            'method = "layer".'
+            "output, and of the step's samples); of so many directions, which are taken in groups, "
+            "that cannot be averaged over. Use a smaller rate or spread, fewer spikes, "
+            'gradient = "labels-only", or method = "layer".'
         )
-    return (), effect
-
-
-def _restricted(geometry: Geometry, names: Sequence[str]) -> Geometry:
-    """The mixture seen in the span of these directions, teacher and means alone."""
-    columns = [geometry.directions[name] for name in names]
-    columns += [v / np.linalg.norm(v) for v in geometry.seeds if v.any()]
-    u, s, _ = np.linalg.svd(np.stack(columns, axis=1), full_matrices=False)
-    s, u = settled(s, u)
-    basis = u[:, s > RANK_TOLERANCE]
-    kept = {
-        n: v @ basis
-        for n, v in geometry.directions.items()
-        if n in names or n.startswith("teacher")
-    }
-    return replace(
-        geometry,
-        means=geometry.means @ basis,
-        covariances=np.einsum("ia,cij,jb->cab", basis, geometry.covariances, basis),
-        teacher=geometry.teacher @ basis,
-        directions=kept,
-        basis=None,
-    )
+    return tuple(sorted(shares, key=lambda name: -shares[name]))
 
 
 def shares_that_count(
