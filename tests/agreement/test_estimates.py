@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 import onegrad as og
-from onegrad.theory.nodes import component
-from onegrad.theory.nodes.rules import Rule
 
 
 def problem(convention: str, activation: str, link: str, **changes: Any) -> og.Problem:
@@ -45,19 +43,6 @@ def test_differences_are_within_the_estimate(name: str) -> None:
     for key in ("test_error", "train_error"):
         mean, error = getattr(simulated, key)
         assert abs(getattr(found, key) - mean) <= found.error_estimate * mean + 4 * error, key
-
-
-def test_negative_control_labels_at_eight_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight Gauss–Hermite nodes are further off than the bound for finite sizes allows."""
-    clean = problem(
-        "isotropic", "tanh", "tanh", data={"dim": 400},
-        training={"rate": 0.0, "ridge": 1.0, "samples": 1600}, network={"width": 400},
-    )  # fmt: skip
-    right = og.predict(clean)
-    monkeypatch.setattr(component, "_kept_nodes", component._kept_nodes.__wrapped__)  # none kept
-    monkeypatch.setattr(component, "_first_rule", lambda *_: Rule(8))
-    wrong = og.predict(clean)
-    assert abs(wrong.test_error / right.test_error - 1) > right.error_estimate
 
 
 def test_near_interpolation_every_method_refuses() -> None:

@@ -7,9 +7,6 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad.theory.readout import reweighted
-from onegrad.theory.readout.fixed_point import solve_fixed_point
-from onegrad.theory.readout.moments import LabelLaw
 
 from .losses_grid import QUANTITIES, Setting, compare
 
@@ -55,33 +52,6 @@ def off(simulated, theory):
 def test_the_right_theory_is_within(logistic):
     _, simulated, theory = logistic
     assert off(simulated, theory) < 1
-
-
-def test_the_response_of_the_squared_loss_is_not_that_of_the_logistic_one(logistic, monkeypatch):
-    """Negative control: χ of ridge regression in the logistic prox."""
-    problem, simulated, _ = logistic
-    true = reweighted._step
-
-    def wrong(asked, at, chi, smooth, inner):
-        plain = solve_fixed_point(asked.features, asked.samples, asked.ridge, tolerance=1e-8)
-        new = true(asked, at, plain.chi, smooth, inner)
-        return reweighted._State(plain, new.prediction, new.variance)
-
-    monkeypatch.setattr(reweighted, "_step", wrong)
-    assert off(simulated, og.predict(problem)) > 1
-
-
-def test_a_slope_without_its_half_fails(logistic, monkeypatch):
-    """Negative control: ρ = −ℓ' instead of −½ℓ'."""
-    problem, simulated, _ = logistic
-    true = LabelLaw.moments
-
-    def wrong(self, *arguments, **options):
-        found = true(self, *arguments, **options)
-        return found._replace(mean=2 * found.mean, square=4 * found.square, slope=2 * found.slope)
-
-    monkeypatch.setattr(LabelLaw, "moments", wrong)
-    assert off(simulated, og.predict(problem)) > 1
 
 
 @pytest.mark.parametrize("optimiser", ["muon", "sign"])

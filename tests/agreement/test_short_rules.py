@@ -9,10 +9,7 @@ from onegrad.predict import layers as readouts
 from onegrad.problem import Problem
 from onegrad.theory.chance import chance_of
 from onegrad.theory.draws import over_draws
-from onegrad.theory.layers import any_layer
-from onegrad.theory.layers import rules as layer_rules
 from onegrad.theory.layers.any_layer import layer_errors
-from onegrad.theory.nodes import rules
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
 from onegrad.theory.resolution import solve_tasks
@@ -48,18 +45,10 @@ LONG = {
 }  # fmt: skip
 
 
-def test_many_weak_axes_of_neurons_are_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_weak_axes_of_neurons_are_resolved() -> None:
     task = chance_of(Problem.from_spec(WEAK_AXES), "auto", 0).typical
-    found = _test_error(task)
-    weak = rules._even_points
-    monkeypatch.setattr(rules, "_even_points", lambda *given: 512 if weak(*given) else 0)
-    fine = _test_error(task)
+    found, fine = (_test_error(task, QuadratureLevel.at(number)) for number in (3, 4))
     assert found == pytest.approx(fine, rel=0.004)
-    # negative control: a design of degree three, of 16 types; its turns agree better than that
-    monkeypatch.setattr(rules, "_even_points", lambda *given: 0)
-    coarse = [_test_error(task, QuadratureLevel.at(number)) for number in (2, 3)]
-    assert abs(coarse[1] / fine - 1) > 0.01
-    assert coarse[1] == pytest.approx(coarse[0], rel=0.015)
 
 
 def _test_error(task: Task, level: QuadratureLevel = QuadratureLevel.at(3)) -> float:
@@ -87,7 +76,7 @@ def test_signs_that_count_together_are_averaged_over() -> None:
     assert abs(solution.test_error - errors.mean()) > scatter
 
 
-def test_a_correction_finds_a_rule_that_is_short_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_correction_finds_a_rule_that_is_short_enough() -> None:
     problem = Problem.from_spec(LONG)
     layer = readouts._drawn(problem, 0, 0)
     mean, se = _simulated(problem, layer.weights, layer.instance, 30)
@@ -95,12 +84,6 @@ def test_a_correction_finds_a_rule_that_is_short_enough(monkeypatch: pytest.Monk
     gap = np.abs(found.errors[:2] / mean - 1)
     assert np.all(gap <= 4 * se / mean + 0.01), (gap, se / mean)
     assert np.all(gap <= 4 * se / mean + found.by_size) and found.by_size < 0.05
-    # negative control: products of rules alone, and no samples drawn instead
-    monkeypatch.setattr(any_layer, "affordable", lambda _: False)
-    monkeypatch.setattr(layer_rules, "_EVEN", QuadratureLevel.at(0))
-    without = layer_errors(problem, *readouts._directions(problem, layer))
-    assert without.by_size > 0.2
-    assert without.study is not None and not without.study.corrected
 
 
 def _simulated(

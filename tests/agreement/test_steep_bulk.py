@@ -8,12 +8,9 @@ import pytest
 
 import onegrad as og
 from onegrad.theory.chance import chance_of
-from onegrad.theory.directions import closed
-from onegrad.theory.directions.closed import Closure
 from onegrad.theory.draws import over_draws
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import solve_tasks
-from onegrad.theory.size import finite_size
 
 FRESH = 1000
 
@@ -70,21 +67,6 @@ def test_quadratic_forms_of_few_strong_directions():
     """87 directions have 92 % of the variance: relu has their quadratic forms, which are few."""
     gap, se, estimate = gaps(steep=False)
     assert np.all(np.abs(gap) <= 4 * se + min(0.01, estimate)) and np.all(se < 0.003)
-
-
-def test_without_the_cumulants_of_features_they_are_missed(monkeypatch):
-    """Negative control: Gaussian features."""
-    monkeypatch.setattr(finite_size, "cumulants_of", lambda *_: None)
-    gap, se, _ = gaps(steep=False)
-    assert gap[0] > 4 * se[0] + 0.01
-
-
-def test_the_head_of_the_spectrum_needs_axes_of_its_own(monkeypatch):
-    """Negative control: blocks by moments and no eigenvector among the axes."""
-    monkeypatch.setattr(closed, "_blocks", closed._gauss)
-    monkeypatch.setattr(Closure, "of", classmethod(lambda cls, *_, **__: cls(3, 3, 0)))
-    gap, se, _ = gaps()
-    assert np.any(np.abs(gap) > 4 * se + 0.02)
 
 
 @pytest.mark.parametrize(("link", "least"), [("identity", 0.005), ("tanh", 0.01), ("relu", 0.01)])

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import onegrad as og
-from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
 from onegrad.theory.neurons import step, types
 from onegrad.theory.nodes import component, rules
@@ -58,15 +57,6 @@ def furthest_from_closed_form(link: str, activation: str) -> float:
 @pytest.mark.parametrize("link", ["relu", "tanh", "erf", "hermite(0, 1, 0.5, 0.2)"])
 def test_without_a_step_the_closed_form_is_contained(link: str, activation: str) -> None:
     assert furthest_from_closed_form(link, activation) < 1e-3
-
-
-def test_negative_control_labels_at_eight_gauss_hermite_nodes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(component, "_kept_nodes", component._kept_nodes.__wrapped__)  # none kept
-    monkeypatch.setattr(component, "_first_rule", lambda *_: Rule(8))
-    assert gauss_hermite(8)[0].size == 8
-    assert furthest_from_closed_form("tanh", "relu") > 0.01
 
 
 # --- the estimate covers the error, also with one axis halved -----------------------------
@@ -133,22 +123,6 @@ def test_one_axis_at_half_its_order_shows_in_the_estimate(
 def test_the_estimate_covers_the_error_of_the_quadrature(problem: Problem) -> None:
     found, exact = conditional(problem, finite_size=False), solved(problem, 3)
     assert found.status == "ok" and apart(found, exact) <= found.error_estimate
-
-
-def test_negative_control_lengths_of_neurons_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A centred activation learns the labels' mean from them; one level alone would not tell."""
-    nodes = types.standard_nodes
-
-    def without(*args: Any) -> Any:
-        z, w = nodes(*args)
-        z = z.copy()
-        z[:, -2] = 0.0  # the readout's axis comes last where nothing moves
-        return z, w
-
-    still = isotropic(400, "relu", "relu", (0.5, 1.0), ridge=0.02, rate=0.0)
-    right = conditional(still)
-    monkeypatch.setattr(types, "standard_nodes", without)
-    assert conditional(still).test_error > 1.01 * right.test_error
 
 
 # --- the step is not dropped --------------------------------------------------------------

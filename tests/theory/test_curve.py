@@ -13,7 +13,6 @@ from onegrad.predict.predict import predict, predict_curve
 from onegrad.problem import Problem
 from onegrad.theory import resolution
 from onegrad.theory.conditional import predict_mixture, predict_mixtures
-from onegrad.theory.nodes import component
 from onegrad.theory.options import Theory
 from onegrad.theory.task import Solution, Task
 
@@ -103,16 +102,6 @@ def test_drafts_are_within_three_percent(changes: dict[str, Any]) -> None:
     rough, fine = (conditional(problem(**changes), accuracy=a) for a in (0.03, 0.005))
     assert rough.test_error == pytest.approx(fine.test_error, rel=0.03)
     assert rough.train_error == pytest.approx(fine.train_error, rel=0.03)
-
-
-def test_a_rule_without_the_label_axis_is_no_draft(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Negative control: two nodes for a ReLU label miss the three percent."""
-    first = component._first_rule
-    monkeypatch.setattr(component, "_kept_nodes", component._kept_nodes.__wrapped__)  # none kept
-    monkeypatch.setattr(component, "_first_rule", lambda *a: first(*a)._replace(order=1))
-    wrong = conditional(problem(), accuracy=0.03)
-    monkeypatch.undo()
-    assert wrong.test_error != pytest.approx(conditional(problem()).test_error, rel=0.03)
 
 
 def test_a_step_beyond_all_bounds_is_like_a_very_large_one() -> None:

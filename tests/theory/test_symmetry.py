@@ -22,9 +22,7 @@ from onegrad.theory.directions.symmetry import (
     multiplicity,
     radius,
 )
-from onegrad.theory.layers import features as features_module
 from onegrad.theory.learned import learned_function
-from onegrad.theory.nodes import population as population_module
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import solve_tasks
 from onegrad.theory.task import Solution, Task
@@ -185,20 +183,6 @@ def test_groups_agree_with_direction_by_direction(changes: dict[str, Any]) -> No
         assert two.misclassification == pytest.approx(one.misclassification, rel=0.005)
 
 
-@pytest.mark.parametrize("wrong", ["nothing", "radius", "angle"])
-def test_negative_controls(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the angle, or with a length that is wrong by a tenth, the two part."""
-    features_module._angular_rule.cache_clear()
-    if wrong == "angle":
-        monkeypatch.setattr(features_module, "angles", lambda *_: (np.ones(1), np.ones(1)))
-    elif wrong == "radius":
-        monkeypatch.setattr(population_module, "radius", lambda z, g: 1.1 * radius(z, g))
-    one, two = both(QuadratureLevel.at(1), **CASES[-1])
-    features_module._angular_rule.cache_clear()
-    same = two.test_error == pytest.approx(one.test_error, rel=0.02)
-    assert same == (wrong == "nothing")
-
-
 def test_learned_function_along_a_direction_of_a_group() -> None:
     fine = replace(QuadratureLevel.at(1), tolerance=1e-2, most=3000, raised=3, label_nodes=5)
     one, two = both(fine, rate=0.03)
@@ -233,22 +217,6 @@ def assert_network_agrees(activation: str, n: int = 300) -> None:
 @pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
 def test_many_spikes_agree_with_the_network(activation: str) -> None:
     assert_network_agrees(activation)
-
-
-@pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
-def test_harmonics_count_as_degrees_of_freedom(
-    activation: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Negative control: as if the readout fitted the spikes' directions for nothing."""
-    original = features_module.averaged_tables
-
-    def without(*arguments: Any) -> Any:
-        mean, slope, extra, harmonics = original(*arguments)
-        return mean, slope, extra, tuple(h for h in harmonics if h.copies > 1)
-
-    monkeypatch.setattr(features_module, "averaged_tables", without)
-    with pytest.raises(AssertionError, match="test_error"):
-        assert_network_agrees(activation)
 
 
 def test_fifty_directions() -> None:

@@ -11,7 +11,6 @@ from onegrad.problem import Problem
 from onegrad.simulate.simulate import simulate
 from onegrad.theory.chance import chance_of
 from onegrad.theory.directions.overlaps import geometry_of
-from onegrad.theory.neurons import types
 from onegrad.theory.neurons.types import pure_types
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import level_for
@@ -33,18 +32,9 @@ def agrees_at_maximal_step(activation: str) -> bool:
 
 
 @pytest.mark.parametrize("activation", list(MAXIMAL))
-def test_negative_control_diagonal_covariance(
-    activation: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The covariance of a neuron's coordinates is not diagonal at a maximal step."""
+def test_a_maximal_step(activation: str) -> None:
+    """Where the covariance of a neuron's coordinates is not diagonal."""
     assert agrees_at_maximal_step(activation)
-    root = types.spread_roots
-
-    def diagonal(squares: np.ndarray) -> np.ndarray:
-        return root(squares * np.eye(squares.shape[-1]))
-
-    monkeypatch.setattr(types, "spread_roots", diagonal)
-    assert not agrees_at_maximal_step(activation)
 
 
 def test_a_vanishing_step_is_continuous() -> None:
@@ -138,7 +128,7 @@ def shapes_along_spikes(neurons) -> np.ndarray:
     return np.asarray((weights @ squares**2) / (weights @ squares) ** 2)
 
 
-def test_a_neurons_own_noise_remains_where_the_step_takes_back_the_start(monkeypatch) -> None:
+def test_a_neurons_own_noise_remains_where_the_step_takes_back_the_start() -> None:
     """By readouts of one sign the step takes back what neurons had along spikes, and their own
     noise with it if that were a stretch of the start: too many neurons would not see the spikes."""
     problem = Problem.from_spec({
@@ -154,19 +144,7 @@ def test_a_neurons_own_noise_remains_where_the_step_takes_back_the_start(monkeyp
         drawn.append(shapes_along_spikes(drawn_neurons(problem, geometry, seed)).mean())
     mean, error = np.mean(drawn), np.std(drawn) / np.sqrt(len(drawn) - 1)
 
-    def apart() -> float:
-        chance = chance_of(problem, "auto", 0)
-        task = chance.typical
-        level = level_for(problem, task.geometry, QuadratureLevel.at(2))
-        found = pure_types(problem, task.geometry, level, task.chance)
-        return abs(float(shapes_along_spikes(found).mean()) - mean)
-
-    assert apart() < 4 * error
-    monkeypatch.setattr(types, "_with_own_noise", stretched_start)
-    assert apart() > 4 * error
-
-
-def stretched_start(start, before, pushed, spread, variance):
-    """A_i f⁰ + h g, A_i² = I + h²LLᵀ/s_w²: the noise as a stretch of the start."""
-    roots = types.spread_roots(np.eye(before.shape[1]) + spread / variance)
-    return pushed - before + np.einsum("tij,tj->ti", roots, before)
+    task = chance_of(problem, "auto", 0).typical
+    level = level_for(problem, task.geometry, QuadratureLevel.at(2))
+    found = pure_types(problem, task.geometry, level, task.chance)
+    assert abs(float(shapes_along_spikes(found).mean()) - mean) < 4 * error

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from onegrad.predict.predict import predict
 from onegrad.problem import Problem
 from onegrad.theory.directions.overlaps import geometry_of
-from onegrad.theory.neurons import types
-from onegrad.theory.neurons.own_output import OwnMoments, own_moments
+from onegrad.theory.neurons.own_output import own_moments
 
 # mean of 240 networks with its standard error: test, train
 NETWORK = ((0.4804, 0.0024), (0.2435, 0.0012))
@@ -38,16 +35,6 @@ def beyond(problem: Problem) -> list[float]:
 
 def test_networks_of_an_even_activation() -> None:
     assert max(beyond(quadratic())) < 0.005
-
-
-def test_without_it_they_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Negative control."""
-
-    def none(*given: Any) -> OwnMoments:
-        return OwnMoments(*(0 * part for part in own_moments(*given)))
-
-    monkeypatch.setattr(types, "own_moments", none)
-    assert max(beyond(quadratic())) > 0.01
 
 
 def test_labels_with_a_mean() -> None:

@@ -9,7 +9,6 @@ import onegrad as og
 from onegrad.compute.randomness import Streams
 from onegrad.simulate.network.trial import Trial
 from onegrad.spectrum.report import report_of
-from onegrad.theory.directions.closed import Closure
 from onegrad.theory.spectra.limits import spectral_limit
 
 N, DRAWS = 300, 6
@@ -56,10 +55,3 @@ def test_bulks_outliers_and_alignments(limit, drawn, matrix):
 def test_eigenvectors_have_outliers(limit):
     names = [max(one.alignments, key=one.alignments.get) for one in limit.features.outliers[:3]]
     assert "eigenvector 2" in names
-
-
-def test_few_blocks_have_another_bulk(drawn, monkeypatch):
-    """Negative control: one eigenvalue for all of the bulk, directions that are not closed."""
-    monkeypatch.setattr(Closure, "of", classmethod(lambda cls, *_: cls(1, 1, 0)))
-    wrong = spectral_limit(PROBLEM, "drawn", 0).features.law
-    assert np.mean([wrong.distance(one.features.after) for one in drawn]) > 2 * FARTHEST
