@@ -10,7 +10,6 @@ import pytest
 from onegrad.problem import Problem
 from onegrad.theory.conditional import predict_mixture
 from onegrad.theory.options import Theory
-from onegrad.theory.size import finite_size
 from onegrad.theory.size.finite_size import with_mean_part
 from onegrad.theory.task import Task
 
@@ -43,14 +42,9 @@ def test_it_is_most_of_the_correction_of_the_squared_loss(
     limit, corrected = (predict_mixture(task, theory) for theory in (LIMIT, Theory()))
     wanted = corrected.test_error / limit.test_error - 1
 
-    def found() -> float:
-        return with_mean_part(limit).test_error / limit.test_error - 1
-
     assert wanted > 0.004
-    assert found() == pytest.approx(wanted, abs=1.5e-3)
-    whole = finite_size.fluctuation
-    monkeypatch.setattr(finite_size, "fluctuation", lambda *a: 2 * whole(*a))  # a factor of two off
-    assert found() != pytest.approx(wanted, abs=1.5e-3)
+    found = with_mean_part(limit).test_error / limit.test_error - 1
+    assert found == pytest.approx(wanted, abs=1.5e-3)
 
 
 @pytest.mark.parametrize("name", ["step", "spikes"])

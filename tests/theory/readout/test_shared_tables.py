@@ -20,10 +20,8 @@ def problem(ridge, loss="logistic"):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("large", [0, 10**9])
-def test_together_is_as_alone(monkeypatch, large):
-    """With a geometry each, one by one or as a stack; a surplus of labels has other weights."""
-    monkeypatch.setattr(resolution, "_LARGE", large)
+def test_together_is_as_alone(monkeypatch):
+    """With a geometry each, as a stack; a surplus of labels has other weights."""
     made = []
     resolve = resolution._resolve
     monkeypatch.setattr(resolution, "_resolve", lambda *a: made.append(a) or resolve(*a))

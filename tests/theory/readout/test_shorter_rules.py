@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from onegrad.problem import Problem
-from onegrad.theory import conditional, resolution
+from onegrad.theory import conditional
 from onegrad.theory.chance import chance_of
-from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.size.finite_size import finite_size_bound
-from onegrad.theory.task import Solution
 
 LOSSES = ("test_loss", "train_loss", "test_error", "train_error")
 
@@ -24,26 +20,6 @@ def spiked(width: int = 250, spread: float = 10.0, **changes: Any) -> Problem:
         "network": {"activation": "tanh", "width": width},
         "training": {"samples": 250, "ridge": 1e-3, "rate": 125.0, "loss": "logistic"} | changes,
     })  # fmt: skip
-
-
-@pytest.mark.parametrize("gradient", ["exact", "labels-only"])
-def test_rare_types_of_long_rules_count_nothing(
-    gradient: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    task = chance_of(spiked(gradient=gradient), "auto", 0).typical
-
-    def solved() -> Solution:
-        (found,) = resolution.solve_tasks([task], QuadratureLevel.at(2), 1e-6, signs=False)
-        assert isinstance(found, Solution)
-        return found
-
-    few = solved()
-    monkeypatch.setattr(resolution, "_RARE", 0.0)
-    every = solved()
-    assert few.types < 0.75 * every.types
-    assert few.neurons.counts.sum() == pytest.approx(every.neurons.counts.sum())
-    for name in LOSSES:
-        assert getattr(few, name) == pytest.approx(getattr(every, name), rel=1e-4)
 
 
 def test_rules_are_as_fine_as_finite_sizes_leave_sense() -> None:

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 import onegrad as og
-from onegrad.theory import resolution
 from onegrad.theory.chance import chance_of
-from onegrad.theory.layers import features as layer_features
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.readout import reweighted
 from onegrad.theory.resolution import solve_tasks
@@ -32,28 +30,8 @@ CONSTANT = {
 NUMBERS = ("test_error", "train_error", "test_loss", "train_loss", "misclassification")
 
 
-def at_level_one(monkeypatch=None, dropped=None):
-    if dropped is not None:
-        monkeypatch.setattr(layer_features, "_MEANS", dropped)
-    task = Task.of(og.Problem.from_spec(SPIKES))
-    (found,) = solve_tasks([task], QuadratureLevel.at(1), 1e-8, finite_size=True)
-    return found
-
-
 def apart(one, other):
     return max(abs(getattr(one, n) / getattr(other, n) - 1) for n in NUMBERS)
-
-
-def test_means_of_low_rank_are_as_good_as_all(monkeypatch):
-    """A rank that is much too low (negative control) is not."""
-    low = at_level_one()
-    assert low.by_node.response.point.features.mean_factors is not None
-    rough = at_level_one(monkeypatch, 1e-2)
-    monkeypatch.setattr(layer_features, "_SMALLER", np.inf)
-    whole = at_level_one()
-    assert whole.by_node.response.point.features.mean_factors is None
-    assert apart(low, whole) < 1e-6
-    assert apart(rough, whole) > 1e-4
 
 
 def test_a_finer_resolution_starts_from_the_coarser_one(monkeypatch):
@@ -79,7 +57,7 @@ def test_a_finer_resolution_starts_from_the_coarser_one(monkeypatch):
 
 
 def test_other_overlaps_start_from_the_typical_ones(monkeypatch):
-    """In the coordinates of the typical geometry; in its own (negative control) not so near."""
+    """In the coordinates of the typical geometry."""
     data = {"model": "mixture", "dim": 300, "spread": 10.0, "mean": 2.0}
     training = SPIKES["training"] | {"samples": 300, "rate": 150.0, "gradient": "labels-only"}
     network = {"width": 60, "activation": "relu"}
@@ -100,8 +78,7 @@ def test_other_overlaps_start_from_the_typical_ones(monkeypatch):
     monkeypatch.setattr(reweighted, "_step", counted)
     (near,) = solve_tasks([task], level, 1e-5)
     count, steps[0] = steps[0], 0
-    monkeypatch.setattr(resolution, "turned", lambda kappa, *_: kappa)
-    (far,) = solve_tasks([task], level, 1e-5)
+    (far,) = solve_tasks([replace(task, coarse=None)], level, 1e-5)
     assert apart(near, far) < 1e-4
     assert count <= 0.7 * steps[0]
 
