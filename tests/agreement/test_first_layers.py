@@ -7,7 +7,6 @@ import onegrad as og
 from onegrad.compute.linalg import leading_direction
 from onegrad.compute.randomness import Streams
 from onegrad.simulate.network.trial import Trial
-from onegrad.theory.layers import any_layer
 from onegrad.theory.neurons.types import drawn_types
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import solve_tasks
@@ -53,10 +52,8 @@ def test_types_do_not_know_an_orthogonalised_gradient():
     assert types > 4 * se[0] + TEST
 
 
-def test_the_layers_own_directions_count(monkeypatch):
-    """Negative control: after large steps a preactivation is not Gaussian along them. Samples drawn
-    at the nodes know them without being told: not here."""
-    monkeypatch.setattr(any_layer, "affordable", lambda _: False)
+def test_the_layers_own_directions_count():
+    """Negative control: after large steps a preactivation is not Gaussian along them."""
     data = {"model": "isotropic", "dim": 300}
     layer = trained(problem(300, "tanh", data, 300, rate=3000.0), sets=10)
     (test, train), se = gaps([layer], [layer.predicted()])

@@ -258,14 +258,13 @@ def test_the_estimate_holds_the_scatter_of_the_readouts_own_loss():
 
 
 def _products(p, layer, first):
-    return [first, layer_rules._at(p, layer, QuadratureLevel.at(2))]
+    return [first, layer_rules.tried_at(p, layer, QuadratureLevel.at(2))]
 
 
 def test_a_correction_whose_nodes_resolve_nothing_is_left_out(monkeypatch):
     """Spikes under a parabola, 12 to 17 % off with a stated 3 %: of nodes that share a design
     of degree three next to nothing is left to learn, and the ratio of errors there says nothing.
-    So samples are drawn; without them quasi-random nodes resolve it, and without these the answer
-    is open by a factor."""
+    Quasi-random nodes resolve it, and without these the answer is open by a factor."""
     steep = og.Problem(
         data={
             "model": "mixture", "dim": 202, "weights": [1.0], "rank": 4, "spread": 122.0,
@@ -276,9 +275,6 @@ def test_a_correction_whose_nodes_resolve_nothing_is_left_out(monkeypatch):
         training={"samples": 154, "step_samples": 52, "ridge": 5.65e-4, "rate": 24.6},
     )  # fmt: skip
     simulated = og.simulate(steep, seeds=40, rng=21)
-    drawn = og.predict(steep, "layer", rng=21)
-    assert drawn.error_estimate < 0.1
-    monkeypatch.setattr(any_layer, "affordable", lambda _: False)
     resolved = og.predict(steep, "layer", rng=21)
     monkeypatch.setattr(layer_rules, "_EVEN", QuadratureLevel.at(0))
     assert "by a factor of" in og.predict(steep, "layer", rng=21, throw=False).error
@@ -289,7 +285,6 @@ def test_a_correction_whose_nodes_resolve_nothing_is_left_out(monkeypatch):
         for one in (resolved, found):
             off = abs(getattr(one, name) / mean - 1) - 4 * se / mean
             assert off <= one.error_estimate, name
-        assert abs(getattr(drawn, name) / mean - 1) < 0.02 + 4 * se / mean, name
     # the negative control: products of rules alone, and what was stated then
     monkeypatch.setattr(any_layer, "_FEW_AXES", 99)
     monkeypatch.setattr(any_layer, "rules_tried", _products)

@@ -36,23 +36,21 @@ from onegrad.theory.layers.given import given_layer
 from onegrad.theory.layers.matrix import DrawnLayer
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.semi_parametric import predict_from_layers
-from onegrad.theory.layers.study import LayerErrors, Study
+from onegrad.theory.layers.study import LayerErrors
 from onegrad.theory.neurons.types import NeuronTypes, drawn_types
 from onegrad.theory.options import Theory
 from onegrad.theory.readout.classes import class_problems, rough_classes
 
 LEFT_OPEN = "left open"  # the kind of a refusal
 DRAWS = 4  # first layers of method = "layer"
-_MOST_DRAWS = 64  # most layers drawn where an accuracy is asked for and layers are small
-_OPERATIONS = 1.5e11  # operations for all layers with rough errors: about 5 s
-_IN_FULL = 12  # cost of solving a layer at every node, over the cost of rough errors
-_PRODUCTS = 30  # products of rows × k² for the samples drawn for one layer
-_AN_ENTRY = 3000  # operations that one feature at one node costs
-_EXTREME = 1e4  # largest length of a neuron's weights; the smallest is its inverse
-_LAYERS_DIFFER = 1.2  # assumed factor between the error estimates of two layers
-_FEW_COPIES = 0.01  # share of neurons that may be copies of others
-# Wanted standard error of the classification error, most draws for it
-_CLASS_KNOWN, _CLASS_DRAWS = 0.02, 16
+_MOST_DRAWS = 64  # where the mean is wanted to an accuracy, and layers are small
+_OPERATIONS = 1.5e11  # of all layers that are known roughly: about 5 s
+_IN_FULL = 12  # times as dear is one that is solved for every node
+_AN_ENTRY = 3000  # operations that a feature at a node is worth
+_EXTREME = 1e4  # length of a neuron's weights, and one over the shortest
+_LAYERS_DIFFER = 1.2  # factor between what one layer leaves open and another
+_FEW_COPIES = 0.01  # of all neurons: copies of others that are let pass
+_CLASS_KNOWN, _CLASS_DRAWS = 0.02, 16  # error of the class: so well known, of at most so many
 
 
 @dataclass(frozen=True)
@@ -161,8 +159,8 @@ def layers_within(
     wrong: list[float] = []
     all_in_full, told = _all_in_full(problem, theory), False
     for repetition in range(most or _MOST_DRAWS):
-        nodes, rows = (found[0].nodes, found[0].rows) if found else (0, 0)
-        full = worthwhile_draws(problem, theory, _IN_FULL, nodes, rows)
+        nodes = found[0].nodes if found else 0
+        full = worthwhile_draws(problem, theory, _IN_FULL, nodes)
         last = most or (full if all_in_full else worthwhile_draws(problem, theory, 1, nodes))
         known = repetition >= DRAWS and settled(found, rough, theory.accuracy, power)
         if known or repetition >= last:
@@ -226,31 +224,18 @@ def _all_in_full(problem: Problem, theory: Theory) -> bool:
     return theory.draft or not plain
 
 
-def _known(found: Sequence[LayerErrors]) -> Study | None:
-    """What the layers so far tell the next one: the first one the first few, and these in turn all
-    others, which take their corrections as they are."""
-    study = found[len(found) % DRAWS if len(found) >= DRAWS else 0].study if found else None
-    if study is None:
-        return None
-    return replace(study, settled=study.settled or len(found) >= DRAWS, number=len(found))
-
-
-def worthwhile_draws(
-    problem: Problem, theory: Theory, dear: int, nodes: int = 0, rows: int = 0
-) -> int:
+def worthwhile_draws(problem: Problem, theory: Theory, dear: int, nodes: int = 0) -> int:
     """How many first layers may be drawn where errors differ much from one to the next: as many as
     take seconds, and a draft must not wait.
 
     dear : what one of them costs, in units of a layer that is known roughly
     nodes : of the rule for κ, with the lengths of samples
-    rows : samples that are drawn for one of them
     """
     if theory.draft:
         return DRAWS // 2
     n, k, step, rule = problem.dim, problem.width, problem.step_samples, nodes / 2
     operations = 4.0 * n * k * step + k * k * (6 * n + 4 * rule + 12 * k) + _AN_ENTRY * k * rule
-    total = dear * operations + _PRODUCTS * rows * k * k
-    return int(np.clip(_OPERATIONS / total, DRAWS, _MOST_DRAWS))
+    return int(np.clip(_OPERATIONS / (dear * operations), DRAWS, _MOST_DRAWS))
 
 
 def _errors(
@@ -274,7 +259,8 @@ def _errors(
             study=None, outputs=tuple(parts),
         )  # fmt: skip
     geometry, weights, own = _directions(problem, layer)
-    return layer_errors(problem, geometry, weights, own, theory, _known(found))
+    known = found[0].study if found else None
+    return layer_errors(problem, geometry, weights, own, theory, known)
 
 
 def _wrong_class(problem: Problem, layer: _Layer) -> float:

@@ -25,7 +25,6 @@ from onegrad.theory.task import Solution
 _LIMIT = (
     "Finite size: the limit of large n, k and m without correction; expect deviations of order 1/n."
 )
-_TWO_ERRORS = 2.0  # standard errors of a single drawn layer that its estimate includes
 _UNSETTLED = (
     "The numerics did not reach the accuracy asked for; a finer resolution would take long."
 )
@@ -121,9 +120,9 @@ def of_layers(
     draws, scatter = max(len(found), len(rough)), scatter_of(found, rough, power, STATED)
     size = float(np.mean([one.by_size for one in found]))
     by_nodes = max(one.by_nodes for one in found)
-    if draws == 1:
-        by_nodes = math.hypot(by_nodes, _TWO_ERRORS * found[0].by_draws)
-    numerics = f"{_features_of(found)} projections on {found[0].directions} directions; "
+    numerics = (
+        f"Features are Gaussian given their projections on {found[0].directions} directions; "
+    )
     numerics += f"{found[0].nodes} quadrature nodes, "
     numerics += "one coarse rule." if theory.draft else "two rules compared."
     if not np.array_equal(mean, over_layers(found, rough)[0]):
@@ -175,17 +174,8 @@ def of_outputs(outputs: Sequence[Prediction], wrong: float) -> Prediction:
     )  # fmt: skip
 
 
-def _features_of(found: Sequence[LayerErrors]) -> str:
-    rows = max(one.rows for one in found)
-    if rows:
-        return f"Features of up to {rows} samples of each layer are drawn given their"
-    return "Features are Gaussian given their"
-
-
 def _at_size_of(found: Sequence[LayerErrors]) -> str:
     """The mean correction of first layers, or why there is none."""
-    if any(one.rows for one in found):
-        return _LIMIT
     given = [one.study.correction for one in found if one.study is not None]
     made = [one for one in given if one is not None and not one.left_out]
     if not made:

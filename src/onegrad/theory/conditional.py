@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from onegrad.errors import AssumptionError, ConvergenceError, Failure
@@ -18,7 +18,6 @@ from onegrad.theory.neurons.step import output_effect, output_is_faint
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
 from onegrad.theory.open import Decision
 from onegrad.theory.options import ACCURATE, Theory
-from onegrad.theory.policy import Policy
 from onegrad.theory.resolution import (
     level_for,
     solve_tasks,
@@ -62,7 +61,7 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
     tasks = [replace(task, policy=theory.policy) for task in tasks]
     found = _first(tasks, theory)
     if theory.draft:
-        return [replace(one, status="draft") if isinstance(one, Solution) else one for one in found]
+        return _each(found, lambda one: replace(one, status="draft"))
     for number in itertools.count(1):
         going = {
             i: one
@@ -74,9 +73,13 @@ def predict_mixtures(tasks: Sequence[Task], theory: Theory = Theory()) -> list[S
         finer = _finer([tasks[i] for i in going], list(going.values()), number, theory)
         for (i, coarse), one in zip(going.items(), finer, strict=True):
             found[i] = one if isinstance(one, Failure) else _compared(one, coarse)
-    found = [_with_status(one, theory) for one in found]
-    found = [_with_directions(one, theory) for one in found]
-    return _at_finite_size(found, theory)
+    return _each(found, lambda one: _ended(one, theory))
+
+
+def _each(
+    found: Sequence[Solution | Failure], step: Callable[[Solution], Solution | Failure]
+) -> list[Solution | Failure]:
+    return [one if isinstance(one, Failure) else step(one) for one in found]
 
 
 def _finer(
@@ -93,27 +96,15 @@ def _finer(
     return solve_tasks(left, QuadratureLevel.at(number), tolerance, signs=False)
 
 
-def _at_finite_size(
-    found: Sequence[Solution | Failure], theory: Theory
-) -> list[Solution | Failure]:
-    """Add misclassification, calibration, the 1/n correction and its remaining error."""
-    found = [
-        one if isinstance(one, Failure) else with_signs(one, theory.finite_size) for one in found
-    ]
-    if theory.finite_size:
-        return [one if isinstance(one, Failure) else _corrected(one) for one in found]
-    return [
-        replace(one, open=replace(one.open, sizes=finite_size_bound(one)))
-        if isinstance(one, Solution)
-        else one
-        for one in found
-    ]
-
-
-def _corrected(solution: Solution) -> Solution:
-    if not solution.squared:
-        return corrected_loss(solution)
-    return corrected(solution, correction_of(solution))
+def _ended(solution: Solution, theory: Theory) -> Solution | Failure:
+    """Add status, misclassification, calibration, the 1/n correction and its remaining error."""
+    ended = _with_status(solution, theory)
+    if isinstance(ended, Failure):
+        return ended
+    ended = with_signs(_with_directions(ended), theory.finite_size)
+    if not theory.finite_size:
+        return replace(ended, open=replace(ended.open, sizes=finite_size_bound(ended)))
+    return corrected(ended, correction_of(ended)) if ended.squared else corrected_loss(ended)
 
 
 def _first(tasks: Sequence[Task], theory: Theory) -> list[Solution | Failure]:
@@ -126,10 +117,13 @@ def _first(tasks: Sequence[Task], theory: Theory) -> list[Solution | Failure]:
     found = [
         next(solved)
         if task.geometry.single <= policy.most_directions
-        else _too_many(task, policy.most_directions)
+        else Failure(AssumptionError(
+            f"{task.geometry.single} special directions are taken one by one, and the theory "
+            f"resolves {policy.most_directions}. {_FEWER}"
+        ))
         for task in tasks
-    ]
-    return [_far_from_interpolation(_few_enough(one, policy), policy) for one in found]
+    ]  # fmt: skip
+    return _each(found, _with_a_limit)
 
 
 def _goes_on(solution: Solution, number: int, theory: Theory) -> bool:
@@ -185,45 +179,32 @@ def simplified(task: Task) -> Task:
     return task
 
 
-def _few_enough(solution: Solution | Failure, policy: Policy) -> Solution | Failure:
-    """The solution, unless directions with an axis each use up more than the theory can ignore."""
-    if isinstance(solution, Failure) or _uncounted(solution) <= policy.uncounted:
-        return solution
-    return Failure(AssumptionError(
-        f"{solution.geometry.single} special directions are taken one by one, and the readout "
-        f"spends {solution.mean_degrees:.0f} degrees of freedom on them that the theory does not "
-        f"count: its errors may be {100 * _uncounted(solution):.0f} % off. {_FEWER}"
-    ))  # fmt: skip
-
-
-def _too_many(task: Task, most: int) -> Failure:
-    return Failure(AssumptionError(
-        f"{task.geometry.single} special directions are taken one by one, and the theory resolves "
-        f"{most}. {_FEWER}"
-    ))  # fmt: skip
-
-
 def _uncounted(solution: Solution) -> float:
     """Relative error that follows from degrees of freedom that are not counted: a bound."""
     return solution.mean_degrees / max(solution.degrees_left, 1e-9)
 
 
-def _with_directions(solution: Solution | Failure, theory: Theory) -> Solution | Failure:
+def _with_directions(solution: Solution) -> Solution:
     """What is open with what many directions add to it: uncounted degrees of freedom, and the
     initial output that groups leave out."""
-    if isinstance(solution, Failure) or theory.draft:
-        return solution
     error = _uncounted(solution)
     if solution.geometry.groups:
         error += output_effect(solution.task.problem, solution.geometry)
     return replace(solution, open=replace(solution.open, physics=error))
 
 
-def _far_from_interpolation(solution: Solution | Failure, policy: Policy) -> Solution | Failure:
-    """The solution, unless too few degrees of freedom are left for a limit to exist."""
-    if isinstance(solution, Failure) or not solution.degrees_left < policy.fewest_degrees:
+def _with_a_limit(solution: Solution) -> Solution | Failure:
+    """The solution, unless directions with an axis each use up more than the theory can ignore, or
+    too few degrees of freedom are left for a limit to exist."""
+    problem, policy = solution.task.problem, solution.task.policy
+    if _uncounted(solution) > policy.uncounted:
+        return Failure(AssumptionError(
+            f"{solution.geometry.single} special directions are taken one by one, and the readout "
+            f"spends {solution.mean_degrees:.0f} degrees of freedom on them that the theory does "
+            f"not count: its errors may be {100 * _uncounted(solution):.0f} % off. {_FEWER}"
+        ))  # fmt: skip
+    if not solution.degrees_left < policy.fewest_degrees:
         return solution
-    problem = solution.task.problem
     share = policy.fewest_degrees / max(solution.degrees_left, 1e-9)
     enough = problem.effective_ridge * share**2
     return Failure(AssumptionError(
@@ -253,11 +234,9 @@ def _compared(fine: Solution, coarse: Solution) -> Solution:
     return replace(fine, open=known, apart=max(counted * squares, losses))
 
 
-def _with_status(solution: Solution | Failure, theory: Theory) -> Solution | Failure:
+def _with_status(solution: Solution, theory: Theory) -> Solution | Failure:
     """ "not settled" where two resolutions differ by somewhat more than the accuracy; a Failure far
     above it."""
-    if isinstance(solution, Failure):
-        return solution
     size = f"{solution.types} types of neurons and {solution.nodes} nodes"
     settled = _is_settled(solution, theory)
     outcome = f"good enough, with {size}" if settled else f"a finer one than {size} would take long"

@@ -80,6 +80,19 @@ class Policy:
     linear : fluctuation of the output over the test error up to which it follows linearly, for
         losses with kinks. Half: less of the variance between training sets is in the test error.
 
+    First layers as they are (theory/layers/any_layer.py, theory/size/layer_size.py):
+
+    layer_rule : share of the difference between two rules for the projections, with one response
+        for all nodes, that joins the estimate where the shorter one gives the responses.
+    layer_spent : share of the remaining degrees of freedom that the mean part may use; beyond,
+        layers refuse. At 0.52 errors were off by a factor of three.
+    layer_beside : what special directions beside the axes leave, in units of their number over n'.
+    layer_disagree : if two ways to compute a part of the 1/n correction differ by more than this,
+        relative, none is made.
+    layer_open : least relative error that is stated.
+    layer_correction : share of the 1/n correction stated as its error: clustered neurons, coarse
+        nodes, higher orders.
+
     Chance (theory/chance.py, theory/draws.py):
 
     step_chance : k times the variance, over b₀², that chance adds to preactivations along strong
@@ -140,6 +153,13 @@ class Policy:
     stretch: float = 0.2
     of_losses: float = 0.3
     linear: float = 0.07
+
+    layer_rule: float = 0.1
+    layer_spent: float = 0.4
+    layer_beside: float = 0.7
+    layer_disagree: float = 0.02
+    layer_open: float = 0.005
+    layer_correction: float = 0.2
 
     step_chance: float = 0.02
     step_chance_of_many: float = 0.5

@@ -27,10 +27,11 @@ from onegrad.theory.nodes.population import (
     quasi_nodes,
 )
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.readout.calibration import calibration_error, misclassified
+from onegrad.theory.readout.calibration import signs_at
 from onegrad.theory.readout.errors import NodeErrors, errors_of
 from onegrad.theory.readout.fixed_point import FixedPoint, solve_fixed_point
 from onegrad.theory.readout.reweighted import LossProblem, solve_with_loss
+from onegrad.theory.readout.stage import TypeStage
 from onegrad.theory.readout.start import Near, dropped, together, turned
 from onegrad.theory.same_layers import alike, same_layers
 from onegrad.theory.task import Solution, Task
@@ -41,7 +42,7 @@ _BENDS = 3  # extra nodes along labels per level, for losses other than the squa
 _KINKS = 12  # the same along the strongest axis, for losses with a margin on labels ±1
 _STACK = 400_000  # types × nodes that are solved together
 _LARGE = 100_000  # types × nodes beyond which other losses are solved one problem at a time
-_RARE = 1e-5  # rare types are dropped: together they have this share of neurons and feature power
+_RARE = 1e-5  # share of all neurons that the rarest types, which are dropped, have together
 _LONG = 2  # levels from which many types are rare
 _RECENT = 8  # recent tables kept for tasks that share them
 _OUTER = 10.0  # tolerance of the iteration over a loss, in units of the fixed point's
@@ -123,27 +124,12 @@ def _resolve(task: Task, level: QuadratureLevel) -> _Resolved | Failure:
             'method = "conditional" waits for them.'
         ), TOO_LONG)  # fmt: skip
     features = features_at(problem, geometry, neurons, where)
-    if task.neurons is None and not features.harmonics and _large(problem, features):
-        neurons, features = _without_rare(neurons, features)
     return _Resolved(task, level, neurons, where, features)
 
 
 def _large(problem: Problem, features: NodeFeatures) -> bool:
     """Whether a loss is iterated over for this problem on its own, and not in a stack."""
     return problem.loss.name != "squared" and features.mean.size > _LARGE
-
-
-def _without_rare(neurons: NeuronTypes, features: NodeFeatures) -> tuple[NeuronTypes, NodeFeatures]:
-    """Neurons and features without rare types, which have next to no weight: nearly half of a long
-    product of Gauss rules."""
-    power = features.counts * features.powers
-    share = features.counts / features.counts.sum() + power / power.sum()
-    order = np.argsort(share, kind="stable")
-    kept = np.sort(order[np.cumsum(share[order]) > _RARE])
-    fewer = neurons.of(kept)
-    tables = {name: getattr(features, name)[kept] for name in ("mean", "slope", "extra", "bulk")}
-    tilt = None if features.tilt is None else features.tilt[kept]
-    return fewer, replace(features, **tables, counts=fewer.counts, tilt=tilt)
 
 
 def _share_features(one: Task, other: Task) -> bool:
@@ -273,10 +259,9 @@ def _solved(
     if problem.loss.name == "squared":
         point = solve_fixed_point(features, samples, ridges, tolerance=tolerance)
         return point, errors_of(point)
-    asked = LossProblem(
-        features, np.asarray(samples), np.asarray(ridges), problem.loss, problem.labels_binary,
-        np.asarray(surplus), near,
-    )  # fmt: skip
+    stage = TypeStage(features, np.asarray(samples), np.asarray(ridges))
+    begin = None if near is None else stage.at(*near)
+    asked = LossProblem(stage, problem.loss, problem.labels_binary, np.asarray(surplus), begin)
     return solve_with_loss(asked, _OUTER * tolerance)
 
 
@@ -383,7 +368,7 @@ def _with_signs(solution: Solution, level: QuadratureLevel, finite: bool = False
         assert solved is not None
         return fluctuation(solution, solved @ along)
 
-    calibration = None
-    if problem.loss.name == "logistic":
-        calibration = calibration_error(*found, chance if finite else None)
-    return replace(solution, misclassification=misclassified(*found), calibration=calibration)
+    logistic = problem.loss.name == "logistic"
+    wrong, calibration = signs_at(logistic, *found, chance if finite else None)
+    known = calibration if logistic else None
+    return replace(solution, misclassification=wrong, calibration=known)

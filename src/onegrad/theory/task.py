@@ -27,7 +27,7 @@ class Task:
         loss with a clipped slope needs no more nodes than others
     most : types × nodes beyond which no resolution is solved (`Policy.patience`)
     surplus : surplus of positive labels in the readout's samples, in standard deviations; losses
-        other than the squared one alone know it (`losses.reweighted.LossProblem`)
+        other than the squared one alone know it (`LossProblem`)
     coarse : a coarser resolution of the same task, for such a loss to start from
     policy : the numbers that decide
     """

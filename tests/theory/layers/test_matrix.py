@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from onegrad.gaussian.activation import get_activation
-from onegrad.theory.layers.matrix_errors import feature_moments
-from onegrad.theory.layers.matrix_responses import Quadratics
 from tests.theory.spiked_nodes import conditioned, spiked_nodes
 
 rng = np.random.default_rng
@@ -18,7 +16,7 @@ def test_features_of_gaussian_groups(activation, noise):
     # many inputs: what the remainders share beyond first order is of order 1/n
     nodes = spiked_nodes(20_000, dim=400, noise=noise)
     layer, weights = conditioned(nodes, activation)
-    moments = feature_moments(layer, np.arange(len(nodes)))
+    moments = layer.moments()
     x = nodes.x + np.sqrt(noise) * rng(9).standard_normal(nodes.x.shape)
     phi = get_activation(activation)(x @ weights.T)
     products = phi[:, :, None] * phi[:, None, :]
@@ -34,10 +32,10 @@ def test_the_coupling_counts():
     """Negative control: without the correlations of the remainders the moments are wrong."""
     nodes = spiked_nodes(20_000)
     layer, weights = conditioned(nodes)
-    right = feature_moments(layer, np.arange(len(nodes))).second
+    right = layer.moments().second
     for part in layer.parts:
         part.coupling[:] = 0.0
-    wrong = feature_moments(layer, np.arange(len(nodes))).second
+    wrong = layer.moments().second
     phi = np.tanh(nodes.x @ weights.T)
     true = phi.T @ phi / len(phi)
     assert np.linalg.norm(wrong - true) > 10 * np.linalg.norm(right - true)
@@ -46,19 +44,19 @@ def test_the_coupling_counts():
 def test_quadratics_against_dense_matrices():
     nodes = spiked_nodes(30)
     layer, _ = conditioned(nodes)
-    q = Quadratics.of_rows(layer, np.arange(30))
+    q = layer.rule(np.arange(30))
     dense = []
-    for block in layer.blocks():
+    for block in q.blocks:
         coupling = layer.parts[block.group].coupling
-        for s in range(len(block.rows)):
-            d = block.slope[:, s]
-            inner = coupling * np.outer(d, d) + np.diag(block.variance[:, s])
-            dense.append(np.outer(block.mean[:, s], block.mean[:, s]) + inner)
+        pairs = zip(block.mean.table.T, block.slope.table.T, block.variance.T, strict=True)
+        for mean, slope, variance in pairs:
+            inner = coupling * np.outer(slope, slope) + np.diag(variance)
+            dense.append(np.outer(mean, mean) + inner)
     dense = np.array(dense)
     u = rng(3).random(30)
     matrix = rng(4).standard_normal((15, 15))
     matrix = matrix + matrix.T
     np.testing.assert_allclose(q.total(u), np.einsum("s,sij->ij", u, dense), atol=1e-12)
     np.testing.assert_allclose(q.traces(matrix), np.einsum("sij,ji->s", dense, matrix), atol=1e-11)
-    total = feature_moments(layer, np.arange(30)).second
+    total = layer.moments().second
     np.testing.assert_allclose(total, dense.mean(axis=0), atol=1e-12)

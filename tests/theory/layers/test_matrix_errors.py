@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from onegrad.theory.layers.matrix_errors import common_errors, feature_moments
-from onegrad.theory.layers.matrix_responses import Quadratics, node_errors
+from onegrad.theory.layers.matrix_errors import common_errors
+from onegrad.theory.layers.matrix_responses import solve_nodes
 from tests.theory.spiked_nodes import conditioned, spiked_nodes
 
 
@@ -14,14 +14,14 @@ def test_training_error_is_the_derivative_of_the_objective(width, samples, ridge
     nodes = spiked_nodes(300, label_noise=0.2)
     layer, _ = conditioned(nodes, width=width)
     rows = np.arange(len(nodes))
-    moments, q = feature_moments(layer, rows), Quadratics.of_rows(layer, rows)
+    moments, q = layer.moments(rows), layer.rule(rows)
 
     def common(level):
         return common_errors(moments, samples, level)[0]
 
     def own(level):
         chi = common_errors(moments, samples, level)[1]
-        return node_errors(q, samples, level, chi, tolerance=1e-10)
+        return solve_nodes(q, samples, level, chi, tolerance=1e-10).errors
 
     h = 1e-4
     for errors in (common, own):
@@ -36,9 +36,9 @@ def test_equal_nodes_have_equal_responses():
     """One node many times: χ_s is the common χ, and so are the errors."""
     layer, _ = conditioned(spiked_nodes(400), width=20)
     rows = np.zeros(50, dtype=int)
-    moments = feature_moments(layer, rows)
+    moments = layer.moments(rows)
     plain, chi = common_errors(moments, 30, 0.05)
-    own = node_errors(Quadratics.of_rows(layer, rows), 30, 0.05, chi, tolerance=1e-11)
+    own = solve_nodes(layer.rule(rows), 30, 0.05, chi, tolerance=1e-11).errors
     np.testing.assert_allclose(own, plain, rtol=1e-8)
 
 
@@ -46,9 +46,9 @@ def test_ordinary_ridge_regression_of_gaussian_features():
     """Against ridge regressions themselves, with features that are Gaussian given the group."""
     nodes = spiked_nodes(4000)
     layer, weights = conditioned(nodes, "identity", width=30)
-    moments = feature_moments(layer, np.arange(len(nodes)))
+    moments = layer.moments()
     common, chi = common_errors(moments, 60, 0.02)
-    own = node_errors(Quadratics.of_rows(layer, np.arange(4000)), 60, 0.02, chi)
+    own = solve_nodes(layer.rule(np.arange(4000)), 60, 0.02, chi).errors
     found = []
     for seed in range(200):
         train, test = (spiked_nodes(c, seed=1000 + 2 * seed + i) for i, c in ((0, 60), (1, 400)))

@@ -12,6 +12,7 @@ from onegrad.gaussian.convex_losses import loss_of
 from onegrad.theory import resolution
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.readout.reweighted import LossProblem, solve_with_loss
+from onegrad.theory.readout.stage import TypeStage
 from onegrad.theory.readout.start import dropped
 from onegrad.theory.resolution import _resolve, solve_tasks
 from onegrad.theory.task import Task
@@ -49,7 +50,9 @@ def features_of(spec, number=0):
 
 def solved(problem, features, ridge=1.0, tolerance=1e-6):
     numbers = np.asarray(float(problem.samples)), np.asarray(ridge * problem.effective_ridge)
-    return solve_with_loss(LossProblem(features, *numbers, problem.loss, True), tolerance)[1]
+    return solve_with_loss(
+        LossProblem(TypeStage(features, *numbers), problem.loss, True), tolerance
+    )[1]
 
 
 def apart(spec):

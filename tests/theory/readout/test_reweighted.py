@@ -11,6 +11,7 @@ from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.readout.errors import errors_of
 from onegrad.theory.readout.fixed_point import solve_fixed_point
 from onegrad.theory.readout.reweighted import LossProblem, solve_with_loss
+from onegrad.theory.readout.stage import TypeStage
 from onegrad.theory.resolution import _resolve
 from onegrad.theory.task import Task
 
@@ -34,7 +35,7 @@ def features():
 
 def solved(features, loss, ridge=0.25, tolerance=1e-10, binary=True):
     numbers = np.asarray(350.0), np.asarray(ridge)
-    return solve_with_loss(LossProblem(features, *numbers, loss, binary), tolerance)
+    return solve_with_loss(LossProblem(TypeStage(features, *numbers), loss, binary), tolerance)
 
 
 @pytest.mark.parametrize("loss", [loss_of("squared"), loss_of("huber", 1e6)])

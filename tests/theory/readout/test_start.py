@@ -10,7 +10,7 @@ import pytest
 import onegrad as og
 from onegrad.theory.chance import chance_of
 from onegrad.theory.nodes.rules import QuadratureLevel
-from onegrad.theory.readout import reweighted
+from onegrad.theory.readout.stage import TypeStage
 from onegrad.theory.resolution import solve_tasks
 from onegrad.theory.task import Task
 
@@ -37,13 +37,13 @@ def apart(one, other):
 def test_a_finer_resolution_starts_from_the_coarser_one(monkeypatch):
     """The same numbers, in fewer steps: a kink need not be approached."""
     steps = [0]
-    true = reweighted._step
+    true = TypeStage.step
 
     def counted(*given):
         steps[0] += 1
         return true(*given)
 
-    monkeypatch.setattr(reweighted, "_step", counted)
+    monkeypatch.setattr(TypeStage, "step", counted)
     hinge = {**SPIKES["training"], "loss": "hinge"}
     task = Task.of(og.Problem.from_spec({**SPIKES, "training": hinge}))
     (coarse,) = solve_tasks([task], QuadratureLevel.at(0), 1e-8)
@@ -68,14 +68,14 @@ def test_other_overlaps_start_from_the_typical_ones(monkeypatch):
     task, steps, step = (
         replace(law.task(-np.ones(len(law.variables))), coarse=typical),
         [0],
-        reweighted._step,
+        TypeStage.step,
     )
 
     def counted(*arguments):
         steps[0] += 1
         return step(*arguments)
 
-    monkeypatch.setattr(reweighted, "_step", counted)
+    monkeypatch.setattr(TypeStage, "step", counted)
     (near,) = solve_tasks([task], level, 1e-5)
     count, steps[0] = steps[0], 0
     (far,) = solve_tasks([replace(task, coarse=None)], level, 1e-5)

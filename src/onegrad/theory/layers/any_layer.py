@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +26,7 @@ from onegrad.errors import AssumptionError, ConvergenceError
 from onegrad.problem import Problem
 from onegrad.theory.directions.geometry import Geometry
 from onegrad.theory.layers.given import GivenLayer, given_layer
-from onegrad.theory.layers.losses import LossOnLayer, LossRatios, signs_of
+from onegrad.theory.layers.losses import LossOnLayer, MatrixStage, carried, signs_of
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.matrix_responses import (
     Degrees,
@@ -41,27 +40,19 @@ from onegrad.theory.layers.rules import (
     SCATTERED,
     Tried,
     apart,
-    common,
-    fewer_points,
     last_apart,
     level_of_correction,
-    nodes_of,
     quadratics,
-    quasi_level,
     rule_of,
     rules_tried,
-)
-from onegrad.theory.layers.samples import (
-    affordable,
-    draw_rows,
-    response_spread,
-    sampled_errors,
-    sampled_nodes,
+    shortest,
+    tried_at,
 )
 from onegrad.theory.layers.study import LayerErrors, Study
 from onegrad.theory.nodes.population import quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.options import Theory
+from onegrad.theory.policy import Policy
 from onegrad.theory.readout.errors import Correction
 from onegrad.theory.readout.label_surplus import surplus_deviation
 from onegrad.theory.size.finite_size import bound_of
@@ -75,27 +66,9 @@ _MOST_DIRECTIONS = 4
 _VISIBLE = 0.01
 _NODES = 2400  # typical number of nodes, for the estimate of memory
 _FEW_AXES = 3  # most axes for which products of Gauss rules resolve the tails of κ
-# If two ways to compute a part of the 1/n correction differ by more than this, none is made
-_DISAGREE = 0.02
-# Relative error at the correction's own coarse rule beyond which its ratio is not believed
-_TOO_COARSE = 0.25
-_PART = 0.1  # share of the difference between two rules with one χ that joins the estimate
-# Relative 1/n correction up to which that of the first layer serves for the others of a problem
-_SIMILAR = 0.02
-# Relative error that special directions beside the axes leave, in units of their number over n'
-_BESIDE = 0.7
-_SIGN_LEVEL, _DRAFT = QuadratureLevel.at(1), QuadratureLevel.draft()
-# Quasi-random points where the responses of nodes count, and the relative change of errors at which
-# further ones are not tried
-_TWICE, _MOVED = replace(SCATTERED, most=600), 0.02
+_SIGN_LEVEL = QuadratureLevel.at(1)
 _FINE = QuadratureLevel.at(2)  # rule of losses other than the squared one
-# Share of the remaining degrees of freedom that the mean part may use: at 0.52 errors were off by a
-# factor of three
-_MOST_SPENT = 0.4
 _SIGN_NODES = 1024  # nodes of the classification error, for each component
-# Relative effect of cumulants, or variance of log(1 + χ) given κ, up to which features count as
-# Gaussian; beyond it samples are drawn (layer_samples.py)
-_NEARLY_GAUSSIAN = 0.02
 _SOLVED = 3e-4  # relative tolerance of the responses of nodes: 0.06 % of the errors
 
 
@@ -150,119 +123,69 @@ def layer_errors(
     layer = given_layer(problem.activation, geometry, weights, own, problem.data.bulk_eigenvalues)
     if problem.loss.name != "squared":
         return _with_other_loss(problem, layer, theory, study)
-    if study is not None and study.sampled:
-        try:
-            return _by_samples(problem, layer, study)
-        except ConvergenceError:  # only this layer fails
-            study = replace(study, sampled=False)
     if study is None:
         study, rule, solved = _on_first(problem, layer, theory)
-        far = _far_from_gaussian(problem, layer, theory, study, solved)
-        if far > _NEARLY_GAUSSIAN:
-            with suppress(ConvergenceError):
-                sampled = _by_samples(problem, layer, replace(study, sampled=True))
-                if 2 * sampled.by_draws < far:
-                    return sampled
     else:
-        if study.correction and study.correction.size > _SIMILAR and not study.settled:
-            mine = correction_at(problem, layer, study.sized)
-            study = study if mine.left_out else replace(study, correction=mine)
         rule = rule_of(problem, layer, study.level)
         solved = _solved(problem, rule, study.chi, not study.corrected)
-    correction, made = study.correction, study.corrected
-    solved, by_size = _times(solved, study.finer), _by_size(problem, solved.degrees)
-    if correction is not None:
-        by_size = correction.remainder if study.counted else max(by_size, correction.remainder)
-    if made and correction is not None:
-        ratios = correction.test, correction.train, correction.objective
-        solved, by_size = _times(solved, ratios), correction.remainder
-    by_size = min(AT_MOST, by_size + _BESIDE * layer.beside + solved.left_out)
+    found = np.array(solved.errors) * study.finer
     signs = math.nan, math.nan
     if problem.labels_binary:  # the classification error depends on the 1/n part of χ
-        seen = _solved(problem, rule, study.chi) if made else solved
+        seen = _solved(problem, rule, study.chi) if study.corrected else solved
         signs = signs_of(problem, _looked(problem, layer), seen)
+    by_size = min(
+        AT_MOST, study.by_size + theory.policy.layer_beside * layer.beside + solved.left_out
+    )
+    errors = MatrixErrors(*found.tolist())
     return LayerErrors(
-        solved.errors, study.by_nodes, by_size, layer.special, len(rule), *solved.errors[:2],
-        *signs, study,
-    )  # fmt: skip
-
-
-def _far_from_gaussian(
-    problem: Problem, layer: GivenLayer, theory: Theory, study: Study, solved: NodeSolution
-) -> float:
-    """By how much features are: the part of cumulants in the 1/n correction, or how much the χ of
-    samples with the same κ differ; unknown without a correction; 0 where samples are too dear."""
-    correction = study.correction
-    if theory.draft or correction is None or not affordable(problem):
-        return 0.0
-    if correction.left_out:
-        return math.inf
-    rows = draw_rows(problem, layer, nodes_of(problem, layer, study.level), study.number)
-    spread = response_spread(rows, solved.inverse, problem.samples)
-    return max(correction.cumulants, spread)
-
-
-def _by_samples(problem: Problem, layer: GivenLayer, study: Study) -> LayerErrors:
-    """What is open in 1/n is the bound without degrees of freedom of the mean part, which χ has,
-    times the concentration of errors in few samples; its term of training errors is no larger than
-    what a correction has beside cumulants."""
-    where, same = sampled_nodes(problem, layer, study.level)
-    found = sampled_errors(problem, draw_rows(problem, layer, where, study.number), study.chi)
-    finer = study.finer if same else (1.0, 1.0, 1.0)
-    errors = MatrixErrors(*(e * f for e, f in zip(found.errors, finer, strict=True)))
-    size = min(found.left, problem.dim, problem.width)
-    signs = math.nan, math.nan
-    if problem.labels_binary:
-        seen = _solved(problem, rule_of(problem, layer, study.level), study.chi)
-        signs = signs_of(problem, _looked(problem, layer), seen)
-    by_size = bound_of(0.0, size, found.unfitted)
-    if study.correction is not None and study.corrected:
-        by_size = min(by_size, bound_of(0.0, size, math.inf) + study.correction.others)
-    by_size *= found.concentration
-    return LayerErrors(
-        errors, study.by_nodes, min(AT_MOST, by_size), layer.special, len(where.weights),
-        *errors[:2], *signs, study, found.by_draws, found.rows,
-    )  # fmt: skip
+        errors, study.by_nodes, by_size, layer.special, len(rule), *errors[:2], *signs, study
+    )
 
 
 def _with_other_loss(
     problem: Problem, layer: GivenLayer, theory: Theory, study: Study | None
 ) -> LayerErrors:
-    """On the first layer with a finer rule, and where labels are ±1 over their surplus; where these
-    change little, the layers that follow have the ratios (layer_losses.py)."""
-    first = study is None
-    study = study or _study(problem, layer, theory)
-    rule = rule_of(problem, layer, study.level)
-    begin = _solved(problem, rule, study.chi)
-    if begin.left_out:  # the loss is iterated on the same features
-        rule = rule.without_squares()
-    by_size = _by_size(problem, begin.degrees) + _BESIDE * layer.beside + begin.left_out
-    by_size = min(AT_MOST, by_size)
+    """On the first layer with a finer rule, whose ratio of errors the layers that follow have.
+    Where labels are ±1 over their surplus."""
+    first, policy = study is None, theory.policy
+    known = study or _study(problem, layer, theory)[0]
+    looked = _looked(problem, layer) if problem.labels_binary else None
     deviation = surplus_deviation(problem, layer.geometry) if theory.finite_size else None
-    rules = rule, _looked(problem, layer) if problem.labels_binary else None
-    solved = LossOnLayer.at(problem, rules, begin, deviation)
+
+    def at(level: QuadratureLevel) -> LossOnLayer:
+        rule = rule_of(problem, layer, level)
+        begin = _solved(problem, rule, known.chi)
+        if begin.left_out:  # the loss is iterated on the same features
+            rule = rule.without_squares()
+        stage = MatrixStage(rule, problem.samples, problem.effective_ridge, begin)
+        return LossOnLayer(problem, stage, looked, deviation)
+
+    on = at(known.level)
+    begin, state = on.stage.begin, on.solved()
+    by_size = _by_size(problem, begin.degrees, policy) + begin.left_out
+    by_size += policy.layer_beside * layer.beside
     if first and not theory.draft:
-        fine = rule_of(problem, layer, _FINE)
-        finer = solved.finer(fine, _solved(problem, fine, study.chi))
-        by_nodes, ratios = solved.errors.apart(finer.errors), None
+        fine, coarse = at(_FINE), on.numbers(state, signs=False)
+        there = fine.solved(carried(state.inner, fine.stage.rule, problem.samples))
+        finer = fine.numbers(there, signs=False)
+        by_nodes = apart(_compared(coarse), _compared(finer))
         if by_nodes > RESOLVED:
-            solved, study = finer, replace(study, level=_FINE)
-        study = replace(study, by_nodes=by_nodes)
-        ratios = LossRatios.between(solved.errors, finer.errors)
-        if deviation:
-            shifted = LossRatios.between(solved.errors, solved.over_surplus)
-            study = replace(study, surplus=not shifted.little)
-            if shifted.little:
-                ratios = ratios.after(shifted)
-        study = replace(study, ratios=ratios)
-    found = solved.over_surplus if study.surplus else solved.errors
-    found = found if study.ratios is None else study.ratios.times(found)
-    by_size = min(AT_MOST, theory.policy.bound_of_losses * by_size)
+            on, state, coarse = fine, there, finer
+            known = replace(known, level=_FINE)
+        known = replace(known, by_nodes=by_nodes, finer=_ratios(finer.tolist(), coarse.tolist()))
+    found = on.numbers(state) if theory.draft else on.over_surplus(state)
+    found[: len(known.finer)] *= known.finer
+    test_loss, train_loss, wrong, calibration = found[3:].tolist()
     return LayerErrors(
-        found.errors, study.by_nodes, by_size, layer.special,
-        len(solved.rule), found.test_loss, found.train_loss, found.misclassification,
-        found.calibration, study,
+        MatrixErrors(*found[:3].tolist()), known.by_nodes,
+        min(AT_MOST, policy.bound_of_losses * min(AT_MOST, by_size)), layer.special,
+        len(on.stage.rule), test_loss, train_loss, wrong, calibration, known,
     )  # fmt: skip
+
+
+def _compared(numbers: Array) -> list[float]:
+    """Errors and losses, without the objective."""
+    return [float(numbers[i]) for i in (0, 1, 3, 4)]
 
 
 def _looked(problem: Problem, layer: GivenLayer) -> Quadratics:
@@ -277,101 +200,89 @@ def rough_errors(
     """With one χ for all nodes, in the limit of large sizes: not the errors of `layer_errors`, but
     they differ between layers of a problem as those do. study : of one of them"""
     layer = given_layer(problem.activation, geometry, weights, own, problem.data.bulk_eigenvalues)
-    return common(problem, rule_of(problem, layer, study.level, lengths=False))[0]
+    return tried_at(problem, layer, study.level).errors
 
 
 def _on_first(
     problem: Problem, layer: GivenLayer, theory: Theory
 ) -> tuple[Study, Quadratics, NodeSolution]:
-    """The study of a first layer, its rule and the solution there, which the study looks at, too.
+    """The study of a first layer, its rule and the solution there.
 
-    Products of rules give weak axes two or three nodes each, on which κ² hardly varies. Where the
-    responses of nodes count, so do their tails: then the rule is one of quasi-random points.
+    With one χ for all nodes rules get finer until one more changes little. Responses χ_s are those
+    of the shortest that is close to the finest, and the ratio of the two with one χ multiplies its
+    errors. Products of rules give weak axes two or three nodes each, on which κ² hardly varies;
+    where the responses of nodes count, so do their tails: many axes have quasi-random points.
 
     The correction has special directions beside the axes as blocks with random coefficients. Where
-    it disagrees with what counting ν_sν_sᵀ in χ_s does, the larger part of it, there is none, nor
-    where errors are far off at its coarse rule.
+    it disagrees with what counting ν_sν_sᵀ in χ_s does, the larger part of it, there is none.
     """
-    study = _study(problem, layer, theory)
-    rule = rule_of(problem, layer, study.level)
-    solved = _solved(problem, rule, study.chi, not study.corrected)
-    if theory.draft:
-        return study, rule, solved
-    rank, shifted = layer.geometry.rank, apart(study.rough[:2], solved.errors[:2])
-    short = not study.level.quasi or study.level == SCATTERED
-    if rank > _FEW_AXES and short and shifted > RESOLVED:
-        for level in (_TWICE, quasi_level(0)):
-            rough = common(problem, rule_of(problem, layer, level, lengths=False))[0]
-            rule = rule_of(problem, layer, level)
-            again = _solved(problem, rule, study.chi, not study.corrected)
-            moved = _ratios(_ratios(again.errors, rough), _ratios(solved.errors, study.rough))
-            ratios = _ratios(rough, study.rough)
-            finer = tuple(f / r for f, r in zip(study.finer, ratios, strict=True))
-            by_nodes = study.by_nodes + _PART * apart(moved[:2], (1.0, 1.0))
-            study = replace(study, level=level, rough=rough, finer=finer, by_nodes=by_nodes)
-            solved = again
-            if apart(moved[:2], (1.0, 1.0)) <= _MOVED:
-                break
-    doubtful = layer.special > rank or study.sized_off > 0
-    if study.correction is not None and study.corrected and doubtful:
-        counted, correction = _solved(problem, rule, study.chi), study.correction
+    policy = theory.policy
+    study, tried = _study(problem, layer, theory)
+    if not tried:
+        rule = rule_of(problem, layer, study.level)
+        solved = _solved(problem, rule, study.chi)
+        return replace(study, by_size=_by_size(problem, solved.degrees, policy)), rule, solved
+    finest = tried[-1]
+    correction = _correction(problem, layer, finest.errors, policy) if theory.finite_size else None
+    made = None if correction is None or correction.left_out else correction
+    levels = [one.level for one in tried]
+    if layer.geometry.rank > _FEW_AXES:
+        levels = [SCATTERED, finest.level]
+    coarse, off = shortest(problem, layer, levels, finest.errors)
+    rule = rule_of(problem, layer, coarse.level)
+    solved = _solved(problem, rule, finest.chi, made is None)
+    if made is not None and layer.special > layer.geometry.rank:
+        counted = _solved(problem, rule, finest.chi)
         means = _ratios(counted.errors, solved.errors)[:2]
-        off = apart(means, (correction.test, correction.train))
-        if off > max(_DISAGREE, correction.remainder) or study.sized_off:
-            reason = f"it leaves out {100 * off:.0f} % that directions beside the axes make"
-            reason = _too_coarse(study.sized_off) if study.sized_off else reason
-            left_out = Correction(left_out=(reason,), remainder=off + correction.remainder)
-            study, solved = replace(study, correction=left_out, counted=True), counted
-    return study, rule, solved
-
-
-def _too_coarse(off: float) -> str:
-    return f"errors are {100 * off:.0f} % off at the resolution that it can have"
+        apart_by = apart(means, (made.test, made.train))
+        if apart_by > max(policy.layer_disagree, made.remainder):
+            reason = f"it leaves out {100 * apart_by:.0f} % that directions beside the axes make"
+            correction = Correction(left_out=(reason,), remainder=apart_by + made.remainder)
+            made, solved = None, counted
+    by_size = _by_size(problem, solved.degrees, policy) if made is None else 0.0
+    finer = np.array(_ratios(finest.errors, coarse.errors))
+    if correction is not None:
+        by_size = max(by_size, correction.remainder)
+        finer *= (correction.test, correction.train, correction.objective)
+    return Study(
+        coarse.level, last_apart(tried) + policy.layer_rule * off, finest.chi, by_size,
+        tuple(finer.tolist()), correction,
+    ), rule, solved  # fmt: skip
 
 
 def _ratios(above: Sequence[float], below: Sequence[float]) -> tuple[float, ...]:
-    return tuple(a / b if b else 1.0 for a, b in zip(above, below, strict=True))
+    return tuple(float(a / b) if b else 1.0 for a, b in zip(above, below, strict=True))
 
 
-def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> Study:
-    """How fine the rule for κ has to be, and the 1/n correction.
-
-    With one χ for all nodes rules get finer until one more changes little. Responses χ_s are those
-    of the coarsest that is close to the finest, or of few quasi-random points, and the ratio of
-    the two with one χ multiplies its errors.
-    """
-    level = QuadratureLevel.at(1)
-    rule = rule_of(problem, layer, level, lengths=False)
-    first, chi = common(problem, rule)
+def _study(problem: Problem, layer: GivenLayer, theory: Theory) -> tuple[Study, list[Tried]]:
+    """Of the coarsest rule, and the finer ones that were tried: none of other losses or of a draft.
+    Refuses before anything that takes long; with one χ 1 to 6 % fewer degrees are spent than in
+    the end."""
+    first = tried_at(problem, layer, QuadratureLevel.at(1))
+    study = Study(first.level, math.nan, first.chi)
     if theory.draft:
-        return Study(level, math.nan, chi, first)
-    # check before anything slow; one χ underestimates the degrees of freedom by 1 to 6 %
-    _check_spent(rough_degrees(rule, problem.samples, problem.effective_ridge, chi))
-    if problem.loss.name != "squared":
-        return Study(level, math.nan, chi, first)
-    tried = rules_tried(problem, layer, Tried(level, first, chi))
-    finest, chi, sized, correction, off = tried[-1].errors, tried[-1].chi, _DRAFT, None, 0.0
-    if theory.finite_size:
-        sized, off = level_of_correction(problem, layer, finest)
-        correction = correction_at(problem, layer, sized)
-        if off > _TOO_COARSE and not correction.left_out:
-            correction = Correction(left_out=(_too_coarse(off),))
-        elif not correction.left_out:
-            open_ratio = correction.remainder + off * correction.size
-            correction = replace(correction, remainder=open_ratio)
-    coarse = next(one for one in tried if apart(one.errors[:2], finest[:2]) <= RESOLVED)
-    if layer.geometry.rank > _FEW_AXES:
-        coarse = fewer_points(problem, layer, coarse, finest)
-    by_nodes = last_apart(tried) + _PART * apart(coarse.errors[:2], finest[:2])
-    finer, off = _ratios(finest, coarse.errors), 0.0 if off <= RESOLVED else off
-    return Study(
-        coarse.level, by_nodes, chi, coarse.errors, correction, finer, sized=sized, sized_off=off
+        return study, []
+    rule = rule_of(problem, layer, first.level, lengths=False)
+    _check_spent(
+        rough_degrees(rule, problem.samples, problem.effective_ridge, first.chi), theory.policy
     )
+    if problem.loss.name != "squared":
+        return study, []
+    return study, rules_tried(problem, layer, first)
 
 
-def _times(solved: NodeSolution, ratios: Sequence[float]) -> NodeSolution:
-    errors = MatrixErrors(*(e * r for e, r in zip(solved.errors, ratios, strict=True)))
-    return replace(solved, errors=errors)
+def _correction(
+    problem: Problem, layer: GivenLayer, finest: MatrixErrors, policy: Policy
+) -> Correction:
+    """Of order 1/n, or why there is none: not where errors are far off at its coarse rule."""
+    tried, off = level_of_correction(problem, layer, finest)
+    found = correction_at(problem, layer, tried.level, policy)
+    if found.left_out:
+        return found
+    if off > RESOLVED:
+        reason = f"errors are {100 * off:.0f} % off at the resolution that it can have"
+        return Correction(left_out=(reason,), remainder=found.remainder)
+    return replace(found, remainder=found.remainder + off * found.size)
 
 
 def _solved(problem: Problem, rule: Quadratics, chi: float, mean: bool = True) -> NodeSolution:
@@ -389,17 +300,17 @@ def _solved(problem: Problem, rule: Quadratics, chi: float, mean: bool = True) -
     return replace(solve_nodes(plain, *numbers), left_out=share)
 
 
-def _by_size(problem: Problem, degrees: Degrees) -> float:
+def _by_size(problem: Problem, degrees: Degrees, policy: Policy) -> float:
     """What finite sizes leave open: the bound of the theory of types, and the share of the samples'
     degrees of freedom that go to the special directions."""
     used, unfitted, left = degrees
-    _check_spent(degrees)
+    _check_spent(degrees, policy)
     size = min(left, problem.dim, problem.width)
-    return min(AT_MOST, used / unfitted + bound_of(used, size, unfitted))
+    return min(AT_MOST, used / unfitted + bound_of(used, size, unfitted, policy=policy))
 
 
-def _check_spent(degrees: Degrees) -> None:
-    if degrees.used > _MOST_SPENT * degrees.left:
+def _check_spent(degrees: Degrees, policy: Policy) -> None:
+    if degrees.used > policy.layer_spent * degrees.left:
         raise AssumptionError(
             f"the readout spends {degrees.used:.0f} degrees of freedom on the special directions, "
             f"of {degrees.left:.0f} that it leaves: no theory of large sizes holds. Use fewer "

@@ -115,12 +115,6 @@ class NodeFeatures:
         table = self.slope * np.sqrt(self.counts * self.bulk**2)[..., None]
         return self._factored(table, self.dropped)
 
-    @property
-    def powers(self) -> Array:
-        """(T,) Σ_s ω_s E[σ²|κ_s] of one neuron of each type."""
-        squares = self.mean**2 + (self.bulk[..., None] * self.slope) ** 2 + self.extra
-        return np.asarray((squares @ self.weights[..., None])[..., 0])
-
     def take(self, index: int) -> NodeFeatures:
         """One problem of a stack."""
         return one_of(self, index).with_factors(self, index)

@@ -1,10 +1,4 @@
-"""Losses other than the squared one on a given first layer: what is found out on the first of
-several layers of a problem, and is as good for the others.
-
-A finer rule for κ and training sets with more labels of one sign change the errors of all layers of
-a problem alike: where that is little, the others have the ratios of the first
-(docs/book/any-first-layer.md).
-"""
+"""Losses other than the squared one on a given first layer (docs/book/any-first-layer.md)."""
 
 from __future__ import annotations
 
@@ -15,161 +9,164 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from onegrad.compute.backend import Array
-from onegrad.errors import ConvergenceError
 from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.problem import Problem
-from onegrad.theory.layers.matrix_errors import MatrixErrors
-from onegrad.theory.layers.matrix_responses import NodeSolution, Quadratics
-from onegrad.theory.readout.calibration import Chance, calibration_error, misclassified
-from onegrad.theory.readout.label_surplus import with_surplus
-from onegrad.theory.readout.matrix_loss import LossSolution, on_fresh_samples, solve_matrix_loss
+from onegrad.theory.layers.matrix_responses import (
+    NodeSolution,
+    Quadratics,
+    inverse_of,
+    solve_nodes,
+)
+from onegrad.theory.readout.calibration import Chance, signs_at
+from onegrad.theory.readout.moments import LossMoments
+from onegrad.theory.readout.reweighted import LossProblem, errors_with_loss, solve_loss
+from onegrad.theory.readout.stage import State
 
-# Relative change of errors up to which what a finer rule or the surplus of labels does on the first
-# layer serves for the others of a problem
-_ALIKE = 0.05
+_TOLERANCE = 1e-4  # of f over its size, log q and log χ
 _CENTRE = 1e-3  # nodes of the label surplus nearer to zero count as zero
 
 
 @dataclass(frozen=True)
-class LossErrors:
-    """Errors of a readout with its loss; misclassification and calibration NaN where there are
-    none."""
+class MatrixStage:
+    """The actual matrix of a first layer: eq. loss-equations with
 
-    errors: MatrixErrors
-    test_loss: float
-    train_loss: float
-    misclassification: float = math.nan
-    calibration: float = math.nan
+        M = (λ + Σ_s ω_sD_sQ_s)⁻¹,  χ_s = tr(Q_sM)/m,  a = M Σ_s (ω_sD_sf_s + ω_s E ρ)ν_s
+        f_s = ν_sᵀa,  q_s = aᵀC_sa + tr(Q_s M L M)/m,  L = Σ_s ω_s E ρ² Q_s
 
-    @property
-    def numbers(self) -> Array:
-        """Without the signs."""
-        return np.array([*self.errors, self.test_loss, self.train_loss])
-
-    def apart(self, other: LossErrors) -> float:
-        """The largest relative difference of errors and losses."""
-        return float(np.abs(_ratio(other.numbers, self.numbers) - 1)[[0, 1, 3, 4]].max())
-
-
-@dataclass(frozen=True)
-class LossRatios:
-    """What changes errors of all layers alike.
-
-    numbers : ratios of `LossErrors.numbers`; wrong : of misclassification
-    excess : excess of the squared calibration error, which may itself be near zero
+    begin : the solution of the squared loss on this rule
     """
 
-    numbers: Array
-    wrong: float = 1.0
-    excess: float = 0.0
-
-    @classmethod
-    def between(cls, before: LossErrors, after: LossErrors) -> LossRatios:
-        wrong = _ratio(*(np.array(x.misclassification) for x in (after, before)))
-        excess = after.calibration**2 - before.calibration**2
-        return cls(_ratio(after.numbers, before.numbers), float(wrong), excess)
+    rule: Quadratics
+    samples: int
+    ridge: float
+    begin: NodeSolution
 
     @property
-    def little(self) -> bool:
-        return bool(np.abs(self.numbers - 1).max() <= _ALIKE)
+    def weights(self) -> Array:
+        return self.rule.weights
 
-    def after(self, other: LossRatios) -> LossRatios:
-        """Both changes."""
-        return LossRatios(
-            self.numbers * other.numbers, self.wrong * other.wrong, self.excess + other.excess
-        )
+    @property
+    def labels(self) -> Array:
+        return self.rule.y
 
-    def times(self, found: LossErrors) -> LossErrors:
-        *errors, test_loss, train_loss = (self.numbers * found.numbers).tolist()
-        calibration = found.calibration
-        if not math.isnan(calibration):
-            calibration = math.sqrt(max(0.0, calibration**2 + self.excess))
-        return LossErrors(
-            MatrixErrors(*errors), test_loss, train_loss, self.wrong * found.misclassification,
-            calibration,
-        )  # fmt: skip
+    @property
+    def noise(self) -> Array:
+        return np.broadcast_to(np.asarray(self.rule.noise, float), self.rule.y.shape)
+
+    @property
+    def root(self) -> Array:
+        """Nodes far out count by their share."""
+        return np.asarray(np.sqrt(np.tile(self.weights, 3) * len(self.weights))[None])
+
+    def with_labels(self, weights: Array, labels: Array) -> MatrixStage:
+        return replace(self, rule=self.rule.with_labels(labels, 1 - labels**2, weights))
+
+    def with_ridge(self, factor: float) -> MatrixStage:
+        chi, ridge = float(self.begin.responses.mean()), factor * self.ridge
+        begin = solve_nodes(self.rule, self.samples, ridge, chi)
+        return replace(self, ridge=ridge, begin=begin)
+
+    def of_squared_loss(self, tolerance: float) -> State[NodeSolution]:
+        return state_of(self.begin)
+
+    def step(
+        self, at: State[NodeSolution], found: LossMoments, tolerance: float
+    ) -> State[NodeSolution]:
+        """One inverse and three products of k × k matrices: one round of the fixed point, which
+        leaves nothing to a `tolerance`."""
+        q, w = self.rule, self.weights * found.slope
+        system = q.total(w)
+        system.flat[:: q.width + 1] += self.ridge
+        inverse = inverse_of(system)
+        readout = inverse @ q.cross(w * at.prediction + self.weights * found.mean)
+        load = q.total(self.weights * found.square)
+        moved = inverse @ load @ inverse / self.samples
+        # only the second part contains the means
+        variance = q.traces(moved + np.outer(readout, readout), mean=False)
+        variance += q.squares_of_means(moved)
+        return state_of(replace(
+            at.inner, responses=q.traces(inverse) / self.samples, inverse=inverse,
+            readout=readout, prediction=q.mean(readout), variance=variance, load=load,
+        ))  # fmt: skip
+
+    def size(self, change: Array) -> Array:
+        return np.asarray(np.abs(change) @ np.tile(self.weights, 3))
 
 
-def _ratio(after: Array, before: Array) -> Array:
-    return np.divide(after, before, out=np.ones_like(before), where=before != 0)
+def state_of(nodes: NodeSolution) -> State[NodeSolution]:
+    return State(nodes.prediction, nodes.variance, nodes.responses, nodes)
+
+
+def carried(found: NodeSolution, rule: Quadratics, samples: int) -> State[NodeSolution]:
+    """A solution at the nodes of another rule, to start from."""
+    return State(*found.at(rule, samples), rule.traces(found.inverse) / samples, found)
 
 
 @dataclass(frozen=True)
 class LossOnLayer:
-    """A rule on one layer, with the nodes of signs if labels are ±1, and the readout there.
+    """A rule on one layer, with the nodes of signs if labels are ±1.
 
     deviation : of the surplus of labels (`surplus_deviation`), 0 where it does not count; None
         where nothing of one training set does, in the limit
     """
 
     problem: Problem
-    rule: Quadratics
+    stage: MatrixStage
     looked: Quadratics | None
-    found: LossSolution
     deviation: float | None
 
-    @classmethod
-    def at(
-        cls, problem: Problem, rules: tuple[Quadratics, Quadratics | None], begin: NodeSolution,
-        deviation: float | None,
-    ) -> LossOnLayer:  # fmt: skip
-        """From the solution of the squared loss."""
-        return cls(problem, *rules, _solved(problem, rules[0], begin), deviation)
+    def solved(self, near: State[NodeSolution] | None = None) -> State[NodeSolution]:
+        """Of the training set with as many labels of each sign as the law says.
 
-    def finer(self, rule: Quadratics, begin: NodeSolution) -> LossOnLayer:
-        """By another rule, from this one; begin : its solution of the squared loss"""
-        nodes, samples = self.found.nodes, self.problem.samples
-        f, variance = nodes.at(rule, samples)
-        near = replace(
-            begin, prediction=f, variance=variance, responses=rule.traces(nodes.inverse) / samples
-        )
-        return replace(self, rule=rule, found=_near(self.problem, rule, near, begin))
+        near : a state that is not far
+        """
+        return solve_loss(replace(self._asked, near=near), _TOLERANCE)
 
-    @property
-    def errors(self) -> LossErrors:
-        """Of the training set with as many labels of each sign as the law says."""
-        return self._mean([(1.0, self.found)])
+    def numbers(self, state: State[NodeSolution], signs: bool = True) -> Array:
+        """Test error, training error and objective, test and training loss, misclassification and
+        calibration there; without `signs` the first five."""
+        own = self._signs([state.inner])[0] if signs else ()
+        return np.array([*self._errors(self._asked, state), *own])
 
-    @property
-    def over_surplus(self) -> LossErrors:
-        """The mean over training sets with more labels of one sign or of the other."""
-        parts, rule, problem = [], self.rule, self.problem
-        assert self.deviation is not None
-        for z, probability in zip(*gauss_hermite(3), strict=True):
-            one = self.found
+    def over_surplus(self, state: State[NodeSolution]) -> Array:
+        """The same, means over training sets with more labels of one sign or of the other."""
+        if not self.deviation:
+            return self.numbers(state)
+        rows, states = [], []
+        nodes, probabilities = gauss_hermite(3)
+        for z in nodes:
+            one, found = self._asked, state
             if abs(z) > _CENTRE:
-                shift = self.deviation * z
-                weights, y = with_surplus(rule.weights, rule.y, problem.samples, shift)
-                drawn = Quadratics(rule.couplings, rule.blocks, weights, y, 1 - y**2, rule.squares)
-                one = _near(problem, drawn, self.found.nodes, self.found.nodes)
-                one = on_fresh_samples(one, rule, problem.loss, binary=True)
-            parts.append((float(probability), one))
-        return self._mean(parts)
+                one = replace(one, surplus=self.deviation * z, near=state)
+                found = solve_loss(one, _TOLERANCE)
+            rows.append(self._errors(one, found))
+            states.append(found.inner)
+        return np.asarray(probabilities @ np.column_stack([rows, self._signs(states)]))
 
-    def _mean(self, parts: Sequence[tuple[float, LossSolution]]) -> LossErrors:
-        signs = self._signs([one.nodes for _, one in parts])
-        rows = [
-            (*one.nodes.errors, one.test_loss, one.train_loss, *own)
-            for (_, one), own in zip(parts, signs, strict=True)
-        ]
-        *errors, test_loss, train_loss, wrong, calibration = np.array([p for p, _ in parts]) @ rows
-        return LossErrors(MatrixErrors(*errors), test_loss, train_loss, wrong, calibration)
+    @property
+    def _asked(self) -> LossProblem[NodeSolution]:
+        return LossProblem(self.stage, self.problem.loss, self.problem.labels_binary)
+
+    @staticmethod
+    def _errors(asked: LossProblem[NodeSolution], state: State[NodeSolution]) -> list[float]:
+        e = errors_with_loss(asked, state)
+        found = e.test_error, e.train_error, e.train_objective, e.test_loss, e.train_loss
+        return [float(value) for value in found]
 
     def _signs(self, parts: Sequence[NodeSolution]) -> list[tuple[float, float]]:
         """Misclassification and calibration of each."""
-        if self.looked is None:
+        looked, p = self.looked, self.problem
+        if looked is None:
             return [(math.nan, math.nan)] * len(parts)
-        if self.deviation is None or self.problem.loss.name != "logistic":
-            return [signs_of(self.problem, self.looked, one) for one in parts]
-        shift = np.zeros(len(self.looked))  # change of the outputs if the surplus grows by one
+        if self.deviation is None or p.loss.name != "logistic":
+            return [signs_of(p, looked, one) for one in parts]
+        shift = np.zeros(len(looked))  # of outputs, where the surplus is larger by one
         if len(parts) > 1:
             z = gauss_hermite(len(parts))[0]
-            low, high = (self.looked.mean(parts[i].readout) for i in (0, -1))
+            low, high = (looked.mean(parts[i].readout) for i in (0, -1))
             shift = (high - low) / (z[-1] - z[0])
-        chances = (_TrainingSets(self.looked, one, self.problem.samples, shift) for one in parts)
         return [
-            signs_of(self.problem, self.looked, one, chance)
-            for one, chance in zip(parts, chances, strict=True)
+            signs_of(p, looked, one, _TrainingSets(looked, one, p.samples, shift)) for one in parts
         ]
 
 
@@ -195,25 +192,6 @@ class _TrainingSets:
 def signs_of(
     problem: Problem, rule: Quadratics, found: NodeSolution, chance: Chance | None = None
 ) -> tuple[float, float]:
-    """Misclassification, and calibration of the logistic loss, with the chance of one training set
-    (`calibration_error`)."""
+    """`signs_at`, at the nodes of a rule."""
     outputs = (rule.weights, rule.y, *found.at(rule, problem.samples))
-    logistic = problem.loss.name == "logistic"
-    return misclassified(*outputs), calibration_error(*outputs, chance) if logistic else math.nan
-
-
-def _solved(
-    problem: Problem, rule: Quadratics, begin: NodeSolution, smooth: bool = True
-) -> LossSolution:
-    numbers = problem.samples, problem.effective_ridge
-    return solve_matrix_loss(rule, *numbers, problem.loss, begin, problem.labels_binary, smooth)
-
-
-def _near(
-    problem: Problem, rule: Quadratics, near: NodeSolution, begin: NodeSolution
-) -> LossSolution:
-    """From a solution that is not far, or where that does not settle by smoother losses."""
-    try:
-        return _solved(problem, rule, near, smooth=False)
-    except ConvergenceError:
-        return _solved(problem, rule, begin)
+    return signs_at(problem.loss.name == "logistic", *outputs, chance)

@@ -7,7 +7,6 @@ mean and covariance; κ itself is as it is, not Gaussian at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +16,9 @@ from onegrad.compute.linalg import span_basis
 from onegrad.data.base import DataNodes
 from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.smoothing import smoothed
+from onegrad.theory.layers.low_rank import DenseTable
+from onegrad.theory.layers.matrix_errors import FeatureMoments
+from onegrad.theory.layers.matrix_responses import NodeBlock, Quadratics
 from onegrad.theory.nodes.sample import GroupMoments, PreparedNodes
 
 _BLOCK = 1 << 21  # numbers of a table of neurons × nodes held at once
@@ -42,18 +44,6 @@ class GroupFeatures:
     slope: Array
     spread: Array
     coupling: Array
-
-
-@dataclass(frozen=True)
-class FeatureBlock:
-    """Features at some nodes of one group: mean, slope and variance (k × S), labels."""
-
-    group: int
-    rows: np.ndarray
-    mean: Array
-    slope: Array
-    variance: Array
-    y: Array
 
 
 @dataclass(frozen=True)
@@ -94,18 +84,28 @@ class ConditionedLayer:
         parts = tuple(_group_features(m, layer.weights, basis) for m in moments)
         return cls(prepared.nodes, activation, basis, prepared.projections(basis), parts)
 
-    def blocks(self, rows: np.ndarray | None = None) -> Iterator[FeatureBlock]:
-        """The features at the given nodes (all by default), group by group (eq. own-features)."""
+    def rule(self, rows: np.ndarray) -> Quadratics:
+        """The given rows as nodes of one weight, group by group (eq. own-features)."""
+        blocks, order = [], []
+        for c, part in enumerate(self.parts):
+            some = rows[self.nodes.group[rows] == c]
+            if not some.size:
+                continue
+            shift = part.slope @ self.kappa[some].T
+            shift += part.offset[:, None]
+            mean, slope, variance = smoothed(self.activation, shift, part.spread[:, None])
+            blocks.append(NodeBlock(c, DenseTable(mean), DenseTable(slope), variance))
+            order.append(some)
+        y, couplings = self.nodes.y[np.concatenate(order)], [p.coupling for p in self.parts]
+        return Quadratics(couplings, blocks, np.full(len(y), 1 / len(y)), y, self.nodes.label_noise)
+
+    def moments(self, rows: np.ndarray | None = None) -> FeatureMoments:
+        """Averages over the given rows, all by default (eq. one-response): O(S·k²)."""
         rows = np.arange(len(self.nodes)) if rows is None else rows
         step = max(1, _BLOCK // self.width)
-        for c, part in enumerate(self.parts):
-            members = rows[self.nodes.group[rows] == c]
-            for start in range(0, len(members), step):
-                some = members[start : start + step]
-                shift = part.slope @ self.kappa[some].T
-                shift += part.offset[:, None]
-                moments = smoothed(self.activation, shift, part.spread[:, None])
-                yield FeatureBlock(c, some, *moments, self.nodes.y[some])
+        parts = [rows[start : start + step] for start in range(0, len(rows), step)]
+        found = [self.rule(some).moments() for some in parts]
+        return FeatureMoments.mean(found, [len(some) for some in parts])
 
 
 def unit_basis(columns: Array) -> Array:

@@ -6,6 +6,7 @@ Equations are named as in docs/book/real-data.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +15,6 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
-from onegrad.theory.layers.matrix import ConditionedLayer
 
 _NOTHING = 1e-9
 _HALVINGS = 48  # bisections of an interval of log χ: to 1e-13
@@ -37,30 +37,13 @@ class FeatureMoments:
     label: float
 
     @classmethod
-    def mean(cls, parts: list[FeatureMoments]) -> FeatureMoments:
-        """Of parts with equally many nodes, up to one."""
-        second = np.mean([p.second for p in parts], axis=0)
-        cross = np.mean([p.cross for p in parts], axis=0)
-        return cls(second, cross, float(np.mean([p.label for p in parts])))
-
-
-def feature_moments(layer: ConditionedLayer, rows: np.ndarray) -> FeatureMoments:
-    """Averages over the given nodes (eqs. own-features and one-response): O(S·k²) in two symmetric
-    products."""
-    k = layer.width
-    second, cross, variance = np.zeros((k, k)), np.zeros(k), np.zeros(k)
-    slopes = [np.zeros((k, k)) for _ in layer.parts]
-    for block in layer.blocks(rows):
-        second += block.mean @ block.mean.T
-        slopes[block.group] += block.slope @ block.slope.T
-        variance += block.variance.sum(axis=1)
-        cross += block.mean @ block.y
-    for part, outer in zip(layer.parts, slopes, strict=True):
-        outer *= part.coupling
-        second += outer
-    second.flat[:: k + 1] += variance
-    label = float(np.mean(layer.nodes.y[rows] ** 2)) + layer.nodes.label_noise
-    return FeatureMoments(second / len(rows), cross / len(rows), label)
+    def mean(
+        cls, parts: Sequence[FeatureMoments], counts: Sequence[int] | None = None
+    ) -> FeatureMoments:
+        """Of parts with so many nodes; equally many, up to one, by default."""
+        second = np.average([p.second for p in parts], axis=0, weights=counts)
+        cross = np.average([p.cross for p in parts], axis=0, weights=counts)
+        return cls(second, cross, float(np.average([p.label for p in parts], weights=counts)))
 
 
 def common_errors(

@@ -17,8 +17,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
-from onegrad.theory.layers.low_rank import DenseTable, Table
-from onegrad.theory.layers.matrix import ConditionedLayer
+from onegrad.theory.layers.low_rank import Table
 from onegrad.theory.layers.matrix_errors import FeatureMoments, MatrixErrors
 from onegrad.theory.readout.anderson import Acceleration
 
@@ -80,17 +79,6 @@ class Quadratics:
             for end, block in zip(ends, self.blocks, strict=True)
         ]
 
-    @classmethod
-    def of_rows(cls, layer: ConditionedLayer, rows: np.ndarray) -> Quadratics:
-        """Some of the data's own rows as nodes, all of one weight."""
-        found = list(layer.blocks(rows))
-        blocks = [
-            NodeBlock(b.group, DenseTable(b.mean), DenseTable(b.slope), b.variance) for b in found
-        ]
-        y = np.concatenate([block.y for block in found])
-        couplings = [part.coupling for part in layer.parts]
-        return cls(couplings, blocks, np.full(len(y), 1.0 / len(y)), y, layer.nodes.label_noise)
-
     def __len__(self) -> int:
         return len(self.y)
 
@@ -100,6 +88,13 @@ class Quadratics:
         if block.curvature is not None and self.squares:
             pairs.append((block.curvature, self.squares[block.group]))
         return pairs
+
+    def with_labels(
+        self, y: Array, noise: Array | float, weights: Array | None = None
+    ) -> Quadratics:
+        """The same features with other labels, and perhaps other weights."""
+        weights = self.weights if weights is None else weights
+        return Quadratics(self.couplings, self.blocks, weights, y, noise, self.squares)
 
     def without_squares(self) -> Quadratics:
         """Second moments to first order in the couplings."""
@@ -178,14 +173,6 @@ class NodeSolution:
         moved = self.inverse @ self.load @ self.inverse
         direct = q.traces(np.outer(self.readout, self.readout), mean=False)
         return q.mean(self.readout), direct + q.traces(moved) / samples
-
-
-def node_errors(
-    q: Quadratics, samples: int, ridge: float, chi: float, tolerance: float = 1e-3
-) -> MatrixErrors:
-    """Errors with χ_s per node (eqs. own-responses and own-response-errors), from the common χ as
-    the first guess."""
-    return solve_nodes(q, samples, ridge, chi, tolerance).errors
 
 
 def solve_nodes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -26,8 +27,7 @@ _WORTH = 3.0, 1.4
 _CURVED = 10.0  # quadratic parts are corrections: they may lose this many times `_LEFT_OUT`
 # A shorter rule is used if its errors, with one χ for all nodes, are this near the finest rule's
 RESOLVED = 0.05
-SCATTERED = replace(QuadratureLevel.at(0), most=300, quasi=True)  # points for responses
-_SHORTER = 0.7  # share of the nodes up to which a shorter rule is tried instead
+SCATTERED = replace(QuadratureLevel.at(0), most=600, quasi=True)  # points for responses
 # The 1/n correction costs the cube of the nodes
 _SHORTEST = replace(QuadratureLevel.draft(), most=128)
 MOST_NODES = 400  # nodes of the correction's rule, each there with either length
@@ -50,14 +50,19 @@ def rules_tried(problem: Problem, layer: GivenLayer, first: Tried) -> list[Tried
     10 % off. Where the first two differ quasi-random points are tried as well; it goes on with
     whichever changes less from one level to the next.
     """
-    products = [first, _at(problem, layer, QuadratureLevel.at(2))]
-    if last_apart(products) <= _CLOSE:
-        return products
-    points = [_at(problem, layer, quasi_level(number)) for number in (0, 1)]
-    numbers = range(3, _FINEST + 1)
-    if last_apart(points) < last_apart(products):
-        return products + _refined(problem, layer, points, [quasi_level(j - 1) for j in numbers])
-    return _refined(problem, layer, products, [QuadratureLevel.at(j) for j in numbers])
+    tried = [first, tried_at(problem, layer, QuadratureLevel.at(2))]
+    if last_apart(tried) <= _CLOSE:
+        return tried
+    points = [tried_at(problem, layer, quasi_level(number)) for number in (0, 1)]
+    quasi = last_apart(points) < last_apart(tried)
+    tried += points if quasi else []
+    for number in range(3, _FINEST + 1):
+        level = quasi_level(number - 1) if quasi else QuadratureLevel.at(number)
+        large = len(nodes_of(problem, layer, level).weights) * problem.width > _LARGEST_RULE
+        if last_apart(tried) <= _CLOSE or large:
+            break
+        tried.append(tried_at(problem, layer, level))
+    return tried
 
 
 def quasi_level(number: int) -> QuadratureLevel:
@@ -65,18 +70,8 @@ def quasi_level(number: int) -> QuadratureLevel:
     return replace(QuadratureLevel.at(number + 1), quasi=True)
 
 
-def _refined(
-    problem: Problem, layer: GivenLayer, tried: list[Tried], levels: Sequence[QuadratureLevel]
-) -> list[Tried]:
-    for level in levels:
-        large = len(nodes_of(problem, layer, level).weights) * problem.width > _LARGEST_RULE
-        if last_apart(tried) <= _CLOSE or large:
-            break
-        tried = [*tried, _at(problem, layer, level)]
-    return tried
-
-
-def _at(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Tried:
+def tried_at(problem: Problem, layer: GivenLayer, level: QuadratureLevel) -> Tried:
+    """Without lengths of samples and quadratic parts."""
     return Tried(level, *common(problem, rule_of(problem, layer, level, lengths=False)))
 
 
@@ -139,31 +134,30 @@ def quadratics(
     )  # fmt: skip
 
 
-def fewer_points(problem: Problem, layer: GivenLayer, coarse: Tried, finest: MatrixErrors) -> Tried:
-    """Few quasi-random points instead of that rule, if they are fewer, and close to the finest."""
-    where = nodes_of(problem, layer, SCATTERED)
-    if len(where.weights) > _SHORTER * len(nodes_of(problem, layer, coarse.level).weights):
-        return coarse
-    rule = quadratics(problem, layer, where, lengths=False)
-    found = Tried(SCATTERED, *common(problem, rule))
-    return found if apart(found.errors[:2], finest[:2]) <= RESOLVED else coarse
+def shortest(
+    problem: Problem, layer: GivenLayer, levels: Sequence[QuadratureLevel], finest: MatrixErrors,
+    most: float = math.inf,
+) -> tuple[Tried, float]:  # fmt: skip
+    """The shortest rule whose errors, with one χ for all nodes, are close to the finest ones, or
+    the closest; and how far off they are."""
+    found: list[tuple[float, Tried]] = []
+    nodes = [len(nodes_of(problem, layer, level).weights) for level in levels]
+    for place in np.argsort(nodes, kind="stable"):
+        if found and nodes[place] > most:
+            break
+        tried = tried_at(problem, layer, levels[place])
+        found.append((apart(tried.errors[:2], finest[:2]), tried))
+        if found[-1][0] <= RESOLVED:
+            break
+    off, tried = min(found, key=lambda one: one[0])
+    return tried, off
 
 
 def level_of_correction(
     problem: Problem, layer: GivenLayer, finest: MatrixErrors
-) -> tuple[QuadratureLevel, float]:
+) -> tuple[Tried, float]:
     """The rule for the 1/n correction, and how far off errors are there: strong axes that share a
     design of degree three may leave nothing to learn of a parabola, and a ratio that means
-    nothing. The shortest rule that is close; which one that is depends on the weak axes."""
-    tried: list[tuple[float, QuadratureLevel]] = []
+    nothing. Which one is close depends on the weak axes."""
     levels = (_SHORTEST, QuadratureLevel.draft(), QuadratureLevel.at(0), _EVEN)
-    rules = [(nodes_of(problem, layer, level), level) for level in levels]
-    for where, level in sorted(rules, key=lambda one: len(one[0].weights)):
-        if tried and len(where.weights) > MOST_NODES:
-            break
-        rule = quadratics(problem, layer, where, lengths=False)
-        tried.append((apart(common(problem, rule)[0][:2], finest[:2]), level))
-        if tried[-1][0] <= RESOLVED:
-            break
-    off, level = min(tried, key=lambda one: one[0])
-    return level, off
+    return shortest(problem, layer, levels, finest, MOST_NODES)

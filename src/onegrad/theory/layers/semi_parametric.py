@@ -20,9 +20,8 @@ from onegrad.theory.layers.matrix_errors import (
     FeatureMoments,
     MatrixErrors,
     common_errors,
-    feature_moments,
 )
-from onegrad.theory.layers.matrix_responses import Quadratics, node_errors
+from onegrad.theory.layers.matrix_responses import solve_nodes
 from onegrad.theory.nodes.sample import PreparedNodes
 from onegrad.theory.options import Theory
 
@@ -130,7 +129,7 @@ def _first_layer(
     largest = dim if dim <= 2 * _LARGEST_RANK else _LARGEST_RANK
     while True:
         conditioned = ConditionedLayer.of(prepared, layer, problem.activation, rank)
-        parts = [feature_moments(conditioned, rows) for rows in halves]
+        parts = [conditioned.moments(rows) for rows in halves]
         plain, chi = _common(problem, FeatureMoments.mean(parts))
         change = np.inf if previous is None else _distance(plain, previous)
         if change < accuracy / 2 or rank >= largest:
@@ -155,19 +154,16 @@ def response_ratio(problem: Problem, layer: ConditionedLayer, chi: float) -> Arr
     """
     count = min(len(layer.nodes), max(300, _PER_NODE // layer.width))
     rows = np.linspace(0, len(layer.nodes) - 1, count).astype(int)
-    plain, _ = _common(problem, feature_moments(layer, rows))
-    own = node_errors(
-        Quadratics.of_rows(layer, rows), problem.samples, problem.effective_ridge, chi
-    )
-    return np.array(own) / plain
+    plain, _ = _common(problem, layer.moments(rows))
+    own = solve_nodes(layer.rule(rows), problem.samples, problem.effective_ridge, chi)
+    return np.array(own.errors) / plain
 
 
 def _moments(
     problem: Problem, layer: DrawnLayer, prepared: PreparedNodes, rank: int
 ) -> FeatureMoments:
     """Those of all nodes, given their projections on `rank` directions of each group."""
-    conditioned = ConditionedLayer.of(prepared, layer, problem.activation, rank)
-    return feature_moments(conditioned, np.arange(len(prepared.nodes)))
+    return ConditionedLayer.of(prepared, layer, problem.activation, rank).moments()
 
 
 def _common(problem: Problem, moments: FeatureMoments) -> tuple[Array, float]:

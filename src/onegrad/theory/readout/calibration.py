@@ -29,6 +29,15 @@ def misclassified(weights: Array, labels: Array, mean: Array, variance: Array) -
     return float(weights @ (plus * wrong + (1 - plus) * (1 - wrong)))
 
 
+def signs_at(
+    chances: bool, weights: Array, labels: Array, mean: Array, variance: Array,
+    chance: Chance | None = None,
+) -> tuple[float, float]:  # fmt: skip
+    """Misclassification, and the calibration error where outputs are log odds, else NaN."""
+    found = weights, labels, mean, variance
+    return misclassified(*found), calibration_error(*found, chance) if chances else math.nan
+
+
 def calibration_error(
     weights: Array, labels: Array, mean: Array, variance: Array, chance: Chance | None = None
 ) -> float:

@@ -8,7 +8,7 @@ Q^{cc'} = ½[q(y_c + y_c') − q(y_c) − q(y_c')] (docs/book/indices-and-classe
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -111,7 +111,7 @@ class _Outputs:
     level: QuadratureLevel
     given: bool
     of_classes: list[NodeErrors]
-    of_pairs: dict[tuple[int, int], NodeErrors]
+    of_pairs: dict[tuple[int, ...], NodeErrors]
 
     @classmethod
     def solved(
@@ -156,22 +156,34 @@ class _Outputs:
         where = quasi_nodes(geometry, points, types.vectors.shape[1], self.level)
         there = features_at(one, geometry, types, where)
         groups, first = strata(self.problem, self.nodes), self.of_classes[0]
-        tables, solved = first.response.tables_at(there), first.solved_means(there.mean)
+        tables, means = first.response.tables_at(there), first.solved_means(there.mean)
 
         def square(result: NodeErrors) -> Array:
-            fluctuation = result.mean_fluctuation(solved, groups, self.given)
+            fluctuation = result.mean_fluctuation(means, groups, self.given)
             return result.response.variance_at(there, tables) + fluctuation
 
-        squares = [square(one) for one in self.of_classes]
-        classes = len(squares)
-        covariance = np.empty((len(where.weights), classes, classes))
-        for c in range(classes):
-            covariance[:, c, c] = squares[c]
-        for (i, j), both in self.of_pairs.items():
-            shared = 0.5 * (square(both) - squares[i] - squares[j])
-            covariance[:, i, j] = covariance[:, j, i] = shared
-        means = [one.readout @ there.mean for one in self.of_classes]
-        return np.stack(means, axis=1), covariance, where
+        def solved(group: tuple[int, ...]) -> tuple[Array, Array]:
+            one = self.of_pairs[group] if len(group) > 1 else self.of_classes[group[0]]
+            return one.readout @ there.mean, square(one)
+
+        return *joint_law(len(self.of_classes), solved), where
+
+
+def joint_law(
+    count: int, solved: Callable[[tuple[int, ...]], tuple[Array, Array]]
+) -> tuple[Array, Array]:
+    """f (S, K) and Q (S, K, K) of K outputs: variances are quadratic in the labels.
+
+    solved : f and q of the readout with the labels 1 of one class, or of two, and 0 of all others
+    """
+    alone = [solved((c,)) for c in range(count)]
+    covariance = np.empty((len(alone[0][0]), count, count))
+    for c, (_, variance) in enumerate(alone):
+        covariance[:, c, c] = variance
+    for i, j in itertools.combinations(range(count), 2):
+        shared = 0.5 * (solved((i, j))[1] - alone[i][1] - alone[j][1])
+        covariance[:, i, j] = covariance[:, j, i] = shared
+    return np.stack([f for f, _ in alone], axis=1), covariance
 
 
 def wrong_class(prediction: Array, covariance: Array, owner: np.ndarray, weights: Array) -> float:

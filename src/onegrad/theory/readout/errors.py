@@ -144,8 +144,6 @@ class Correction:
     test, train, objective : the ratios
     remainder : relative, what the correction leaves of test and training error
     left_out : what it does not contain here, in sentences
-    cumulants : the part of it that features beyond their Gaussian equivalent make
-    others : the size of all other parts, and what is open at least
     mean_test, mean_train : the ratios of what the mean part of the readout does, where asked for
     """
 
@@ -154,8 +152,6 @@ class Correction:
     objective: float = 1.0
     remainder: float = 0.0
     left_out: tuple[str, ...] = ()
-    cumulants: float = 0.0
-    others: float = 0.0
     mean_test: float = 1.0
     mean_train: float = 1.0
 

@@ -6,7 +6,8 @@ the weights w_s = ω_s/(c_s + χ_s), and
 
     f = Nα,  α_s = ω_s E ρ,      q = B(α) + (1/m) J (ω E ρ²)  (eq. loss-equations)
 
-are its equations for f and q with other labels and noise. The outer iteration is over (f, q, χ).
+are its equations for f and q with other labels and noise. The outer iteration is over (f, q, χ),
+on either engine (`Stage`).
 """
 
 from __future__ import annotations
@@ -14,26 +15,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Generic
 
 import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 from onegrad.gaussian.convex_losses import Loss
-from onegrad.theory.layers.features import NodeFeatures
 from onegrad.theory.readout.anderson import Acceleration
-from onegrad.theory.readout.errors import NodeErrors, errors_of, mean_readout, response_of
-from onegrad.theory.readout.fixed_point import FixedPoint, first_guess, solve_fixed_point
+from onegrad.theory.readout.errors import NodeErrors
+from onegrad.theory.readout.fixed_point import FixedPoint
 from onegrad.theory.readout.label_surplus import with_surplus
 from onegrad.theory.readout.moments import LabelLaw, LossMoments
-from onegrad.theory.readout.woodbury import product, woodbury_factors
+from onegrad.theory.readout.stage import Inner, Stage, State, TypeStage
 
 _ITERATIONS = 80  # most outer iterations; 4 to 20 are usual
 # Iterations after which a logarithm that still changes by more than one means failure
 _HOPELESS = 40
-# Smallest curvature of a node in the system of the mean part, over the largest
-_FLOOR = 0.01
-_SOFTEST = 1e8  # softness c of a node without curvature
 # Tolerance of inner fixed points: at first, and in units of the last outer change
 _ROUGH, _SHARE = 1e-4, 1e-3
 _LOOSE = 1e-3  # tolerance on the way, at larger ridges and smoother kinks
@@ -50,34 +48,32 @@ class NotSettled(ConvergenceError):
 
 
 @dataclass(frozen=True)
-class LossProblem:
-    """A readout to be solved for: features at nodes, samples and ridge (or stacks), loss.
+class LossProblem(Generic[Inner]):
+    """A readout to be solved for.
 
     surplus : z of one training set, with labels ±1: its mean label is ȳ + z √(Var y/m)
-    near : (f, q, χ) at the nodes that are not far from the solution, if some are known
+    near : a state that is not far from the solution, if one is known
     """
 
-    features: NodeFeatures
-    samples: Array
-    ridge: Array
+    stage: Stage[Inner]
     loss: Loss
     binary: bool
     surplus: Array | float = 0.0
-    near: tuple[Array, Array, Array] | None = None
+    near: State[Inner] | None = None
 
     @property
     def labels(self) -> LabelLaw:
         """Of fresh samples."""
-        return LabelLaw(self.features.labels, self.features.noise, self.binary)
+        return LabelLaw(self.stage.labels, self.stage.noise, self.binary)
 
     @cached_property
-    def drawn(self) -> NodeFeatures:
+    def drawn(self) -> Stage[Inner]:
         """With the weights and labels of that training set, eq. surplus."""
-        f = self.features
+        stage = self.stage
         if not np.any(self.surplus):
-            return f
-        weights, labels = with_surplus(f.weights, f.labels, self.samples, self.surplus)
-        return replace(f, weights=weights, labels=labels, noise=1 - labels**2).with_factors(f)
+            return stage
+        some = with_surplus(stage.weights, stage.labels, stage.samples, self.surplus)
+        return stage.with_labels(*some)
 
     @property
     def drawn_labels(self) -> LabelLaw:
@@ -85,43 +81,99 @@ class LossProblem:
 
 
 @dataclass(frozen=True)
-class _State:
-    """Where the outer iteration is: a fixed point, and f, q of its nodes."""
+class LossErrors:
+    """Errors of a readout with its loss, at fresh samples and at those of the training set (eqs.
+    loss-values, readout-norm and squared-errors).
 
-    point: FixedPoint
-    prediction: Array
-    variance: Array
+    found : moments of the loss at the state, in the training set
+    node_test, node_train : (S,) squared residuals; the others are means over nodes
+    """
+
+    found: LossMoments
+    node_test: Array
+    node_train: Array
+    test_error: Array
+    train_error: Array
+    train_objective: Array
+    test_loss: Array
+    train_loss: Array
 
 
-def solve_with_loss(problem: LossProblem, tolerance: float = 1e-6) -> tuple[FixedPoint, NodeErrors]:
-    """Fixed point and errors with any loss; the squared one goes through the same iteration. Eqs.
-    loss-equations and smoothing.
+def solve_with_loss(
+    problem: LossProblem[FixedPoint], tolerance: float = 1e-6
+) -> tuple[FixedPoint, NodeErrors]:
+    """Fixed point and errors of types with any loss; the squared one goes through the same
+    iteration. Tolerance and errors as in `solve_loss`."""
+    state = solve_loss(problem, tolerance)
+    drawn, stage = problem.drawn, problem.stage
+    assert isinstance(drawn, TypeStage) and isinstance(stage, TypeStage)
+    found = _moments(problem, state)
+    readout, f, q, response = drawn.outputs(state.inner, state, found)
+    end = errors_with_loss(problem, state, (f, q))
+    along_labels = None
+    if problem.binary:
+        at = state.prediction, state.variance, state.chi
+        slopes = problem.drawn_labels.slope_times_label(problem.loss, *at)
+        along_labels = drawn.weights * slopes
+    return state.inner, NodeErrors(
+        f, q, end.node_test, end.node_train, readout, end.train_objective, end.test_error,
+        end.train_error, response, end.train_loss, end.test_loss, drawn.weights * found.mean,
+        along_labels,
+    )  # fmt: skip
+
+
+def _moments(problem: LossProblem[Inner], at: State[Inner]) -> LossMoments:
+    return problem.drawn_labels.moments(problem.loss, at.prediction, at.variance, at.chi)
+
+
+def errors_with_loss(
+    problem: LossProblem[Inner], state: State[Inner], outputs: tuple[Array, Array] | None = None
+) -> LossErrors:
+    """At a solution. outputs : f and q of one more step, where they are known"""
+    f, q, chi = state.prediction, state.variance, state.chi
+    labels, found = problem.labels, _moments(problem, state)
+    fresh = labels.moments(problem.loss, f, q, chi) if np.any(problem.surplus) else found
+    mean, variance = outputs or (f, q)
+    total = labels.noise + (labels.mean - mean) ** 2 + variance
+    penalty = f * found.mean - q * found.slope + chi * found.square
+
+    def over(stage: Stage[Inner], values: Array) -> Array:
+        return np.asarray((stage.weights * values).sum(axis=-1))
+
+    train = problem.drawn
+    return LossErrors(
+        found, total, found.train_square, over(problem.stage, total),
+        over(train, found.train_square), over(train, found.train_loss + penalty),
+        over(problem.stage, fresh.test_loss), over(train, found.train_loss),
+    )  # fmt: skip
+
+
+def solve_loss(problem: LossProblem[Inner], tolerance: float = 1e-6) -> State[Inner]:
+    """The solution at all nodes. Eqs. loss-equations and smoothing.
 
     tolerance : of the outer iteration, in log q, log χ and f over its size. Raises ConvergenceError
-    with advice where it does not settle. 4 to 20 outer iterations of one fixed point and one
-    second-order solution each.
+    with advice where it does not settle. 4 to 20 outer iterations of one `Stage.step` each.
     """
     inner = min(1e-3 * tolerance, 1e-9)
     kink = problem.loss.kink
     if problem.near is not None:
         try:
-            state = _settled(problem, _at(problem, *problem.near), 0.0, tolerance, inner)
-            return _finished(problem, state)
+            return _settled(problem, problem.near, 0.0, tolerance, inner)
         except ConvergenceError:
             pass
-    state = _of_squared_loss(problem, inner)
+    state = problem.drawn.of_squared_loss(inner)
     try:
         for smooth in _SMOOTH if kink else (0.0,):
             state = _settled(problem, state, smooth, tolerance if smooth == 0 else _LOOSE, inner)
-        return _finished(problem, state)
+        return state
     except ConvergenceError:
         if kink:
             try:
-                return _finished(problem, _from_smoother_losses(problem, tolerance, inner))
+                return _from_smoother_losses(problem, tolerance, inner)
             except ConvergenceError:
                 pass
     try:
-        return _finished(problem, _from_larger_ridges(problem, tolerance, inner))
+        return _from_larger_ridges(problem, tolerance, inner)
     except NotSettled:
         raise
     except ConvergenceError as error:
@@ -132,24 +184,9 @@ def solve_with_loss(problem: LossProblem, tolerance: float = 1e-6) -> tuple[Fixe
         ) from None
 
 
-def _at(problem: LossProblem, f: Array, q: Array, chi: Array) -> _State:
-    """Where f, q and χ are given, with gains as they would be without any response."""
-    first = first_guess(problem.drawn, problem.samples, problem.ridge)
-    gain = np.exp(first[..., : problem.drawn.bulk.shape[-1]])
-    none = np.zeros(f.shape[:-1])
-    begin = FixedPoint(
-        problem.drawn, problem.samples, problem.ridge, gain, chi, none, none, np.ones_like(chi)
-    )
-    return _State(begin, f, q)
-
-
-def _of_squared_loss(problem: LossProblem, inner: float) -> _State:
-    begin = solve_fixed_point(problem.drawn, problem.samples, problem.ridge, tolerance=inner)
-    first = errors_of(begin)
-    return _State(begin, first.prediction, first.variance)
-
-
-def _from_smoother_losses(problem: LossProblem, tolerance: float, inner: float) -> _State:
+def _from_smoother_losses(
+    problem: LossProblem[Inner], tolerance: float, inner: float
+) -> State[Inner]:
     """A kink approached from far away, by steps in s that are as large as they may be.
 
     Where nearly all samples are on one side of a kink, none says where the output has to go. With a
@@ -157,10 +194,10 @@ def _from_smoother_losses(problem: LossProblem, tolerance: float, inner: float) 
     only.
     """
     smooth, factor = _SMOOTHEST, _FACTORS[0]
-    state = _settled(problem, _of_squared_loss(problem, inner), smooth, _LOOSE, inner)
+    state = _settled(problem, problem.drawn.of_squared_loss(inner), smooth, _LOOSE, inner)
     while smooth > 0:
         wanted = smooth / factor
-        last = wanted < _SHARP * float(np.min(state.point.chi))
+        last = wanted < _SHARP * float(np.min(state.chi))
         try:
             state = _settled(
                 problem, state, 0.0 if last else wanted, tolerance if last else _LOOSE, inner
@@ -173,14 +210,16 @@ def _from_smoother_losses(problem: LossProblem, tolerance: float, inner: float) 
     return state
 
 
-def _from_larger_ridges(problem: LossProblem, tolerance: float, inner: float) -> _State:
+def _from_larger_ridges(
+    problem: LossProblem[Inner], tolerance: float, inner: float
+) -> State[Inner]:
     """Solve by continuation: the ridge falls from a thousand times its value."""
     state = None
     kink = problem.loss.kink
     for factor in _RIDGES:
-        part = replace(problem, ridge=factor * problem.ridge)
+        part = replace(problem, stage=problem.stage.with_ridge(factor))
         if state is None:
-            state = _of_squared_loss(part, inner)
+            state = part.drawn.of_squared_loss(inner)
         for smooth in _SMOOTHER if kink else (0.0,):
             last = smooth == 0 and factor == 1
             state = _settled(part, state, smooth, tolerance if last else _LOOSE, inner)
@@ -189,30 +228,29 @@ def _from_larger_ridges(problem: LossProblem, tolerance: float, inner: float) ->
 
 
 def _settled(
-    problem: LossProblem, state: _State, smooth: float, tolerance: float, inner: float
-) -> _State:
+    problem: LossProblem[Inner], state: State[Inner], smooth: float, tolerance: float, inner: float
+) -> State[Inner]:
     """The outer iteration by Anderson acceleration on (f, log q, log χ)."""
-    shape = state.prediction.shape
-    lead, count = shape[:-1], shape[-1]
-    scale = np.sqrt((problem.drawn.weights * problem.drawn.labels**2).sum(axis=-1))
+    shape, stage, labels = state.prediction.shape, problem.drawn, problem.drawn_labels
+    scale = np.sqrt((stage.weights * stage.labels**2).sum(axis=-1))
     scale = np.maximum(scale, 1e-12)[..., None]
-    acceleration, point, close = Acceleration(), state.point, _ROUGH
-    z = _packed(state.prediction / scale, state.variance, state.point.chi)
+    acceleration, close, root = Acceleration(), _ROUGH, stage.root
+    z = _packed(state, scale)
     for number in range(1, _ITERATIONS + 1):
-        f, q, chi = _unpacked(z, lead, count)
-        new = _step(problem, _State(point, scale * f, q), chi, smooth, max(inner, close))
-        point = new.point
-        image = _packed(new.prediction / scale, new.variance, point.chi)
-        change = image - z
-        residual = np.abs(change).max(axis=1)
+        f, q, chi = _unpacked(z, shape[:-1], shape[-1])
+        at = State(scale * f, q, chi, state.inner)
+        found = labels.moments(problem.loss, at.prediction, q, chi, smooth, losses=False)
+        state = stage.step(at, found, max(inner, close))
+        change = _packed(state, scale) - z
+        residual = stage.size(change)
         if not np.all(np.isfinite(residual)):
             break
         if residual.max() < tolerance and close <= _SHARE * tolerance:
-            return new
+            return state
         close = min(_ROUGH, _SHARE * float(residual.max()))
         if number >= _HOPELESS and residual.max() > 1:
             break
-        z = z + acceleration.step(z, change, residual)
+        z = z + acceleration.step(root * z, root * change, residual) / root
     raise NotSettled(
         f"the theory of the {problem.loss.name} loss did not settle in {number} iterations "
         f"(last change {np.max(residual):.1e}): data that can be separated have a readout without "
@@ -220,70 +258,12 @@ def _settled(
     )
 
 
-def _packed(f: Array, q: Array, chi: Array) -> Array:
-    parts = [f, np.log(np.maximum(q, 1e-30)), np.log(np.maximum(chi, 1e-30))]
-    return np.concatenate(parts, axis=-1).reshape(-1, 3 * f.shape[-1])
+def _packed(state: State[Inner], scale: Array) -> Array:
+    logs = [np.log(np.maximum(x, 1e-30)) for x in (state.variance, state.chi)]
+    parts = [state.prediction / scale, *logs]
+    return np.concatenate(parts, axis=-1).reshape(-1, 3 * state.chi.shape[-1])
 
 
 def _unpacked(z: Array, lead: tuple[int, ...], count: int) -> tuple[Array, Array, Array]:
     z = z.reshape(*lead, 3, count)
     return z[..., 0, :], np.exp(z[..., 1, :]), np.exp(z[..., 2, :])
-
-
-def _step(problem: LossProblem, at: _State, chi: Array, smooth: float, inner: float) -> _State:
-    """From (f, q, χ) to the next ones: one fixed point of the squared loss with weights."""
-    labels = problem.drawn_labels
-    found = labels.moments(problem.loss, at.prediction, at.variance, chi, smooth, losses=False)
-    softness = np.minimum(1 / np.maximum(found.slope, 1e-300) - chi, _SOFTEST)
-    point = solve_fixed_point(
-        problem.drawn, problem.samples, problem.ridge, softness=np.maximum(softness, 0.0),
-        start=at.point, tolerance=inner,
-    )  # fmt: skip
-    _, prediction, variance, _ = _outputs(point, at, found, _SHARE * inner)
-    return _State(point, prediction, variance)
-
-
-def _outputs(point: FixedPoint, at: _State, found: LossMoments, tolerance: float = 1e-11) -> tuple:
-    """f and q that follow from the mean slopes at `at`, with the readout and its response.
-
-    tolerance : relative residual of the linear system for q
-    """
-    omega = point.features.weights
-    blocks = woodbury_factors(point.features, point.gain, point.weights)
-    share = point.weights / omega
-    share = np.maximum(share, _FLOOR * share.max(axis=-1, keepdims=True))
-    labels = at.prediction + found.mean / share
-    readout = mean_readout(point, blocks, omega * share, labels)
-    prediction = product(point.features.mean.mT, readout)
-    fixed = omega * found.square - point.roots**2 * at.variance
-    response, variance = response_of(point, blocks, readout).solved(fixed, 1.0, tolerance)
-    return readout, prediction, variance, response
-
-
-def _finished(problem: LossProblem, state: _State) -> tuple[FixedPoint, NodeErrors]:
-    """Errors at the solution: mean squared ones, and those of the loss itself (eqs. loss-values,
-    readout-norm and squared-errors)."""
-    f, q, chi, labels = state.prediction, state.variance, state.point.chi, problem.labels
-    found = problem.drawn_labels.moments(problem.loss, f, q, chi)
-    fresh = labels.moments(problem.loss, f, q, chi) if np.any(problem.surplus) else found
-    readout, prediction, variance, response = _outputs(state.point, state, found)
-    total = labels.noise + (labels.mean - prediction) ** 2 + variance
-    penalty = f * found.mean - q * found.slope + chi * found.square
-
-    along_labels = None
-    if problem.binary:
-        slopes = problem.drawn_labels.slope_times_label(problem.loss, f, q, chi)
-        along_labels = problem.drawn.weights * slopes
-
-    def train(values: Array) -> Array:
-        return np.asarray((problem.drawn.weights * values).sum(axis=-1))
-
-    def test(values: Array) -> Array:
-        return np.asarray((problem.features.weights * values).sum(axis=-1))
-
-    return state.point, NodeErrors(
-        prediction, variance, total, found.train_square, readout,
-        train(found.train_loss + penalty), test(total), train(found.train_square), response,
-        train(found.train_loss), test(fresh.test_loss), problem.drawn.weights * found.mean,
-        along_labels,
-    )  # fmt: skip

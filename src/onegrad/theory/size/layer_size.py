@@ -26,16 +26,12 @@ from onegrad.theory.size.cumulants import Cumulants
 from onegrad.theory.size.ratio import (
     NoCorrection,
     attempted,
-    by_cumulants,
     parts_of_errors,
 )
 
 _TYPES = 96  # clusters of neurons, at most
 _ROUNDS = 8  # rounds of k-means
-_OPEN = 0.005  # least relative error that is stated
 _LARGEST_CORRECTION = 0.5  # relative corrections beyond are no expansion any more
-# Share of the correction stated as its error: clustered neurons, coarse nodes, higher orders
-_SHARE = 0.2
 
 
 @dataclass(frozen=True)
@@ -92,7 +88,7 @@ def _owners(points: Array, most: int) -> np.ndarray:
 
 
 def correction_at(
-    problem: Problem, layer: GivenLayer, level: QuadratureLevel, policy: Policy = Policy()
+    problem: Problem, layer: GivenLayer, level: QuadratureLevel, policy: Policy
 ) -> Correction:
     """Of order 1/n, or why there is none."""
     with np.errstate(all="ignore"):  # numbers that are not finite end in ConvergenceError
@@ -106,7 +102,7 @@ def correction_at(
 
 
 def size_correction(
-    problem: Problem, layer: GivenLayer, where: Nodes, policy: Policy = Policy()
+    problem: Problem, layer: GivenLayer, where: Nodes, policy: Policy
 ) -> Correction | NoCorrection:
     """The ratios at those nodes; about 0.1 s at 50 of them, 1 s at 250."""
     if len(where.weights) > MOST_NODES:
@@ -123,12 +119,10 @@ def size_correction(
     beyond = _cumulants(types, where)
     errors, added, low = parts_of_errors(problem, features, where, beyond, neurons=False)
     found = Correction(*((errors + added) / low).tolist())
-    open_always = _OPEN + policy.of_chaos / layer.effective
-    least = open_always + by_cumulants(found, added / low, policy)
-    others = Correction(*(errors / low).tolist()).size + open_always
-    part = float(np.abs(added / low)[:2].max())
-    remainder = found.size**2 + _SHARE * found.size + least
-    return replace(found, remainder=remainder, cumulants=part, others=others)
+    # where features are far from Gaussian an expansion in their cumulants is no help
+    by_cumulants = policy.of_cumulants * float(np.abs(added / low)[:2].max())
+    least = policy.layer_open + policy.of_chaos / layer.effective + by_cumulants
+    return replace(found, remainder=found.size**2 + policy.layer_correction * found.size + least)
 
 
 def _features(problem: Problem, types: _Types, where: Nodes) -> NodeFeatures:
