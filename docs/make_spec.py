@@ -132,9 +132,6 @@ means are made of the rows ([control-variates.md](control-variates.md)). All but
 - `weight-spectrum`, `feature-spectrum`: singular values of one draw, limiting density, spikes;
   each is a row of model `spectrum`, beside those of `[compare]` ([spectra](book/spectra.md)).
 
-Files of figures are written beside their place and then put into it: an interruption leaves the
-old ones.
-
 ## Keys
 
 """

@@ -118,23 +118,3 @@ def test_spectrum_and_degree(problem, plt):
     drawn = [point for line in found.plot().lines for point in line.get_xydata().tolist()]
     for term in found.terms:
         assert [term.degree, pytest.approx(100 * term.difference.mean)] in drawn
-
-
-def test_an_interrupted_figure_leaves_the_old_one(tmp_path, swept, monkeypatch):
-    """Ctrl-C while a file is written: the one before stays whole, no other is left behind."""
-    from onegrad.figures.style import save_figure
-
-    figure = swept.plot().figure
-    save_figure(figure, tmp_path, ["a"], [[1]])
-    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
-    real = type(figure).savefig
-
-    def broken(self, path, *arguments, **options):
-        real(self, path, *arguments, **options)
-        path.write_bytes(path.read_bytes()[:100])
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(type(figure), "savefig", broken)
-    with pytest.raises(KeyboardInterrupt):
-        save_figure(figure, tmp_path, ["a"], [[2]])
-    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,9 +86,8 @@ def save_figure(
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / f"figure.{suffix}" for suffix in ("png", "pdf", "csv")]
     for path in written[:2]:
-        with replacing(path) as draft:
-            figure.savefig(draft)
-    with replacing(written[2]) as draft, draft.open("w", newline="", encoding="utf-8") as handle:
+        figure.savefig(path)
+    with written[2].open("w", newline="", encoding="utf-8") as handle:
         writer = csv.writer(handle)
         writer.writerow(header)
         writer.writerows(rows)
@@ -162,17 +159,3 @@ def mark_of(model: str) -> Mark:
 
 def label(key: str) -> str:
     return LABELS.get(key, key)
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name in the same folder that becomes `path` if nothing goes wrong.
-
-    An interruption leaves the file that was there before, or none.
-    """
-    draft = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
-    try:
-        yield draft
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
