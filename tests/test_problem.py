@@ -86,10 +86,6 @@ def test_by_hand():
         _ = problem.degree
 
 
-def test_width_ratio():
-    assert Problem.from_spec(spec(network={"width_ratio": 1.5})).width == 180
-
-
 @pytest.mark.parametrize("ell", range(1, 9))
 def test_degree_rule(ell):
     low, high = (ell - 1) / ell, ell / (ell + 1)
@@ -103,12 +99,6 @@ def test_degree_rule(ell):
 def test_the_degree_rule_ends_with_four(strength):
     assert degree_rule(strength) == 4
     assert needed_degree(strength) == (99 if strength < 1 else None)
-
-
-def test_frozen():
-    problem = Problem.from_spec(spec())
-    with pytest.raises(Exception, match="frozen"):
-        problem.training = None
 
 
 def test_built_in_python():

@@ -82,12 +82,6 @@ def test_results_and_verdict_fit(experiment, width, seeds, capsys, monkeypatch):
             assert "\x1b" not in text
 
 
-def test_without_colour(experiment, capsys, monkeypatch):
-    table = results_table(experiment, made(experiment, 3))
-    text = printed(table, 2, 120, capsys, monkeypatch, NO_COLOR="1")
-    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", text) and "network" in text
-
-
 def test_a_narrow_table_says_the_same(experiment):
     table = results_table(experiment, made(experiment, 3))
     assert natural_width(table) > 80

@@ -10,7 +10,7 @@ import pytest
 from onegrad.cli.tables import results_table, verdict_text
 from onegrad.figures.caption import caption
 from onegrad.figures.curves import draw_curves
-from onegrad.figures.deviations import draw_deviations, fitted_power
+from onegrad.figures.deviations import draw_deviations
 from onegrad.figures.draw import save_figure_of
 from onegrad.figures.maps import draw_difference_map, draw_map
 from onegrad.figures.theory_lines import position
@@ -198,18 +198,6 @@ def test_the_caption_states_sizes_ridge_and_seeds_as_they_are():
     assert "2 to 4 seeds" in str(results_table(experiment, fewer).caption)
 
 
-def test_quick_is_said_on_the_figure_and_in_the_table():
-    experiment = Experiment.read(SPEC, quick=True)
-    rows = [
-        Row(p.settings, m, 0, 1.0, 1.0, 1.0, number=p.number)
-        for p in experiment.points
-        for m in MODELS
-    ]
-    results = Results(experiment.name, rows)
-    assert "quick" in draw_map(experiment, results).get_suptitle()
-    assert "quick" in str(results_table(experiment, results).title)
-
-
 # --- verdict ----------------------------------------------------------------------------
 
 
@@ -294,9 +282,3 @@ def test_deviations_have_a_fitted_power(power, tmp_path):
         .get_texts()
     ]
     assert ("slope" in texts[0]) == (power == -1.0)  # what drowns in noise has no power
-
-
-def test_no_power_of_two_points():
-    from onegrad.results.estimates import Estimate
-
-    assert math.isnan(fitted_power([(1.0, Estimate(1.0, 0.1)), (2.0, Estimate(0.5, 0.1))]).mean)

@@ -96,10 +96,6 @@ def test_lists_and_mixed_values_are_labelled_by_texts():
     assert set(data["compare.degree"].values) == {"auto", "3"}
 
 
-def test_no_sweep_has_model_and_seed_alone():
-    assert made([{}]).to_xarray().test_error.dims == ("model", "seed")
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("run")
@@ -118,12 +114,6 @@ def test_a_folder_is_loaded_without_its_spec(folder):
 
     assert numbers(loaded) == numbers(wanted)
     assert set(loaded.rows[0].point) == {"network.activation", "training.ridge"}
-
-
-def test_what_is_no_folder_of_results_is_not_made_one(tmp_path):
-    with pytest.raises(OnegradError, match="no folder of results"):
-        load_results(tmp_path / "nowhere")
-    assert not (tmp_path / "nowhere").exists()
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "nc"])

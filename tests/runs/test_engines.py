@@ -3,7 +3,6 @@
 import gc
 import os
 import signal
-import time
 import urllib.error
 import urllib.request
 
@@ -105,28 +104,6 @@ def test_little_work_stays_in_this_process(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "_WORTH_WORKERS", 0.0)
     there = run_experiment(experiment(), tmp_path / "more")
     assert "failed" in {row.status for row in there.rows}
-
-
-def test_bookkeeping_is_cheap(tmp_path):
-    """Planning and storing a unit costs less than 5 % of one of 50 ms."""
-    spec = experiment(compare={"models": ["linear"], "seeds": 200}, sweep={})
-    run_group(spec.points, ["linear"], 0)
-    start = time.process_time()
-    for seed in range(200):
-        run_group(spec.points, ["linear"], seed)
-    middle = time.process_time()
-    run_experiment(spec, tmp_path, Local(1))
-    assert (time.process_time() - middle) - (middle - start) < 200 * 0.05 * 0.05
-
-
-def test_jobs_of_short_units_are_longer():
-    """Sent together while many are left, one by one at the end; never before they were timed."""
-    engine = open_engine(experiment(), Local(1))
-    assert engine.job_size(1000) == 1
-    engine._each = 0.01
-    assert [engine.job_size(left) for left in (1000, 10, 6, 1)] == [5, 5, 3, 1]
-    engine._each = 1.0
-    assert engine.job_size(1000) == 1
 
 
 def test_simulating_is_running_without_a_file(tmp_path):

@@ -102,15 +102,6 @@ def test_failed_rows_are_tried_again(tmp_path, counted):
     assert db.execute("SELECT count(*) FROM rows").fetchone()[0] == 6
 
 
-def test_the_hash_is_of_the_problem_alone():
-    points = experiment().points
-    assert len({key_of(p) for p in points}) == len(points)
-    other = experiment(name="x", figure={"quantities": ["train_error"]}).points
-    assert [key_of(p) for p in points] == [key_of(p) for p in other]
-    seeded = experiment(compare={"models": ["network"], "seeds": 3, "seed": 1}).points
-    assert key_of(seeded[0]) != key_of(points[0])
-
-
 def test_a_key_has_what_the_model_depends_on_and_nothing_else():
     first = experiment(compare={"models": ["network"]}).points[0]
 
@@ -301,13 +292,3 @@ def _opened(folder):
         warnings.simplefilter("ignore", StoreWarning)
         Store(folder).close()
     return True
-
-
-def test_in_memory_nothing_is_written(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    point = experiment().points[0]
-    store = Store(None)
-    store.add([(point, Row(point.settings, "network", 0, 0.1, 0.2, 0.3))])
-    assert store.rows(point, ["network"], 1)[0].test_error == 0.1
-    store.close()
-    assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,7 @@ from onegrad.compute.randomness import Streams
 from onegrad.errors import SpecError
 from onegrad.problem import Problem
 from onegrad.simulate.simulate import run_group
-from onegrad.spec.experiment import Experiment, Point
+from onegrad.spec.experiment import Experiment
 from onegrad.theory.chance import chance_of
 from onegrad.theory.draws import points
 
@@ -143,12 +143,3 @@ def test_models_of_a_fixed_degree():
     for wrong in ("hermite:0", "hermite:31", "hermite:x", "network:1", "linear:some"):
         with pytest.raises(SpecError, match="hermite:1 to hermite:30"):
             og.simulate(problem(), [wrong], seeds=1)
-
-
-def test_points_differ_by_what_their_numbers_depend_on():
-    from onegrad.runs.store import point_spec
-
-    compare = Experiment.from_tables(BASE).compare
-    base = point_spec(Point({}, problem(), compare))
-    other = point_spec(Point({}, problem(), compare.model_copy(update={"redraw": "network"})))
-    assert base != other and "redraw" not in base["compare"]

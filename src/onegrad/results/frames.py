@@ -31,15 +31,10 @@ def columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
     if any(row.controls for row in rows):
         for name in CONTROL_COLUMNS:
             table[name] = [control_columns(row.controls)[name] for row in rows]
-    return table | _spectra(rows)
-
-
-def _spectra(rows: Sequence[Row]) -> dict[str, list[Any]]:
-    """The columns of spectra, where there are any."""
-    if not any(row.spectrum for row in rows):
-        return {}
-    found = [row.spectrum_columns() for row in rows]
-    return {name: [one[name] for one in found] for name in SPECTRUM_COLUMNS}
+    if any(row.spectrum for row in rows):
+        found = [row.spectrum_columns() for row in rows]
+        table |= {name: [one[name] for one in found] for name in SPECTRUM_COLUMNS}
+    return table
 
 
 def labels(values: Sequence[Any]) -> list[Any]:

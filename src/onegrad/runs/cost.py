@@ -91,7 +91,8 @@ def cost_of(
         seconds += count * each / (1 if _threads(members[0]) > 1 else workers)
         largest = max(largest, group_bytes(members, models, experiment.controlled))
     if predictions:
-        seconds += predictions * _mean_theory_seconds(experiment, rate) / workers
+        each = float(np.mean([_theory_seconds(p.problem, rate) for p in experiment.points]))
+        seconds += predictions * each / workers
     return Cost(
         repetitions, predictions, seconds, workers, largest, available_bytes(),
         experiment.compare.seeds == "auto",
@@ -121,11 +122,6 @@ def _seconds(layer: Sequence[Point], models: Sequence[str], rate: float) -> floa
     operations = problem.training.steps * 4 * s * k * n + len(models) * (fit + risk + more)
     threads = _threads(layer[0])
     return len(models) * _OVERHEAD + _SLOWER * operations / (rate * max(1.0, 0.8 * threads))
-
-
-def _mean_theory_seconds(experiment: Experiment, rate: float) -> float:
-    """Of one prediction."""
-    return float(np.mean([_theory_seconds(point.problem, rate) for point in experiment.points]))
 
 
 def _theory_seconds(problem: Problem, rate: float) -> float:

@@ -95,10 +95,6 @@ def write_reproduction(done: Sequence[Reproduction], out: Path, quick: bool) -> 
     return written
 
 
-def _command(one: Reproduction) -> str:
-    return f"onegrad run {one.name}"
-
-
 def _time(one: Reproduction) -> str:
     if not one.results:
         return "one draw"
@@ -170,7 +166,7 @@ def _markdown(done: Sequence[Reproduction], quick: bool) -> str:
         parts += [f"- {line}" for line in lines]
         if rows := image_rows(one):
             parts.append("\n" + markdown_table(_IMAGE_HEADERS, rows))
-        parts.append(f"\n`{_command(one)}` ({_time(one)}).\n")
+        parts.append(f"\n`onegrad run {one.name}` ({_time(one)}).\n")
     return "\n".join(parts)
 
 
