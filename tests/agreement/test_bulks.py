@@ -67,7 +67,10 @@ def _not_closed(layer):
     along, scale = layer.weights @ unit, np.sqrt(unit @ (bulk * unit))
     rest = (layer.weights - np.outer(along, unit)) * np.sqrt(bulk)
     wider, last = np.column_stack([rest, along * scale]), np.eye(N + 1)[-1]
-    population = Isotropic(dim=N + 1).population(0.0, np.random.default_rng(0))
+    data = Isotropic(dim=N + 1)
+    kept = {name: getattr(p, name) for name in ("labels", "network", "training", "scaling")}
+    p = og.Problem(data=data, **kept)
+    population = data.population(0.0, np.random.default_rng(0))
     geometry = drawn_geometry(population, last)
     geometry = replace(geometry, teacher=geometry.teacher * np.linalg.norm(xi) * scale)
     return np.array(layer_errors(p, geometry, wider, np.zeros((N + 1, 0))).errors[:2])

@@ -32,7 +32,7 @@ def test_somebodys_arrays(classes, convention):
     """Network and theory on a user's table, classes or numbers, in both conventions."""
     problem = arrays(classes, convention=convention, activation="tanh")
     predicted = og.predict(problem)
-    assert predicted.method == "semi-parametric theory" and 0 < predicted.error_estimate < 0.05
+    assert predicted.method == "semi-parametric theory" and 0 < predicted.error_estimate < 0.08
     done = og.simulate(problem, seeds=16, rng=3)
     for name in ("test_error", "train_error", "train_objective"):
         mean, error = getattr(done, name)
