@@ -73,10 +73,12 @@ def test_classes_agree(rate):
 
 def test_a_draft_is_near_and_few_layers_have_their_standard_error():
     """The draft solves all outputs at once; the class differs from one first layer to the next."""
-    theory, draft = prediction(RATES[1]), og.predict(problem(RATES[1]), accuracy=0.03)
-    assert draft.status == "draft" and draft.misclassification_se == 0
-    assert draft.test_error == pytest.approx(theory.test_error, rel=0.06)
-    assert draft.misclassification == pytest.approx(theory.misclassification, rel=0.06)
+    theory = prediction(RATES[1])
+    drafts = [og.predict(problem(RATES[1]), accuracy=0.03, rng=seed) for seed in range(3)]
+    assert all(d.status == "draft" and d.misclassification_se == 0 for d in drafts)
+    mean, wrong = np.mean([(d.test_error, d.misclassification) for d in drafts], axis=0)
+    assert mean == pytest.approx(theory.test_error, rel=0.06)
+    assert wrong == pytest.approx(theory.misclassification, rel=0.06)
     assert 0 < theory.misclassification_se < 0.03 * theory.misclassification
     assert "misclassification_se" in theory.as_json()
 
