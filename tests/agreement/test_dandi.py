@@ -41,9 +41,11 @@ def plain_run(rng, d, p, n, preprocess, tests=10_000):
 
 @pytest.mark.parametrize("preprocess", ["none", "linear"])
 @pytest.mark.parametrize("power", [1.3, 1.65])
-def test_one_giant_step(power, preprocess):
-    d, p, seeds = 48, 96, 16
-    n = round(d**power)
+@pytest.mark.parametrize(
+    ("d", "seeds"), [(48, 16), pytest.param(512, 3, marks=pytest.mark.slow, id="published size")]
+)
+def test_one_giant_step(d, seeds, power, preprocess):
+    p, n = 2 * d, round(d**power)
     tables = read_spec("dandi2023/one-step")
     problem = og.Problem.from_spec({
         "data": {"model": "isotropic", "dim": d},
