@@ -4,6 +4,7 @@
     python -m benchmarks.corpus check results/held_out.jsonl  # back-test of what is shipped
 
 The files are those of benchmarks/learning_curves.py. Nothing of the held-out tables is in the fit.
+`check` goes through `LearningCurve`, so the choice by back-tests and the verdict are in it.
 """
 
 from __future__ import annotations
@@ -11,280 +12,265 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import gammaln
+from scipy.optimize import least_squares, minimize
 
-from onegrad.tabular.learning.forecast import (
-    FAMILIES,
-    Curve,
-    Forecast,
-    Law,
-    Shape,
-    curve_of_splits,
-    laws,
-    power_law,
-)
-from onegrad.tabular.learning.more_rows import level_path, mean_path, tuned_error
+from onegrad.tabular.learning.curve import LearningCurve, theory_of
+from onegrad.tabular.learning.forecast import Curve, Forecast, Law
+from onegrad.tabular.learning.measure import Score, Subset
 from onegrad.tabular.report.words import helps
 
 CORPUS = Path(__file__).parent.parent / "src/onegrad/tabular/learning/corpus.json"
+FAMILIES = ("accuracy", "log_loss", "r2")
 RATIOS = (1, 2, 4, 8)
-BLENDS = (0.0, 0.3, 0.5, 0.7)
-GROUPS = (120.0, 1e9)  # rows known, upper limits
-START = Law(0.1, 0.2, 0.0, 0.1, 0.8, 0.05, 2.0, 0.7, 0.7, 4.0)
+_FLOOR = 5e-4  # of an error: truth is judged on up to 3000 rows
+_SMOOTH = 0.02  # of an absolute value
+_START = np.array([0.3, 0.3, 1.5])  # weights, logit of the damping
 
 
 @dataclass(frozen=True)
 class Case:
-    """One curve with the truth at more rows; noise and scatter: of the truth, relative."""
+    """One curve with the truth at 1, 2, 4 and 8 times as many rows, as logarithms.
+
+    noise : standard errors of the truth, of the rows that judge and from fit to fit
+    """
 
     table: str
     model: str
-    base: int
-    family: str
-    curve: Curve
-    truth: dict[int, float]
-    noise: dict[int, float]
-    shape: Shape | None
+    curve: LearningCurve
+    truth: np.ndarray
+    noise: np.ndarray
+
+    @property
+    def ours(self) -> bool:
+        return self.model == "one-step"
 
 
 def cases(path: Path, family: str) -> list[Case]:
     found = []
+    score = Score(family, lambda model, x, y: 0.0, 0.0 if family == "log_loss" else 1.0, family)
     for line in path.read_text().splitlines():
         one = json.loads(line)
         if family not in one["truth"]["1"]:
             continue
-        subsets = [s for s in one["subsets"] if np.isfinite(s["errors"][family]).all()]
-        curve = curve_of_splits(
-            [s["rows"] for s in subsets], [np.array(s["errors"][family]) for s in subsets],
-            family, subsets[-1]["judged"],
+        subsets = tuple(
+            Subset(s["rows"], {family: np.array(s["errors"][family])}, s["judged"], 1.0, _paths(s))
+            for s in one["subsets"] if np.isfinite(s["errors"][family]).all()
         )  # fmt: skip
-        truth, noise, pairs = {}, {}, []
-        for factor in RATIOS:
-            means, errors = one["truth"][str(factor)][family]
-            floor = 0.5 / 1000
-            truth[factor] = max(float(np.mean(means)), floor)
-            noise[factor] = float(np.mean(errors)) / truth[factor]
-            if len(means) == 2:
-                a, b = np.log(np.maximum(means, floor))
-                pairs.append((a - b) ** 2 / 2)
-        scatter = float(np.mean(pairs)) if pairs else 0.0
-        for factor in RATIOS:
-            fits = len(one["truth"][str(factor)][family][0])
-            noise[factor] = math.hypot(noise[factor], math.sqrt(scatter / fits))
-        shape = theory_of(subsets[-1]) if one["model"] == "one-step" else None
-        case = Case(one["table"], one["model"], one["base"], family, curve, truth, noise, shape)
-        found.append(case)
+        fits, judges = ([one["truth"][str(r)][family][i] for r in RATIOS] for i in (0, 1))
+        truth = np.log(np.maximum([np.mean(values) for values in fits], _FLOOR))
+        twice = [np.diff(np.log(np.maximum(v, _FLOOR)))[0] for v in fits if len(v) == 2]
+        scatter = float(np.mean(np.square(twice))) / 2 if twice else 0.0
+        noise = [
+            math.hypot(np.mean(judge) / math.exp(log), math.sqrt(scatter / len(values)))
+            for judge, log, values in zip(judges, truth, fits, strict=True)
+        ]
+        curve = LearningCurve(one["base"], one["model"], score, subsets)
+        found.append(Case(one["table"], one["model"], curve, truth, np.array(noise)))
     return found
 
 
-def theory_of(subset: dict[str, Any]) -> Shape:
-    rows = subset["rows"]
-    paths = [
-        [level_path(*(np.array(a) for a in rate), rows) for rate in split]
-        for split in subset["paths"]
-    ]
-    joined = mean_path(paths)
-    return lambda n: math.log(tuned_error(joined, n))
+def _paths(subset: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(
+        tuple(tuple(np.array(a) for a in rate) for rate in split) for split in subset["paths"]
+    )
 
 
-def likelihood(law: Law, group: Sequence[Case]) -> float:
-    """Of the measured errors and the truth together, the level free."""
-    total = 0.0
-    for one in group:
-        rows = np.concatenate([one.curve.rows, [f * one.base for f in RATIOS]])
-        logs = np.log(np.concatenate([one.curve.errors, [one.truth[f] for f in RATIOS]]))
-        count = len(one.curve.rows)
-        u = np.log2(rows / one.curve.known)
-        cov = law.covariance(u, u) - 900.0
-        cov[:count, :count] += law.noise_covariance(one.curve.noise)
-        noise = np.array([one.noise[f] for f in RATIOS])
-        cov[count:, count:] += np.outer(noise, noise) * (0.6 + 0.4 * np.eye(len(noise)))
-        left = logs - law.expected(rows, one.curve.known, one.shape)
-        # contrasts with the largest subset
-        pick = np.delete(np.eye(len(rows)), count - 1, axis=0)
-        pick[:, count - 1] = -1.0
-        cov, left = pick @ cov @ pick.T, pick @ left
-        n, nu = len(left), law.freedom
-        sign, logdet = np.linalg.slogdet(cov)
-        square = left @ np.linalg.solve(cov, left)
-        total += (
-            gammaln((nu + n) / 2) - gammaln(nu / 2) - n / 2 * math.log(nu * math.pi)
-            - logdet / 2 - (nu + n) / 2 * math.log1p(square / nu)
+def power_law(curve: Curve) -> Callable[[float], float]:
+    """a + b·(rows/known)^−c through the errors, by least squares of their logarithms: what the
+    forecast is compared with."""
+    sizes, logs = curve.rows / curve.known, np.log(curve.errors)
+
+    def left(p: np.ndarray) -> np.ndarray:
+        return np.log(np.exp(p[0]) + np.exp(p[1]) * sizes ** -np.exp(p[2])) - logs
+
+    last = logs[-1]
+    fits = [
+        least_squares(left, [last - 1.2, last - 0.4, start],
+                      bounds=([last - 12, last - 12, -4], [last + 2, last + 2, 1]))
+        for start in (-1.5, -0.7, 0.0)
+    ]  # fmt: skip
+    low, size, exponent = np.exp(min(fits, key=lambda fit: fit.cost).x)
+    return lambda rows: float(low + size * (rows / curve.known) ** -exponent)
+
+
+class Fit:
+    """All numbers of a law: weights by the mean |miss|, widths by the quantiles of |miss|. Every
+    table counts the same."""
+
+    def __init__(self, group: Sequence[Case], theory: bool) -> None:
+        self.group = group
+        measured = [case.curve.measured for case in group]
+        self.seen = np.array([one.falls() for one in measured])
+        self.last = np.array([math.log(one.errors[-1]) for one in measured])
+        self.known = np.array([one.known for one in measured])
+        self.level = np.array([one.noise[-1] for one in measured])
+        rows = np.array([[r * case.curve.rows for r in RATIOS] for case in group])
+        self.u = np.log2(rows / self.known[:, None])
+        self.truth = np.array([case.truth for case in group])
+        self.noise = np.array([case.noise for case in group])
+        counts = Counter(case.table for case in group)
+        self.weight = np.array([1 / counts[case.table] for case in group])
+        self.falls = np.zeros_like(self.u)
+        if theory:
+            for i, case in enumerate(group):
+                shape = theory_of(case.curve.subsets[-1])
+                self.falls[i] = [shape(self.known[i]) - shape(n) for n in rows[i]]
+
+    def law(self, plain: Law | None = None) -> Law:
+        """plain : the law without theory, of which only `follows` and factors on the bars change"""
+        if plain is not None:
+            laws = [replace(plain, follows=share) for share in np.arange(11) / 10]
+            return self._with_bars(min(laws, key=self._cost), given=True)
+        p = minimize(
+            lambda p: self._cost(self._of(p)) + 0.01 * float(np.sum((p - _START)[:2] ** 2)),
+            _START, method="Powell", options={"maxiter": 30, "xtol": 1e-3},
+        ).x  # fmt: skip
+        return self._with_bars(self._of(p))
+
+    @staticmethod
+    def _of(p: np.ndarray) -> Law:
+        return Law((abs(float(p[0])), abs(float(p[1]))), float(0.4 + 0.59 / (1 + np.exp(-p[2]))))
+
+    def _cost(self, law: Law) -> float:
+        smooth = np.sqrt(self._misses(law)[:, 1:] ** 2 + _SMOOTH**2).mean(axis=1)
+        return float(np.average(smooth, weights=self.weight))
+
+    def _misses(self, law: Law) -> np.ndarray:
+        slope = np.maximum(self.seen @ np.array(law.weights), 0.0)
+        fall = slope[:, None] * self._far(law)
+        return self.last[:, None] - fall - law.follows * (self.falls - fall) - self.truth
+
+    def _far(self, law: Law) -> np.ndarray:
+        rate = -math.log(law.damping)
+        return np.asarray((1 - np.exp(-rate * self.u)) / rate)
+
+    def _with_bars(self, law: Law, given: bool = False) -> Law:
+        """given : whether the bars of `law` are only to be multiplied"""
+        left, far = np.abs(self._misses(law)), self._far(law)
+        parts = np.stack([np.broadcast_to(self.level[:, None], far.shape), np.ones_like(far), far])
+        if given:
+            half = np.linalg.norm(np.array(law.inner)[:, None, None] * parts, axis=0)
+            wider = self._widths(left, half[None], self.noise, 0.683)[0]
+            inner = tuple(wider * part for part in law.inner)
+        else:
+            inner = self._widths(left, parts, self.noise, 0.683)
+        half = np.linalg.norm(np.array(inner)[:, None, None] * parts, axis=0)
+        outer = self._widths(left, half[None], 2 * self.noise, 0.954)[0]
+        change = np.abs(self._misses(law)[:, 3] - self._misses(law)[:, 0])
+        spread = np.hypot(inner[0] * self.level, inner[2]) * (far[:, 3] - far[:, 0])
+        noise = 2 * np.hypot(self.noise[:, 3], self.noise[:, 0])
+        steep = self._widths(change, spread[None], noise, 0.954)[0]
+        return replace(law, inner=inner, outer=outer, steep=steep)
+
+    def _widths(
+        self, left: np.ndarray, parts: np.ndarray, noise: np.ndarray, share: float
+    ) -> tuple[Any, ...]:
+        """Factors on `parts`: hypotenuse, with the truth's noise, is that quantile of |miss|."""
+        weight = self.weight.reshape(-1, *[1] * (left.ndim - 1)) * np.ones_like(left)
+
+        def cost(p: np.ndarray) -> float:
+            squares = np.tensordot(np.exp(2 * p), parts**2, 1)
+            over = left - np.sqrt(squares + noise**2)
+            return float(np.average(np.maximum(share * over, (share - 1) * over), weights=weight))
+
+        best = min(
+            (minimize(cost, np.full(len(parts), s), method="Nelder-Mead",
+                      options={"maxiter": 2000, "xatol": 1e-3, "fatol": 1e-7})
+             for s in (-3.0, -1.5, 0.5)),
+            key=lambda found: found.fun,
         )  # fmt: skip
-        if sign <= 0:
-            return -1e9
-    return total
-
-
-def fitted(group: Sequence[Case], theory: bool, start: Law = START, rounds: int = 5) -> Law:
-    def law_of(p: np.ndarray) -> Law:
-        e = np.exp(p)
-        damping = float(np.clip(1 / (1 + np.exp(-p[4])), 0.05, 0.98))
-        return Law(
-            float(e[0]), float(e[1]) + 0.02, float(e[2]) if theory else 0.0, float(e[3]), damping,
-            float(e[5]), 1.01 + float(e[6]), float(e[7]), float(e[8]),
-            float(np.clip(e[9], 1.5, 60.0)),
-        )  # fmt: skip
-
-    first = np.log([start.slope, start.fading, 0.7, start.scatter, 4.0, start.drift,
-                    start.rough - 1, start.noise, start.common, start.freedom])  # fmt: skip
-    if theory:
-        first[0] = math.log(0.02)
-
-    def cost(p: np.ndarray) -> float:
-        prior = 0.5 * float((((p - first) / 3) ** 2).sum())
-        return prior - likelihood(law_of(p), group)
-
-    best = minimize(cost, first, method="Powell", options={"maxiter": rounds, "xtol": 0.02,
-                                                           "ftol": 1e-4})  # fmt: skip
-    return law_of(best.x)
-
-
-def misses(law: Law, group: Sequence[Case]) -> list[dict[str, float]]:
-    """log(predicted/true) by ratio, in units of its standard deviation and plainly."""
-    found = []
-    for one in group:
-        forecast = Forecast(law, one.curve, one.shape if law.follows else None)
-        rows = np.array([f * one.base for f in RATIOS], float)
-        mean, covariance = forecast.at(rows)
-        spread = np.sqrt(np.diag(covariance))
-        plain = power_law(one.curve)
-        for f, m, s in zip(RATIOS, mean, spread, strict=True):
-            log_true = math.log(one.truth[f])
-            found.append({
-                "ratio": f, "base": one.base, "miss": m - log_true, "spread": s,
-                "noise": one.noise[f], "no_change": math.log(one.curve.errors[-1]) - log_true,
-                "power": math.log(plain(f * one.base)) - log_true,
-                "theory": (one.shape(f * one.base) - log_true) if one.shape else math.nan,
-            })  # fmt: skip
-    return found
-
-
-def bars_of(found: Sequence[dict[str, float]]) -> tuple[Any, ...]:
-    """68 and 95 % quantiles of |miss| in units of its standard deviation, by rows and ratio; the
-    noise of the truth is taken off first (in quadrature, on average)."""
-    bars = []
-    low = 0.0
-    for limit in GROUPS:
-        rows = []
-        for ratio in RATIOS:
-            part = [o for o in found if o["ratio"] == ratio and low < o["base"] <= limit]
-            if len(part) < 20:
-                part = [o for o in found if o["ratio"] == ratio]
-            rows.append((float(ratio), *(_factor(part, share) for share in (0.683, 0.954))))
-        bars.append((limit, tuple(rows)))
-        low = limit
-    return tuple(bars)
-
-
-def _factor(part: Sequence[dict[str, float]], share: float) -> float:
-    """q so that |miss| < q·spread, widened by the truth's noise, holds with this share."""
-    multiple = 1.0 if share < 0.8 else 2.0
-    low, high = 0.05, 20.0
-    for _ in range(40):
-        q = math.sqrt(low * high)
-        inside = np.mean([
-            abs(o["miss"]) < math.hypot(q * o["spread"], multiple * o["noise"]) for o in part
-        ])  # fmt: skip
-        low, high = (q, high) if inside < share else (low, q)
-    return round(q, 3)
+        return tuple(float(v) for v in np.exp(best.x))
 
 
 def fit(path: Path) -> None:
     shipped: dict[str, Law] = {}
-    together: list[Case] = []
+    curves: set[tuple[str, str, int]] = set()
     for family in FAMILIES:
         group = cases(path, family)
-        together += group
-        shipped[family] = finished(fitted(group[::2], False), group)
-        ours = [one for one in group if one.shape is not None]
-        shipped[f"{family}+theory"] = finished(fitted(ours, True), ours)
-        print(family, shipped[family].blend, shipped[f"{family}+theory"].blend, flush=True)
-    shipped["other"] = replace(shipped["r2"], bars=widest([shipped[name] for name in FAMILIES]))
+        curves |= {(case.table, case.model, case.curve.rows) for case in group}
+        shipped[family] = Fit(group, False).law()
+        ours = [case for case in group if case.ours]
+        shipped[f"{family}+theory"] = Fit(ours, True).law(shipped[family])
+    three = [shipped[name] for name in FAMILIES]
+    shipped["other"] = replace(  # scores that the corpus does not have
+        shipped["r2"], inner=tuple(np.max([law.inner for law in three], axis=0).tolist()),
+        outer=max(law.outer for law in three), steep=max(law.steep for law in three),
+    )  # fmt: skip
     rounded = json.loads(
         json.dumps({name: asdict(law) for name, law in shipped.items()}),
         parse_float=lambda text: float(f"{float(text):.4g}"),
     )
-    counts = {"tables": len({one.table for one in together}), "curves": len(together)}
-    lines = [f'  "{name}": {json.dumps(law)}' for name, law in rounded.items()]
-    text = ",\n".join(lines)
-    CORPUS.write_text(f'{{"corpus": {json.dumps(counts)}, "laws": {{\n{text}\n}}}}\n')
+    text = ",\n".join(f'  "{name}": {json.dumps(law)}' for name, law in rounded.items())
+    counts = json.dumps({"tables": len({one[0] for one in curves}), "curves": len(curves)})
+    CORPUS.write_text(f'{{"corpus": {counts}, "laws": {{\n{text}\n}}}}\n')
+    print(CORPUS.read_text())
 
 
-def widest(three: Sequence[Law]) -> tuple[Any, ...]:
-    """Bars for scores that the corpus does not have."""
-    return tuple(
-        (limit, tuple(
-            (row[0], *(max(law.bars[i][1][j][k] for law in three) for k in (1, 2)))
-            for j, row in enumerate(rows)
-        ))
-        for i, (limit, rows) in enumerate(three[0].bars)
-    )  # fmt: skip
-
-
-def finished(law: Law, group: Sequence[Case]) -> Law:
-    """With the weight of the plain power law that has the least mean miss, and the bars."""
-    found = misses(law, group)
-    means = [
-        np.mean([abs((1 - w) * o["miss"] + w * o["power"]) for o in found if o["ratio"] > 1])
-        for w in BLENDS
-    ]
-    law = replace(law, blend=BLENDS[int(np.argmin(means))])
-    left = [o | {"miss": (1 - law.blend) * o["miss"] + law.blend * o["power"]} for o in found]
-    return replace(law, bars=bars_of(left))
-
-
-def summary(found: Sequence[dict[str, float]], law: Law) -> list[str]:
-    """Median and mean of |log(predicted/true)| in %, and the shares inside the bars."""
-    lines = []
-    for ratio in RATIOS[1:]:
-        part = [o for o in found if o["ratio"] == ratio]
-        cells = []
-        for key in ("miss", "no_change", "power", "theory"):
-            left = 100 * np.abs([o[key] for o in part])
-            cells.append(f"{np.median(left):5.1f} ({left.mean():5.1f})")
-        inside = []
-        for i, multiple in ((0, 1.0), (1, 2.0)):
-            inside.append(100 * np.mean([
-                abs(o["miss"]) < math.hypot(law.bar(o["base"], ratio)[i] * o["spread"],
-                                            multiple * o["noise"])
-                for o in part
-            ]))  # fmt: skip
-        lines.append(f"{ratio}: " + " | ".join(cells) + " | {:.0f} {:.0f}".format(*inside))
-    return lines
+def predicted(case: Case) -> tuple[np.ndarray, np.ndarray]:
+    """Logarithms of the errors by `LearningCurve`, and their half-widths (2 × ratios)."""
+    forecast = case.curve.forecast
+    rows = [r * case.curve.rows for r in RATIOS]
+    logs = np.array([forecast.log_error(n) for n in rows])
+    return logs, np.array([forecast.bars(n) for n in rows]).T
 
 
 def check(path: Path) -> None:
-    said: dict[str, list[bool | None]] = {"falls": [], "level": []}
+    """Median and mean of |log(predicted/true)| in %, the shares inside the bars, the verdict."""
+    said: Counter[tuple[str, str]] = Counter()
+    print("score | estimators | curves | × | forecast | no change | power law | inside 68, 95 %")
     for family in FAMILIES:
         group = cases(path, family)
-        for name, chosen in (("others", False), ("ours", True)):
-            part = [one for one in group if (one.shape is not None) == chosen]
-            law = laws()[family + "+theory" * chosen]
-            print(family, name, len(part), "law | no change | power law | theory | 1σ 2σ")
-            print("\n".join(summary(misses(law, part), law)))
-            if chosen:
-                plain = laws()[family]
-                print("  ours by the law without theory")
-                print("\n".join(summary(misses(plain, part), plain)), flush=True)
-            for one in part:
-                forecast = Forecast(law, one.curve, one.shape if law.follows else None)
-                left = one.truth[8] / one.truth[1]
-                verdict = helps(*forecast.change(one.base, 8 * one.base))
-                if left < 0.8 or left > 0.9:
-                    said["falls" if left < 0.8 else "level"].append(verdict)
-    right, false = said["falls"].count(True), said["level"].count(True)
-    print(
-        f"more rows help: said of {right} of {len(said['falls'])} curves that fall by 20 % at 8 "
-        f"times the rows, and of {false} of {len(said['level'])} that fall by less than 10 %"
-    )
+        for name, part in (
+            ("others", [case for case in group if not case.ours]),
+            ("ours", [case for case in group if case.ours]),
+        ):
+            found = [predicted(case) for case in part]
+            truth, noise = (np.array([getattr(c, key) for c in part]) for key in ("truth", "noise"))
+            measured = [case.curve.measured for case in part]
+            ways = {
+                "forecast": np.array([logs for logs, _ in found]),
+                "no change": np.array([[math.log(one.errors[-1])] * 4 for one in measured]),
+                "power": np.array([
+                    [math.log(power_law(one)(r * case.curve.rows)) for r in RATIOS]
+                    for one, case in zip(measured, part, strict=True)
+                ]),
+            }  # fmt: skip
+            if name == "ours":
+                for case in part:
+                    said["method", case.curve.method] += 1
+                ways |= {
+                    method: np.array([
+                        [_by(case, method).log_error(r * case.curve.rows) for r in RATIOS]
+                        for case in part
+                    ])
+                    for method in part[0].curve.methods
+                }  # fmt: skip
+            left = {way: 100 * np.abs(logs - truth) for way, logs in ways.items()}
+            bars = np.array([half for _, half in found])
+            for i, ratio in enumerate(RATIOS[1:], 1):
+                cells = [f"{np.median(v[:, i]):.1f} ({v[:, i].mean():.1f})" for v in left.values()]
+                inside = [
+                    np.mean(left["forecast"][:, i] / 100 < np.hypot(bars[:, k, i], m * noise[:, i]))
+                    for k, m in ((0, 1.0), (1, 2.0))
+                ]
+                print(family, name, len(part), ratio, *cells,
+                      ", ".join(f"{100 * share:.0f}" for share in inside), sep=" | ")  # fmt: skip
+            for case in part:
+                ratio = math.exp(case.truth[3] - case.truth[0])
+                fall = "falls" if ratio < 0.8 else "level" if ratio > 0.9 else "between"
+                said[fall, str(helps(case.curve, 8))] += 1
+    print(dict(said))
+
+
+def _by(case: Case, method: str) -> Forecast:
+    return case.curve._forecast(method, case.curve.fitted)
 
 
 def main() -> None:

@@ -100,7 +100,7 @@ def one_curve(
     scores = [measure.score_of(estimator, one) for one in scoring]
     classes = task == "classification"
     splits = measure.splits_of(x[known], y[known], classes, None, None, seed)
-    subsets = measure.measure(estimator, x[known], y[known], scores, splits)
+    subsets = measure.measure(estimator, (x[known], y[known]), scores, splits)
     truth = {}
     for factor, fits in FACTORS.items():
         parts = []
@@ -193,7 +193,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--held-out", action="store_true", help="the tables HELD_OUT")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--bases", type=int, nargs="+", default=[400, 110, 1000])
+    parser.add_argument("--bases", type=int, nargs="+", default=[200, 100])
     measure_all(parser.parse_args())
 
 

@@ -4,9 +4,8 @@ Nothing is downloaded. `folder` holds R libraries: /usr/lib/R after `apt-get ins
 r-cran-kernlab r-cran-ggplot2 r-cran-modeldata r-cran-cardata r-cran-mlmrev`, or what
 `dpkg-deb -x` makes of the same packages. Tables that are not there are left out and told.
 
-LATER are 21 tables that were fixed, with their labels and the columns to drop, before anything was
-run on them, and after every constant of the forecast had been chosen on the others. They need
-r-cran-aer, -caret, -dplyr, -dslabs, -gss, -laeken, -robustbase, -survival and -vim besides.
+CORPUS are the tables that the forecast of learning curves was fitted to, HELD_OUT those of its
+back-test. All packages: r-cran- and the names below in small letters.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """`learning_curve` on tables whose errors with more rows are known; what it says and refuses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
@@ -174,17 +176,27 @@ def test_perfect_scores():
     assert 0.95 < found.at(800).score < 1
 
 
-@pytest.mark.parametrize("family", ["accuracy", "log_loss", "r2", "other"])
+@pytest.mark.parametrize("family", laws())
 def test_the_law(family):
-    """A power law goes on, more slowly; bars grow; what was not expected widens them."""
-    law = laws()[family]
+    """A steady fall goes on, more slowly; bars grow, with the noise too; a failure widens them."""
+    law = replace(laws()[family], follows=0.0)
     rows = 40.0 * 2 ** np.arange(5)
-    falling = Curve(rows, rows**-0.3, np.full(5, 0.01))
-    one = Forecast(law, falling)
-    assert one.log_error(640) == pytest.approx(-0.3 * np.log(640), rel=0.05)
-    plain = 2 ** (-0.3 * 3)
-    assert plain * 0.9 < one.change(640, 5120)[0] < 0.95
-    widths = [one.bars(n)[1] for n in (640, 1280, 5120)]
-    assert widths == sorted(widths) and one.bars(640)[0] < widths[0]
-    odd = Forecast(law, Curve(rows, falling.errors * [1, 1, 1, 1, 2.5], falling.noise))
-    assert odd.bars(5120)[1] > 1.5 * widths[-1]
+    steady = Curve(rows, rows**-0.3, np.full(5, 0.01))
+    one = Forecast(law, steady)
+    assert one.log_error(640) == pytest.approx(-0.3 * np.log(640))
+    assert one.log_error(160) == pytest.approx(-0.3 * np.log(160))  # as measured
+    assert 2 ** (-0.3 * 3) * 0.95 < one.change(640, 5120)[0] < 0.85
+    bars = np.array([one.bars(n) for n in (640, 1280, 5120)])
+    assert np.all(np.diff(bars, axis=0) >= 0) and np.all(bars[:, 1] > bars[:, 0])
+    noisy = Forecast(law, replace(steady, noise=np.full(5, 0.3)))
+    assert noisy.bars(1280)[1] > 1.5 * one.bars(1280)[1]
+    assert replace(one, wider=2.0).bars(1280)[1] == pytest.approx(2 * one.bars(1280)[1])
+    level = Forecast(law, replace(steady, errors=np.linspace(0.90, 0.91, 5)))
+    assert level.change(640, 5120)[0] > one.change(640, 5120)[0]
+
+
+def test_a_theory_is_followed_by_its_share():
+    law = replace(laws()["r2+theory"], weights=(0.0, 0.0), follows=0.5)
+    rows = 40.0 * 2 ** np.arange(5)
+    found = Forecast(law, Curve(rows, rows**-0.3, np.full(5, 0.01)), lambda n: -np.log(n))
+    assert found.log_error(1280) - found.log_error(640) == pytest.approx(-0.5 * np.log(2))

@@ -12,21 +12,8 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from onegrad.errors import SpecError
-from onegrad.tabular.learning.forecast import (
-    Curve,
-    Forecast,
-    Shape,
-    curve_of_splits,
-    laws,
-)
-from onegrad.tabular.learning.measure import (
-    Score,
-    Subset,
-    last_step,
-    measure,
-    score_of,
-    splits_of,
-)
+from onegrad.tabular.learning.forecast import Curve, Forecast, Shape, curve_of, laws
+from onegrad.tabular.learning.measure import Score, Subset, last_step, measure, score_of, splits_of
 from onegrad.tabular.learning.more_rows import level_path, mean_path, tuned_error
 from onegrad.tabular.models import named_model
 from onegrad.tabular.reading.given import cleaned_inputs, plain_inputs
@@ -35,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FARTHEST = 16  # times the fitted rows; bars were checked up to 10 times
-LAW, THEORY = "power law drawn towards those of other tables", "theory of random features"
+LAW, THEORY = "power law, damped as on other tables", "theory of random features"
 _APART = (2, 4)  # ratios of the back-tests
 
 
@@ -97,11 +84,7 @@ class LearningCurve:
 
     @cached_property
     def measured(self) -> Curve:
-        return curve_of_splits(
-            [one.rows for one in self.subsets],
-            [one.errors[self.score.name] for one in self.subsets],
-            self.score.family, self.subsets[-1].judged,
-        )  # fmt: skip
+        return curve_of(self.subsets, self.score)
 
     @property
     def fitted(self) -> int:
@@ -151,7 +134,10 @@ class LearningCurve:
 
     @cached_property
     def forecast(self) -> Forecast:
-        return self._forecast(self.method, self.fitted)
+        """A back-test that failed widens its bars by as much as it missed its own."""
+        made, test = self._forecast(self.method, self.fitted), self.backtest
+        failed = test is not None and test.failed
+        return replace(made, wider=abs(test.miss) / test.bar) if test and failed else made
 
     def at(self, rows: float) -> CurvePoint:
         """What to expect of the same estimator with so many rows."""
@@ -223,8 +209,8 @@ def learning_curve(
     seed : seed of splits and subsets
 
     The largest subset is what a split fits; the others are halves of halves of it. From them the
-    error (best score − score) is predicted by a power law whose slope is drawn towards those of a
-    corpus of curves, and for our own estimators by theory; whatever did best in the back-test on
+    error (best score − score) is predicted by a power law that is damped as on a corpus of
+    curves, and for our own estimators by theory; whatever did best in the back-test on
     the subsets is used (docs/learning-curves.md). Cost: two fits to all rows for every split.
     """
     if estimator is None or isinstance(estimator, str):
@@ -239,7 +225,7 @@ def learning_curve(
     classes = task == "classification"
     splits = splits_of(X, labels, classes, cv, groups, seed)
     score = score_of(model, scoring)
-    subsets = measure(model, X, labels, [score], splits)
+    subsets = measure(model, (X, labels), [score], splits)
     return curve_from(len(labels), name, score, subsets, splits.kind)
 
 

@@ -12,13 +12,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import (
-    GroupKFold,
-    KFold,
-    StratifiedKFold,
-    TimeSeriesSplit,
-    check_cv,
-)
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, TimeSeriesSplit, check_cv
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
@@ -33,6 +27,7 @@ _SMALLEST = 16  # rows of the smallest subset
 
 Scorer = Callable[[Any, Any, Any], float]
 Path = tuple[Array, Array, Array]  # ridges, leave-one-out errors, eigenvalues
+Fit = tuple[list[float], tuple[Path, ...], float]  # errors, paths, CPU seconds
 
 _UNBOUNDED = ("mutual_info_score", "positive_likelihood_ratio")  # scores without a best value
 
@@ -59,6 +54,7 @@ class Subset:
 
     errors : for each score, that of every split (NaN where it could not be computed)
     judged : held-out rows of all splits together
+    again : how often each of them is judged, on average
     paths : of our own estimators, for each split and every rate: leave-one-out errors over the
         variance of the labels
     """
@@ -66,6 +62,7 @@ class Subset:
     rows: int
     errors: Mapping[str, Array]
     judged: int
+    again: float = 1.0
     paths: tuple[tuple[Path, ...], ...] = ()
 
 
@@ -85,6 +82,10 @@ class Splits:
     @property
     def judged(self) -> int:
         return len(np.unique(np.concatenate(self.tests)))
+
+    @property
+    def again(self) -> float:
+        return sum(map(len, self.tests)) / self.judged
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -172,35 +173,47 @@ def rows_of(x: Any, rows: np.ndarray) -> Any:
 
 
 def measure(
-    estimator: Any, x: Any, y: np.ndarray, scores: Sequence[Score], splits: Splits,
-    say: Callable[[str], None] = lambda text: None,
+    estimator: Any, data: tuple[Any, np.ndarray], scores: Sequence[Score], splits: Splits,
+    say: Callable[[str], None] = lambda text: None, largest: Sequence[Fit] | None = None,
 ) -> list[Subset]:  # fmt: skip
     """Every size, every split. A size at which a fit fails (too few rows for the estimator) is
-    left out, but not the largest."""
+    left out, but not the largest.
+
+    largest : the fits of the largest size, where they are known
+    """
     found: list[Subset] = []
     for size in splits.sizes:
+        last = size == splits.largest
         say(f"the curve: fitting {size:,} rows")
         try:
-            parts = [
-                fit_and_judge(estimator, (x, y), rows[:size], test, scores)
-                for rows, test in zip(splits.ordered, splits.tests, strict=True)
-            ]
+            fits = (last and largest) or fit_all(estimator, data, size, splits, scores)
         except Exception:
-            if size == splits.largest:
+            if last:
                 raise
             continue
         errors = {
-            score.name: np.array([part[0][i] for part in parts]) for i, score in enumerate(scores)
+            score.name: np.array([fit[0][i] for fit in fits]) for i, score in enumerate(scores)
         }
-        paths = tuple(part[1] for part in parts if part[1])
-        found.append(Subset(size, errors, splits.judged, paths))
+        paths = tuple(fit[1] for fit in fits if fit[1])
+        found.append(Subset(size, errors, splits.judged, splits.again, paths))
     return found
+
+
+def fit_all(
+    estimator: Any, data: tuple[Any, np.ndarray], size: int, splits: Splits,
+    scores: Sequence[Score],
+) -> list[Fit]:  # fmt: skip
+    """To the first rows of every split."""
+    return [
+        fit_and_judge(estimator, data, rows[:size], test, scores)
+        for rows, test in zip(splits.ordered, splits.tests, strict=True)
+    ]
 
 
 def fit_and_judge(
     estimator: Any, data: tuple[Any, np.ndarray], rows: np.ndarray, test: np.ndarray,
     scores: Sequence[Score],
-) -> tuple[list[float], tuple[Path, ...], float]:  # fmt: skip
+) -> Fit:  # fmt: skip
     """Errors on the rows `test`, paths of our own estimators, CPU seconds of the fit."""
     x, y = data
     model = clone(estimator)

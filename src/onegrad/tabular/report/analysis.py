@@ -14,14 +14,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from onegrad.compute.backend import Array
 from onegrad.tabular.estimators.directions import columns_found
 from onegrad.tabular.learning.curve import LearningCurve, curve_from
-from onegrad.tabular.learning.measure import (
-    Score,
-    Splits,
-    fit_and_judge,
-    measure,
-    score_of,
-    splits_of,
-)
+from onegrad.tabular.learning.measure import Score, Splits, fit_all, measure, score_of, splits_of
 from onegrad.tabular.models import NAMES, ONE_STEP, named_model
 from onegrad.tabular.reading.cautions import heavy_tails, label_tail
 from onegrad.tabular.reading.parts import at_most, in_time, only_classes
@@ -98,7 +91,7 @@ def analyse(
     quick: bool = False,
 ) -> Analysis:
     """Models beside each other on the same splits, then the learning curve of the best, or of
-    `estimator`, on the first half of these splits.
+    `estimator`, which ends in these fits.
 
     classes : only rows of these, if given
     time_column : rows are put in its order, and later ones are judged by fits to earlier ones
@@ -120,22 +113,17 @@ def analyse(
     score = score_of(built[ONE_STEP], scoring)
     constant: Any = DummyRegressor() if part.task == "regression" else DummyClassifier()
     splits = _all_splits(part, time_column is not None)
-    models: dict[str, Compared] = {}
+    fits, models = {}, {}
     for name, model in [*built.items(), (CONSTANT, constant)]:
         say(f"fitting {name}, {len(splits.tests)} splits")
-        parts = [
-            fit_and_judge(model, (part.x, part.y), rows[: splits.largest], test, [score])
-            for rows, test in zip(splits.ordered, splits.tests, strict=True)
-        ]
-        values = np.array([score.of(errors[0]) for errors, _, _ in parts])
-        models[name] = Compared(values, float(np.mean([seconds for *_, seconds in parts])))
+        fits[name] = fit_all(model, (part.x, part.y), splits.largest, splits, [score])
+        values = np.array([score.of(errors[0]) for errors, _, _ in fits[name]])
+        models[name] = Compared(values, float(np.mean([seconds for *_, seconds in fits[name]])))
     order = sorted(models, key=lambda name: (name == CONSTANT, -models[name].values.mean()))
     models = {name: models[name] for name in order}
     chosen = estimator or order[0]
-    half = len(splits.tests) // (1 if splits.kind == "time" else 2)
-    first = Splits(splits.ordered[:half], splits.tests[:half], splits.kind)
-    subsets = measure(built[chosen], part.x, part.y, [score], first, say)
-    curve = curve_from(part.total, chosen, score, subsets, first.kind)
+    subsets = measure(built[chosen], (part.x, part.y), [score], splits, say, fits[chosen])
+    curve = curve_from(part.total, chosen, score, subsets, splits.kind)
     found = [(part.names[i], mean, error) for i, mean, error in
              columns_found(built[ONE_STEP], part.x, part.y)]  # fmt: skip
     own_tail = label_tail(part.y) if part.task == "regression" else (0, 0.0)

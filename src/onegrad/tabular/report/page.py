@@ -82,7 +82,7 @@ def _models(analysis: Analysis) -> str:
     best, rows = analysis.best, ""
     for name, one in analysis.models.items():
         lead = analysis.lead(best, name)
-        behind = "" if name == best else f"{-lead.mean:+.3f} ± {lead.half:.3f}"
+        behind = "" if name == best else words.size(lead._replace(mean=-lead.mean))
         seconds = "" if name == CONSTANT else f"{one.seconds:.1f} s"
         cells = (name, f"{one.values.mean():.3f}", behind, seconds)
         rows += f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from onegrad.tabular.learning.curve import CurvePoint, LearningCurve
 from onegrad.tabular.report.analysis import CONSTANT, CUT, Analysis, Difference, unequal
 
-_HELPS, _HARDLY = 0.2, 0.1  # shares of the error that 8 times the rows take away
+# Least predicted fall of the error: 4 % of the corpus' 308 curves that stay level are above it.
+_HELPS = 0.25
 _PRECISE = 0.05  # half-width of a difference up to which it may be called none
 
 
@@ -48,26 +49,25 @@ def rows_sentence(curve: LearningCurve) -> str:
 
 
 def verdict_sentence(curve: LearningCurve) -> str:
-    """Whether collecting more is worth it for this model, if the bar of the change says so."""
+    """Whether collecting more is worth it for this model."""
     ahead = curve.ahead()
     if len(ahead) < 2:
         return ""
     times = ahead[-1].rows // curve.rows
     ratio, low, high = curve.change(times)
-    off = f"{1 - ratio:.0%} ({1 - high:.0%} to {1 - low:.0%})"
-    what = f"{times} times as many would take about {off} off its error"
-    verdict = helps(ratio, low, high)
-    if verdict is None:
-        return f"How much more rows help is uncertain: {what}."
-    return f"More rows {'help' if verdict else 'hardly help'}: {what}."
+    opening = "How much more rows help is uncertain"
+    if helps(curve, times):
+        opening = "More rows are likely to help"
+    return (
+        f"{opening}: {times} times as many would take about {1 - ratio:.0%} ({1 - high:.0%} to "
+        f"{1 - low:.0%}) off its error."
+    )
 
 
-def helps(ratio: float, low: float, high: float) -> bool | None:
-    """Whether more rows help, by the error with 8 times as many over that at hand and what holds
-    95 % of it; None if that is uncertain."""
-    if ratio < 1 - _HELPS and high < 1 - _HARDLY / 2:
-        return True
-    return False if ratio > 1 - _HARDLY and low > 1 - 2 * _HARDLY else None
+def helps(curve: LearningCurve, times: float) -> bool:
+    """Whether so many times the rows take a good part of the error away."""
+    failed = curve.backtest is not None and curve.backtest.failed
+    return not failed and curve.change(times)[0] < 1 - _HELPS
 
 
 def method_sentence(curve: LearningCurve) -> str:
@@ -104,7 +104,7 @@ def constant_sentence(analysis: Analysis) -> str:
     if lead.mean > 0 and _sure(lead):
         return ""
     return (
-        f"No model is better than the best constant beyond the noise (best: {_size(lead)} of "
+        f"No model is better than the best constant beyond the noise (best: {size(lead)} of "
         f"{analysis.score.name}): these rows do not show that the columns say anything."
     )
 
@@ -113,9 +113,8 @@ def unequal_sentence(analysis: Analysis) -> str:
     table = analysis.table
     if not unequal(table):
         return ""
-    share = float(np.mean(table.y == table.classes[0]))
     return (
-        f"{share:.0%} of the rows are of class {table.classes[0]}, so scores are balanced "
+        f"Classes are unequal (the largest: {table.classes[0]}), so scores are balanced "
         "accuracies (the mean over classes), of models that weigh classes equally."
     )
 
@@ -151,7 +150,7 @@ def tails_sentence(analysis: Analysis) -> str:
         verdict = "Splits do not agree whether cutting them helps one-step"
     return (
         f"Heavy tails in {some}: rows more than ten robust standard deviations out. {verdict}: "
-        f"{_size(lead)} of {analysis.score.name}."
+        f"{size(lead)} of {analysis.score.name}."
     )
 
 
@@ -169,13 +168,20 @@ def _sure(lead: Difference) -> bool:
     return abs(lead.mean) > lead.half
 
 
-def _size(lead: Difference) -> str:
-    return f"{lead.mean:+.3f} ± {lead.half:.3f}"
+def size(lead: Difference) -> str:
+    """With two digits of its half-width."""
+    digits = _digits(lead.half)
+    return f"{lead.mean:+.{digits}f} ± {lead.half:.{digits}f}"
 
 
 def _number(value: float) -> str:
-    """Three decimals, more where 1 − value has its first digit later."""
-    return f"{value:.3f}" if abs(1 - value) >= 0.01 else f"{value:.5f}"
+    """With two digits of 1 − value."""
+    return f"{value:.{_digits(1 - value)}f}"
+
+
+def _digits(value: float) -> int:
+    """Decimals, from 3 to 5, that show two digits of it."""
+    return min(max(3, 1 - math.floor(math.log10(max(abs(value), 1e-6)))), 5)
 
 
 def _point(point: CurvePoint) -> str:
