@@ -7,8 +7,8 @@ import numpy as np
 from onegrad.predict import layers as readouts
 from onegrad.predict.layer_means import STATED, LabelPower, over_layers, scatter_of, settled, tells
 from onegrad.problem import Problem
+from onegrad.theory.layers.any_layer import LayerErrors
 from onegrad.theory.layers.matrix_errors import MatrixErrors
-from onegrad.theory.layers.study import LayerErrors
 from onegrad.theory.options import Theory
 
 

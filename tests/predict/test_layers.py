@@ -18,9 +18,9 @@ from onegrad.simulate.network.trial import Trial
 from onegrad.theory.directions.overlaps import geometry_of
 from onegrad.theory.layers import any_layer
 from onegrad.theory.layers import rules as layer_rules
+from onegrad.theory.layers.any_layer import LayerErrors
 from onegrad.theory.layers.low_rank import DenseTable, LowRankTable, table_of
 from onegrad.theory.layers.matrix_errors import MatrixErrors
-from onegrad.theory.layers.study import LayerErrors
 from onegrad.theory.neurons.recursion import recursion_holds, trained_types
 from onegrad.theory.neurons.types import pure_types
 from onegrad.theory.nodes.rules import QuadratureLevel

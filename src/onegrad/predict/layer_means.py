@@ -12,8 +12,8 @@ from scipy.special import ndtri, stdtrit
 from onegrad.compute.backend import Array
 from onegrad.compute.randomness import Streams
 from onegrad.problem import Problem
+from onegrad.theory.layers.any_layer import LayerErrors
 from onegrad.theory.layers.matrix_errors import MatrixErrors
-from onegrad.theory.layers.study import LayerErrors
 
 # Errors of a training loss are relative to at least this share of the test loss
 _SMALL_LOSS = 0.1

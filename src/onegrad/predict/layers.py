@@ -26,17 +26,17 @@ from onegrad.simulate.network.trial import Draw, Reuse, Trial
 from onegrad.spec.presets import Spec
 from onegrad.theory.directions.geometry import Geometry, drawn_geometry
 from onegrad.theory.layers.any_layer import (
+    LayerErrors,
     layer_errors,
     needed_bytes,
     own_directions,
     rough_errors,
+    wrong_class_on,
 )
-from onegrad.theory.layers.classes import wrong_class_on
 from onegrad.theory.layers.given import given_layer
 from onegrad.theory.layers.matrix import DrawnLayer
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.semi_parametric import predict_from_layers
-from onegrad.theory.layers.study import LayerErrors
 from onegrad.theory.neurons.types import NeuronTypes, drawn_types
 from onegrad.theory.options import Theory
 from onegrad.theory.readout.classes import class_problems, rough_classes

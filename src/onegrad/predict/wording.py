@@ -14,8 +14,8 @@ from onegrad.predict.prediction import LAYERS, Prediction
 from onegrad.predict.real_data import RealPrediction
 from onegrad.theory.draws import OverDraws
 from onegrad.theory.isotropic.closed_form import IsotropicPrediction
+from onegrad.theory.layers.any_layer import LayerErrors
 from onegrad.theory.layers.matrix_errors import MatrixErrors
-from onegrad.theory.layers.study import LayerErrors
 from onegrad.theory.open import Open
 from onegrad.theory.options import Theory
 from onegrad.theory.readout.errors import Correction

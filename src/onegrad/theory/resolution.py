@@ -7,7 +7,8 @@ errors, without ½ (docs/book).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,9 @@ from onegrad.errors import AssumptionError, ConvergenceError, Failure
 from onegrad.gaussian.convex_losses import Clipped, Loss
 from onegrad.problem import Problem
 from onegrad.theory.directions.geometry import Geometry, variance_of_labels
-from onegrad.theory.layers.features import NodeFeatures, features_at, table_count
+from onegrad.theory.layers.features import NodeFeatures, dropped, features_at, table_count
 from onegrad.theory.neurons.recursion import trained_types
+from onegrad.theory.neurons.step import spike_strength
 from onegrad.theory.neurons.types import NeuronTypes
 from onegrad.theory.nodes.population import (
     Nodes,
@@ -32,8 +34,6 @@ from onegrad.theory.readout.errors import NodeErrors, errors_of
 from onegrad.theory.readout.fixed_point import FixedPoint, solve_fixed_point
 from onegrad.theory.readout.reweighted import LossProblem, solve_with_loss
 from onegrad.theory.readout.stage import TypeStage
-from onegrad.theory.readout.start import Near, dropped, together, turned
-from onegrad.theory.same_layers import alike, same_layers
 from onegrad.theory.task import Solution, Task
 
 TOO_LONG = "too long"  # the kind of a refusal
@@ -46,6 +46,9 @@ _RARE = 1e-5  # share of all neurons that the rarest types, which are dropped, h
 _LONG = 2  # levels from which many types are rare
 _RECENT = 8  # recent tables kept for tasks that share them
 _OUTER = 10.0  # tolerance of the iteration over a loss, in units of the fixed point's
+
+
+Near = tuple[Array, Array, Array] | None  # (f, q, χ) of nodes to start from, if some are known
 
 
 @dataclass(frozen=True)
@@ -138,6 +141,36 @@ def _share_features(one: Task, other: Task) -> bool:
     if given or one.flat != other.flat or not same_layers(one.problem, other.problem):
         return False
     return alike(one.geometry, other.geometry) and alike(one.chance, other.chance)
+
+
+def same_layers(one: Problem, other: Problem) -> bool:
+    """Whether two problems differ in nothing but samples of the readout, and its ridge by little,
+    at the same geometry."""
+    return one.width == other.width and _before_readout(one) == _before_readout(other)
+
+
+def _before_readout(problem: Problem) -> tuple[object, ...]:
+    """What nodes, neurons and labels depend on, beside the geometry."""
+    return (
+        problem.activation, problem.width, problem.step_samples, problem.rates,
+        spike_strength(problem),
+        problem.weight_variance, problem.readout_mean, problem.readout_std,
+        problem.training.gradient, problem.links, problem.joint_link, problem.component_values,
+        problem.label_noise, problem.label_flip, problem.loss,
+    )  # fmt: skip
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two records of arrays have the same numbers."""
+    if one is other or type(one) is not type(other):
+        return one is other
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(alike(one[k], other[k]) for k in one)
+    if is_dataclass(one):
+        return all(alike(getattr(one, f.name), getattr(other, f.name)) for f in fields(one))
+    return bool(one == other)
 
 
 def solve_tasks(
@@ -245,6 +278,34 @@ def _near(resolved: _Resolved) -> Near:
     except ConvergenceError:  # these nodes lie further out than the rule of the solution
         return None
     return coarse.by_node.readout @ features.mean, variance, response.chi_at(features)
+
+
+def together(parts: Sequence[Near]) -> Near:
+    """Of one problem, or of a stack if all of it have some."""
+    if any(one is None for one in parts):
+        return None
+    known = [one for one in parts if one is not None]
+    if len(known) == 1:
+        return known[0]
+    f, q, chi = (np.stack(one) for one in zip(*known, strict=True))
+    return f, q, chi
+
+
+def turned(kappa: Array, own: Geometry, other: Geometry) -> Array:
+    """Coordinates κ of samples (S, r') in the basis of another geometry, in which the named
+    directions u and the means have nearly the same projections: κ' = Tκ with Tᵀu' ≈ u.
+
+    Bases are chosen for each geometry. The same directions with other overlaps have others, in
+    which a function of κ would be one of other directions.
+    """
+    if own is other or own.groups or other.groups or own.rank != other.rank:
+        return kappa
+    names = [name for name in own.directions if name in other.directions]
+    mine, theirs = (
+        np.stack([*(g.directions[name] for name in names), *g.means]) for g in (own, other)
+    )
+    turn = np.linalg.lstsq(theirs, mine, rcond=None)[0]
+    return np.column_stack([kappa[:, : own.rank] @ turn.T, kappa[:, own.rank :]])
 
 
 def _solved(

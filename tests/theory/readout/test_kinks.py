@@ -10,10 +10,10 @@ import onegrad as og
 from onegrad.errors import Failure
 from onegrad.gaussian.convex_losses import loss_of
 from onegrad.theory import resolution
+from onegrad.theory.layers.features import dropped
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.readout.reweighted import LossProblem, solve_with_loss
 from onegrad.theory.readout.stage import TypeStage
-from onegrad.theory.readout.start import dropped
 from onegrad.theory.resolution import _resolve, solve_tasks
 from onegrad.theory.task import Task
 

@@ -27,6 +27,8 @@ from onegrad.theory.nodes.designs import tensor, two_level
 from onegrad.theory.nodes.population import Nodes, labels_at, single_axes
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order
 
+_DROPPED = 1e-7  # share of the slopes' table that is dropped: 1e-7 of the errors
+_BESIDE_RIDGE = 1e-3  # the same: in units of the ridge, for each neuron
 # Squared singular values of the slopes below this share of the largest are dropped
 _RANK_TOLERANCE = 1e-12
 _WEAKER = 1e-8  # the same for harmonics
@@ -207,6 +209,14 @@ class NodeFeatures:
         basis = (vectors * kept[..., None, :])[..., -rank:]
         left, right = (basis, scaled.mT @ basis) if few else (scaled @ basis, basis)
         return left / np.sqrt(self.counts)[..., None], right / np.sqrt(self.weights)[..., None]
+
+
+def dropped(features: NodeFeatures, ridges: Array) -> float:
+    """Of the slopes' table. What is dropped is added to e, and so to the ridge (10)."""
+    squares = (features.slope * features.bulk[..., None]) ** 2
+    power = np.einsum("...i,...is,...s->...", features.counts, squares, features.weights)
+    beside = _BESIDE_RIDGE * ridges * features.counts.sum(axis=-1) / np.maximum(power, 1e-300)
+    return min(_DROPPED, float(np.min(beside)))
 
 
 def features_at(

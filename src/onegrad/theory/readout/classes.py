@@ -19,7 +19,7 @@ from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
 from onegrad.theory.conditional import simplified
 from onegrad.theory.directions.geometry import Geometry
-from onegrad.theory.layers.features import features_at
+from onegrad.theory.layers.features import dropped, features_at
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.neurons.recursion import trained_types
 from onegrad.theory.neurons.types import NeuronTypes
@@ -28,7 +28,6 @@ from onegrad.theory.nodes.population import Nodes, data_nodes, quasi_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.readout.errors import NodeErrors, errors_of
 from onegrad.theory.readout.fixed_point import solve_fixed_point
-from onegrad.theory.readout.start import dropped
 from onegrad.theory.resolution import level_for, strata
 from onegrad.theory.task import Task
 

@@ -14,8 +14,7 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 from onegrad.theory.layers.features import NodeFeatures, one_of
-from onegrad.theory.readout import squared
-from onegrad.theory.readout.fixed_point import FixedPoint
+from onegrad.theory.readout.fixed_point import FixedPoint, training_residuals
 from onegrad.theory.readout.mean_part import MeanPart
 from onegrad.theory.readout.woodbury import (
     Cholesky,
@@ -312,7 +311,7 @@ def errors_of(point: FixedPoint, like: Response | None = None) -> NodeErrors:
         share * before, f.weights / share
     )
     total = before + variance
-    train = squared.training_residuals(total, point.chi)
+    train = training_residuals(total, point.chi)
     return NodeErrors(
         prediction, variance, total, train, readout, np.asarray(objective),
         np.asarray((f.weights * total).sum(axis=-1)), np.asarray((f.weights * train).sum(axis=-1)),

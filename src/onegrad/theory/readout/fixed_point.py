@@ -4,6 +4,15 @@ The readout minimises (1/m)‖y − Φa‖² + λ‖a‖² over m samples, whose
 ν_s + D_s Ŵ_⊥ x_⊥ + E_s^{1/2} g (layers/features.py), with Ŵ_⊥ (k × n') of independent rows of norm
 b_i. Sums over neurons are sums over types i with multiplicities c_i. Equations are named as in
 docs/book/fixed-point.md. Arrays of a stack of problems have a leading axis.
+
+A sample at node s that is left out has the residual u = y − f(x). When it is fitted as well, its
+prediction moves by χ_s times its new residual, so that this is the minimum over f' of
+(y − f')² + (f' − f)²/χ_s,
+
+    y − f' = u/(1 + χ_s).
+
+So a node counts in the sums over samples with w_s = ω_s/(1 + χ_s), and the mean squared residual
+of the training samples is 1/(1 + χ_s)² times that of fresh ones (eqs. gains and test-and-train).
 """
 
 from __future__ import annotations
@@ -15,9 +24,24 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import ConvergenceError
 from onegrad.theory.layers.features import NodeFeatures, one_of
-from onegrad.theory.readout import squared
 from onegrad.theory.readout.anderson import Acceleration
 from onegrad.theory.readout.woodbury import diagonal, product, woodbury_factors
+
+
+def node_weights(weights: Array, chi: Array, softness: Array | float = 1.0) -> Array:
+    """w_s = ω_s/(c_s + χ_s), c_s = 1; other losses have a `softness` c_s of their own
+    (reweighted.py)."""
+    return np.asarray(weights / (softness + chi))
+
+
+def response_roots(weights: Array, chi: Array, softness: Array | float = 1.0) -> Array:
+    """√D_s with D_s = −∂w_s/∂χ_s = ω_s/(c_s + χ_s)²."""
+    return np.asarray(np.sqrt(weights) / (softness + chi))
+
+
+def training_residuals(fresh: Array, chi: Array) -> Array:
+    """Mean squared residuals of training samples: t_s/(1 + χ_s)², t_s the error of fresh ones."""
+    return np.asarray(fresh / (1.0 + chi) ** 2)
 
 
 @dataclass(frozen=True)
@@ -37,12 +61,12 @@ class FixedPoint:
     @property
     def weights(self) -> Array:
         """(S,) w_s of eq. gains."""
-        return squared.node_weights(self.features.weights, self.chi, self.softness)
+        return node_weights(self.features.weights, self.chi, self.softness)
 
     @property
     def roots(self) -> Array:
         """(S,) √D_s of eq. variance."""
-        return squared.response_roots(self.features.weights, self.chi, self.softness)
+        return response_roots(self.features.weights, self.chi, self.softness)
 
     def take(self, index: int) -> FixedPoint:
         """One problem of a stack."""
@@ -63,7 +87,7 @@ def _map(features: NodeFeatures, samples: Array, ridge: Array, softness: Array, 
     types = features.bulk.shape[-1]
     both = np.exp(z)
     gain, chi = both[..., :types], both[..., types:]
-    w = squared.node_weights(features.weights, chi, softness)
+    w = node_weights(features.weights, chi, softness)
     inverse = ridge[..., None] + product(features.extra, w)
     x = product(features.extra.mT, features.counts * gain)
     for block in woodbury_factors(features, gain, w):
