@@ -107,7 +107,7 @@ def _from_to(values: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-_NUMBER = re.compile(r"[+−-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
+_NUMBER = re.compile(r"[+−-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def assumptions_in_words(predictions: Sequence[Prediction]) -> list[str]:
@@ -129,6 +129,8 @@ def _alike(own: Sequence[Sequence[str]]) -> list[str]:
     """The sentences of several points, those that differ in their numbers alone as one."""
     alike: dict[str, list[str]] = {}
     for sentence in (s for one in own for s in one):
+        if len(own) > 1:  # columns of one answer need not be those of the next
+            sentence = " ".join(sentence.split())
         alike.setdefault(_NUMBER.sub("#", sentence), []).append(sentence)
     said = []
     for sentences in alike.values():
