@@ -9,6 +9,7 @@ import numpy as np
 from onegrad.data.population import Population
 from onegrad.problem import Problem
 from onegrad.theory.conditional import predict_mixture
+from onegrad.theory.directions.arrangement import Arrangement
 from onegrad.theory.directions.geometry import Geometry, drawn_geometry
 from onegrad.theory.neurons.step import label_power
 from onegrad.theory.neurons.types import drawn_types
@@ -136,3 +137,8 @@ def simulated_and_predicted(
             [solution.train_error, solution.test_error, solution.misclassification or np.nan]
         )
     return np.array(measured), np.array(predicted)
+
+
+def typical_geometry(*law: Any, **more: Any) -> Geometry:
+    """The geometry of an `Arrangement` at typical overlaps."""
+    return Arrangement(*law, **more).geometry()

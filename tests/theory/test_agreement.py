@@ -10,9 +10,9 @@ import pytest
 from onegrad.problem import Problem
 from onegrad.simulate.simulate import simulate
 from onegrad.theory.conditional import predict_mixture
-from onegrad.theory.directions.arrangement import typical_geometry
 from onegrad.theory.directions.overlaps import geometry_of
 from onegrad.theory.task import Solution, Task
+from tests.theory.settings import typical_geometry
 
 from .sampled_neurons import drawn_neurons
 from .settings import (

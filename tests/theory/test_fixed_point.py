@@ -9,13 +9,13 @@ import pytest
 
 from onegrad.errors import ConvergenceError
 from onegrad.problem import Problem
-from onegrad.theory.directions.arrangement import typical_geometry
 from onegrad.theory.layers.features import NodeFeatures, features_at
 from onegrad.theory.neurons.types import pure_types
 from onegrad.theory.nodes.population import data_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.readout.errors import NodeErrors, errors_of
 from onegrad.theory.readout.fixed_point import solve_fixed_point
+from tests.theory.settings import typical_geometry
 
 from . import dense_reference as dense
 

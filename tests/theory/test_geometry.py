@@ -11,9 +11,9 @@ from onegrad.data.arrays import Arrays
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
 from onegrad.theory.conditional import predict_mixture
-from onegrad.theory.directions.arrangement import typical_geometry
 from onegrad.theory.directions.overlaps import geometry_of
 from onegrad.theory.task import Task
+from tests.theory.settings import typical_geometry
 
 from .settings import conditional, mixture, orthogonal, plain_instance
 

@@ -14,7 +14,7 @@ from onegrad.problem import Problem
 from onegrad.simulate.network.trial import Trial
 from onegrad.simulate.simulate import simulate
 from onegrad.theory.directions.overlaps import geometry_of
-from onegrad.theory.neurons.quadratic_chance import quadratic_chance, stretch_variance
+from onegrad.theory.neurons.step_chance import quadratic_chance, stretch_variance
 from onegrad.theory.policy import Policy
 
 

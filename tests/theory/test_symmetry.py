@@ -12,7 +12,6 @@ import pytest
 from onegrad.data.population import Population
 from onegrad.problem import Problem
 from onegrad.simulate.simulate import simulate
-from onegrad.theory.directions.arrangement import typical_geometry
 from onegrad.theory.directions.geometry import Geometry, drawn_geometry
 from onegrad.theory.directions.symmetry import (
     angles,
@@ -26,6 +25,7 @@ from onegrad.theory.learned import learned_function
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.resolution import solve_tasks
 from onegrad.theory.task import Solution, Task
+from tests.theory.settings import typical_geometry
 
 from .settings import (
     COMPONENT,

@@ -292,20 +292,3 @@ def _arranged(setting: Arrangement, g: tuple[float, ...]) -> Geometry:
     gammas = [unit[own].T for own in setting.owners]
     found = reduced(assemble(dim, rho, mu, gammas, theta, named, None))
     return stretched(found, _teacher_length(setting, raw))
-
-
-def typical_geometry(
-    dim: int,
-    weights: tuple[float, ...],
-    strengths: tuple[tuple[float, ...], ...],
-    *,
-    alignment: float = 0.0,
-    mean: float = 0.0,
-    teacher: Literal["random", "spikes"] | float | None = "random",
-    chance: bool = True,
-) -> Geometry:
-    """The geometry of an `Arrangement` at typical overlaps: one point of their law.
-
-    The mean over draws is another thing where overlaps count: chance.py averages over them.
-    """
-    return Arrangement(dim, weights, strengths, alignment, mean, teacher, chance).geometry()

@@ -11,7 +11,8 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 
-_SAME = 1e-9  # eigenvalues closer than this share of the largest one have one eigenspace
+# Relative size that counts as none: differences of eigenvalues, lengths that are new to a span
+SAME = 1e-9
 _EQUALLY_NEAR = 1e-6  # relative difference of squared cosines with two axes that counts as none
 
 
@@ -27,7 +28,7 @@ def settled(values: Array, vectors: Array) -> tuple[Array, Array]:
     values, vectors = values.copy(), vectors.copy()
     if not vectors.size:
         return values, vectors
-    apart = np.abs(np.diff(values)) > _SAME * float(np.abs(values).max(initial=0.0))
+    apart = np.abs(np.diff(values)) > SAME * float(np.abs(values).max(initial=0.0))
     for block in np.split(np.arange(len(values)), np.flatnonzero(apart) + 1):
         values[block] = values[block].mean()
         vectors[:, block] = settled_basis(vectors[:, block])

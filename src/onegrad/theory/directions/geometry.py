@@ -22,9 +22,7 @@ from onegrad.data.label_power import joint_link_laws, link_laws, total_variance
 from onegrad.data.population import Population
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
-from onegrad.theory.directions.eigen import settled
-
-RANK_TOLERANCE = 1e-9  # directions that add less than this to the span are not new
+from onegrad.theory.directions.eigen import SAME, settled
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +170,7 @@ def drawn_geometry(
     kept = lengths > 0
     u, s, _ = np.linalg.svd(vectors[:, kept] / lengths[kept], full_matrices=False)
     s, u = settled(s, u)
-    basis = u[:, s > RANK_TOLERANCE] if s.size else np.zeros((population.dim, 0))
+    basis = u[:, s > SAME] if s.size else np.zeros((population.dim, 0))
     geometry = assemble(
         population.dim, population.weights, population.means @ basis,
         [basis.T @ spikes for spikes in population.spikes], population.strengths,
@@ -201,10 +199,10 @@ def reduced(geometry: Geometry) -> Geometry:
     """A geometry in its smallest basis, without unused coordinates."""
     vectors = np.stack([*geometry.directions.values(), *geometry.means])
     _, s, vt = np.linalg.svd(vectors, full_matrices=False)
-    if s.size == 0 or (s > RANK_TOLERANCE * max(1.0, s[0])).sum() == geometry.rank:
+    if s.size == 0 or (s > SAME * max(1.0, s[0])).sum() == geometry.rank:
         return geometry
     s, axes = settled(s, vt.T)
-    basis = axes[:, s > RANK_TOLERANCE * max(1.0, s[0])]
+    basis = axes[:, s > SAME * max(1.0, s[0])]
     return replace(
         geometry,
         means=geometry.means @ basis,

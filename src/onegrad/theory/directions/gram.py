@@ -10,8 +10,7 @@ import numpy as np
 
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
-from onegrad.theory.directions.eigen import eigen_axes
-from onegrad.theory.directions.geometry import RANK_TOLERANCE
+from onegrad.theory.directions.eigen import SAME, eigen_axes
 
 
 def aligned(gram: Array, leading: np.ndarray, alignment: float) -> Array:
@@ -49,8 +48,8 @@ def appended(gram: Array, g: Array, dim: int) -> Array:
 def unit_vectors(gram: Array, dim: int) -> Array:
     """Rows with this Gram matrix, in as many coordinates as are needed."""
     values, vectors = eigen_axes(gram)
-    _check_room(not len(gram) or values[0] >= -RANK_TOLERANCE, len(gram), dim)
-    kept = values > RANK_TOLERANCE
+    _check_room(not len(gram) or values[0] >= -SAME, len(gram), dim)
+    kept = values > SAME
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
 
 

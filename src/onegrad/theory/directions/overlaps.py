@@ -28,7 +28,7 @@ def geometry_of(
     """The special directions of a problem: of one draw, or typical ones.
 
     overlaps : "drawn": spikes, means and teacher of the simulation's first repetition with that
-        seed; "typical": `typical_geometry`; "auto": drawn where directions are fixed or orthogonal.
+        seed; "typical": the typical ones; "auto": drawn where directions are fixed or orthogonal.
         A drawn geometry knows its `basis`, and problems with the same typical one share the object
     seed : or the streams of another draw
     spectra : with leading eigenvectors of a bulk that is not flat among the axes (`Closure`)

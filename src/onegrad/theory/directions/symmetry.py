@@ -17,11 +17,10 @@ import numpy as np
 from scipy.special import gammainccinv, ndtr, roots_jacobi
 
 from onegrad.compute.backend import Array
-from onegrad.theory.directions.eigen import eigen_axes, settled_basis
+from onegrad.theory.directions.eigen import SAME, eigen_axes, settled_basis
 from onegrad.theory.directions.geometry import Geometry
 
 _ALIKE = 1e-7  # relative difference of variances that count as equal
-_APART = 1e-9  # overlap that counts as none
 _SEPARATING = 100.0  # importance of lengths that tell labels apart, over others: needs finer rules
 _BEYOND_CHANCE = 1.5  # times the largest cosine of two random subspaces: they are aligned
 _MANY = 7  # directions from which chance overlaps are left out
@@ -90,11 +89,11 @@ def _without_chance(geometry: Geometry) -> Geometry:
     seen, free = [seeds], []
     for c, strength, basis in spikes:
         u, s, _ = np.linalg.svd(basis.T @ seeds, full_matrices=True)
-        kept = int((s > _APART).sum())
+        kept = int((s > SAME).sum())
         seen.append(basis @ u[:, :kept])
         free.append((c, strength, basis @ u[:, kept:]))
     u, s, _ = np.linalg.svd(np.concatenate(seen, axis=1), full_matrices=False)
-    span = u[:, s > _APART]
+    span = u[:, s > SAME]
     columns = np.concatenate([basis for _, _, basis in free], axis=1)
     columns = columns - span @ (span.T @ columns)
     left, s, right = np.linalg.svd(columns, full_matrices=False)
@@ -131,14 +130,14 @@ def _invariant_complement(geometry: Geometry) -> Array:
     new = seeds[:, lengths > 0] / lengths[lengths > 0]
     while new.shape[1]:
         u, s, _ = np.linalg.svd(np.concatenate([reached, new], axis=1), full_matrices=False)
-        grown = u[:, s > _APART]
+        grown = u[:, s > SAME]
         if grown.shape[1] == reached.shape[1]:
             break
         reached = grown
         images = [one @ reached / np.linalg.norm(one, 2) for one in geometry.covariances]
         new = np.concatenate(images, axis=1)
         new = new - reached @ (reached.T @ new)
-        new = new[:, np.linalg.norm(new, axis=0) > _APART]
+        new = new[:, np.linalg.norm(new, axis=0) > SAME]
     return settled_basis(np.linalg.svd(reached, full_matrices=True)[0][:, reached.shape[1] :])
 
 

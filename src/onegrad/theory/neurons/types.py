@@ -15,7 +15,7 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
 from onegrad.problem import Problem
-from onegrad.theory.directions.eigen import eigen_axes
+from onegrad.theory.directions.eigen import SAME, eigen_axes
 from onegrad.theory.directions.geometry import Geometry
 from onegrad.theory.directions.symmetry import radial_importance, radius
 from onegrad.theory.neurons.own_output import own_moments
@@ -37,9 +37,8 @@ from onegrad.theory.nodes.rules import (
     standard_nodes,
 )
 
-_LITTLE = 0.25  # share of the variance before the step below which nodes of f⁰ are not moved
-_NO_SPREAD = 1e-9  # variance along an axis that counts as none, over the largest one
-_NO_BULK = 1e-10  # least square length of a drawn neuron's bulk, over the mean one
+# Share of the variance before the step below which nodes of f⁰ are not moved
+_LITTLE = 0.25
 LEAST_BULK = 0.01  # least b₀² of rows of unit norm, over its mean: nodes far out in few dimensions
 _BY_TYPE = ("vectors", "bulk", "tilt", "readout")  # arrays with a row for each type
 _SPIKES = 4  # highest spike degree whose strength enters the choice of the readout's rule
@@ -276,7 +275,7 @@ def _with_noise(pushed: Array, spread: Array, weights: Array, variance: float) -
     mean = weights @ pushed
     rest = pushed - mean
     values, vectors = np.linalg.eigh((rest.T * weights) @ rest)
-    kept = values > _NO_SPREAD * max(float(values[-1]), 1e-300)
+    kept = values > SAME * max(float(values[-1]), 1e-300)
     root = np.where(kept, np.sqrt(np.maximum(values, 0.0)), 0.0)
     back = np.where(kept, 1.0 / np.where(kept, root, 1.0), 0.0)
     added = vectors.T @ np.einsum("t,tij->ij", weights, spread) @ vectors
@@ -309,7 +308,7 @@ def _with_own_noise(
     shares /= shares.sum(axis=1, keepdims=True)
     first, after = (x - (shares @ x)[group] for x in (before, pushed))
     second, cross = (np.einsum("at,ti,tj->aij", shares, x, first) for x in (first, after))
-    slope = (cross @ np.linalg.pinv(second, rcond=_NO_SPREAD))[group]
+    slope = (cross @ np.linalg.pinv(second, rcond=SAME))[group]
     # by singular values of both parts side by side: squares would lose the small ones
     parts = np.concatenate([math.sqrt(variance) * slope, spread_roots(spread)], axis=2)
     left, sizes, _ = np.linalg.svd(parts, full_matrices=False)
@@ -336,7 +335,7 @@ def drawn_types(first_layer: Array, basis: Array, tilt: Array | None = None) -> 
     """
     vectors = first_layer @ basis
     square = np.einsum("ij,ij->i", first_layer, first_layer)
-    least = _NO_BULK * max(float(square.mean()), 1e-300)
+    least = SAME * max(float(square.mean()), 1e-300)
     square -= np.einsum("ij,ij->i", vectors, vectors)
     k, n = first_layer.shape
     return NeuronTypes(

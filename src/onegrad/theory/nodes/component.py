@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -12,7 +11,7 @@ from onegrad.compute.backend import Array
 from onegrad.gaussian.activation import Activation
 from onegrad.gaussian.joint_links import JointLink
 from onegrad.gaussian.joint_rules import JointRule
-from onegrad.theory.directions.eigen import eigen_axes, settled
+from onegrad.theory.directions.eigen import SAME, eigen_axes, settled
 from onegrad.theory.nodes.designs import scattered, tensor
 from onegrad.theory.nodes.rules import (
     FEWEST,
@@ -28,7 +27,6 @@ from onegrad.theory.nodes.steep import Steepness, sheared
 
 _Nodes = tuple[Array, Array]
 _Content = tuple[tuple[int, ...], bytes]  # shape and bytes of an array, as a key
-_CONSTANT = 1e-12  # standard deviation along the label's direction: labels do not vary
 _LABEL, _LABEL_DRAFT = 3e-4, 5e-3  # relative errors of the moments of labels
 _LABEL_SHARE = 4  # labels of several indices may take this many times a level's nodes
 _ROOM = 2  # a steep axis may multiply a level's nodes by this factor
@@ -98,11 +96,7 @@ def _component_nodes(
     seen, offset = root @ integrand.spread @ root, root @ integrand.spread @ mean
     first = _first_axis(mean, root, integrand, level)
     led = first.shape[1]
-    beside = _complement(first)
-    inner, rotation = np.linalg.eigh(beside.T @ seen @ beside)
-    inner, others = settled(inner, beside @ rotation)
-    axes = np.concatenate([first, others[:, ::-1]], axis=1)
-    importances = np.maximum(inner[::-1], 0.0)
+    axes, importances = _with_others(first, seen)
     pairs, offsets = axes.T @ seen @ axes, axes.T @ offset
 
     def leading(order: int) -> _Nodes:
@@ -126,15 +120,34 @@ def _component_nodes(
     while steep and len(nodes[1]) * fewest > _ROOM * level.most:
         steep = steep - 1 if steep > _FEWEST_STEEP else 0
         nodes = leading(steep)
-    importances = importances[int(steep > 0) :]
-    importances = np.concatenate([importances, integrand.further])
+    importances = np.concatenate([importances[int(steep > 0) :], integrand.further])
+    z, weights = _beside(nodes, importances, level, int(not steep))
+    return _placed(mean, root @ axes, z), weights
+
+
+def _with_others(first: Array, seen: Array) -> tuple[Array, Array]:
+    """Axes (r, r) that begin with the `first`, the others by decreasing importance, and theirs."""
+    count = first.shape[1]
+    whole = np.linalg.svd(first)[0] if count else np.eye(len(first))
+    beside = whole[:, count:]
+    inner, rotation = np.linalg.eigh(beside.T @ seen @ beside)
+    inner, others = settled(inner, beside @ rotation)
+    axes = np.concatenate([first, others[:, ::-1]], axis=1)
+    return axes, np.maximum(inner[::-1], 0.0)
+
+
+def _beside(first: _Nodes, importances: Array, level: QuadratureLevel, quick: int) -> _Nodes:
+    """Nodes of `first`, each with a rule along further axes."""
     if level.quasi:
-        z, weights = scattered(nodes, len(importances), level.most)
-    else:
-        left = replace(level, most=max(level.most // len(nodes[1]), 1))
-        z, weights = tensor([nodes, standard_nodes(importances, left, quick=int(not steep))])
+        return scattered(first, len(importances), level.most)
+    left = replace(level, most=max(level.most // len(first[1]), 1))
+    return tensor([first, standard_nodes(importances, left, quick=quick)])
+
+
+def _placed(mean: Array, axes: Array, z: Array) -> Array:
+    """κ from standard coordinates along the axes; those of further axes stay."""
     mine, further = z[:, : len(mean)], z[:, len(mean) :]
-    return np.concatenate([mean + mine @ (root @ axes).T, further], axis=1), weights
+    return np.concatenate([mean + mine @ axes.T, further], axis=1)
 
 
 def _first_is_steep(importances: Array, level: QuadratureLevel) -> bool:
@@ -143,7 +156,7 @@ def _first_is_steep(importances: Array, level: QuadratureLevel) -> bool:
 
 def _first_axis(mean: Array, root: Array, integrand: Integrand, level: QuadratureLevel) -> Array:
     """The axis along which labels vary or components are separated: (r, 1), or (r, 0) if none."""
-    if integrand.label is not None and (scale := _label_scale(root, integrand)) > _CONSTANT:
+    if integrand.label is not None and (scale := _label_scale(root, integrand)) > SAME:
         return np.asarray(root @ integrand.label / scale)[:, None]
     if integrand.centre is not None and len(mean):
         values, vectors = eigen_axes(root @ integrand.spread @ root)
@@ -163,7 +176,7 @@ def _first_rule(
     steep = is_steep(along.importance, level)
     further = along.breaks if steep else ()
     scale, more = _label_scale(root, integrand), level.label_nodes - FEWEST
-    if scale > _CONSTANT:
+    if scale > SAME:
         assert integrand.label is not None and isinstance(integrand.link, Activation)
         offset = float(integrand.label @ mean)
         tolerance = _LABEL if level.points else _LABEL_DRAFT
@@ -181,17 +194,6 @@ def _first_rule(
     return rule._replace(order=max(rule.order + more, needed, 1))
 
 
-def _complement(first: Array) -> Array:
-    """Orthonormal columns orthogonal to one unit vector (r, 1), or to none: a reflection without
-    its first column."""
-    if not first.shape[1]:
-        return np.eye(len(first))
-    normal = first[:, 0].copy()
-    normal[0] += math.copysign(1.0, normal[0])
-    reflection = np.eye(len(normal)) - np.outer(normal, normal) * (2.0 / float(normal @ normal))
-    return reflection[:, 1:]
-
-
 def _joint_nodes(
     mean: Array, root: Array, integrand: Integrand, level: QuadratureLevel
 ) -> tuple[Array, Array]:
@@ -205,15 +207,7 @@ def _joint_nodes(
     needs = [order_on_pieces(i, rule.part, level) for i in importance.tolist()]
     most = level.most * (_LABEL_SHARE if level.points else 1)
     first, share = rule.nodes(needs, level.label_nodes - FEWEST, most)
-    beside = np.linalg.svd(rule.axes, full_matrices=True)[2][len(rule.axes) :].T
-    inner, rotation = np.linalg.eigh(beside.T @ seen @ beside)
-    inner, others = settled(inner, beside @ rotation)
-    importances = np.concatenate([np.maximum(inner[::-1], 0.0), integrand.further])
-    if level.quasi:
-        z, weights = scattered((first, share), len(importances), level.most)
-    else:
-        room = replace(level, most=max(level.most // len(share), 1))
-        z, weights = tensor([(first, share), standard_nodes(importances, room, quick=1)])
-    axes = np.concatenate([rule.axes.T, others[:, ::-1]], axis=1)
-    mine, further = z[:, : len(mean)], z[:, len(mean) :]
-    return np.concatenate([mean + mine @ (root @ axes).T, further], axis=1), weights
+    axes, importances = _with_others(rule.axes.T, seen)
+    importances = np.concatenate([importances, integrand.further])
+    z, weights = _beside((first, share), importances, level, 1)
+    return _placed(mean, root @ axes, z), weights

@@ -14,8 +14,8 @@ import numpy as np
 from onegrad.problem import Problem
 from onegrad.theory.directions.geometry import Geometry
 from onegrad.theory.layers.features import NodeFeatures, features_at
-from onegrad.theory.neurons.quadratic_chance import quadratic_chance
 from onegrad.theory.neurons.recursion import trained_types
+from onegrad.theory.neurons.step_chance import quadratic_chance
 from onegrad.theory.neurons.types import NeuronTypes
 from onegrad.theory.nodes.population import data_nodes
 from onegrad.theory.nodes.rules import QuadratureLevel

@@ -12,15 +12,13 @@ import numpy as np
 from onegrad.compute.backend import Array
 from onegrad.gaussian.polynomials import orthonormal_hermite
 from onegrad.gaussian.quadrature import gauss_hermite
-from onegrad.theory.directions.eigen import eigen_axes
+from onegrad.theory.directions.eigen import SAME, eigen_axes
 from onegrad.theory.directions.geometry import Geometry
 from onegrad.theory.nodes.designs import scattered, tensor
 from onegrad.theory.nodes.population import Nodes
 from onegrad.theory.nodes.rules import QuadratureLevel, axis_order, halves, standard_nodes
 
-DEGREES = 3  # Hermite polynomials of a projection that outliers are compared with
-_SAME = 1e-10  # smaller squared singular values: the function is a combination of others
-
+DEGREES = 3  # highest Hermite polynomial of a projection that outliers are compared with
 Moments = Mapping[str, tuple[float, float]]  # mean and standard deviation of projections
 
 
@@ -87,7 +85,7 @@ def unit_functions(
     centre[1:, 0] = -products[1:, 0]  # the constant comes first
     exact = centre @ products
     size = np.sqrt(np.maximum(np.diag(exact @ centre.T), 1e-300))
-    known = np.linalg.pinv(table @ table.T, rcond=_SAME, hermitian=True)
+    known = np.linalg.pinv(table @ table.T, rcond=SAME, hermitian=True)
     return names, (exact / size[:, None]) @ known @ table
 
 
