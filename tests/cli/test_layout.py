@@ -1,7 +1,9 @@
 """Tables and verdicts at 120, 80 and 60 columns, in a pipe, and without colour."""
 
+import io
 import os
 import re
+import time
 
 import pytest
 from rich.console import Console
@@ -13,6 +15,7 @@ from onegrad.cli.theory_text import (
     degree_table,
     degree_text,
     prediction_table,
+    waiting_line,
 )
 from onegrad.degree.report import degree
 from onegrad.predict.predict import predict_experiment
@@ -20,6 +23,7 @@ from onegrad.predict.prediction import Prediction
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
 from onegrad.spec.experiment import Experiment
+from onegrad.theory.options import Theory
 from tests.cli.started import onegrad
 from tests.cli.test_cli import fresh
 
@@ -166,3 +170,19 @@ def test_without_a_rule_the_reason_is_said():
     table = degree_table(by_hand, [(point, degree(point.problem, draws=2))])
     assert "No rule: η and θ are set by hand" in str(table.caption)
     assert [*table.columns[1].cells] == ["none"]
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_takes_long_says_what_it_is(experiment, monkeypatch):
+    """And what does not, or goes to a file, says nothing."""
+    shown = []
+    for stream, patience in ((_Terminal(), 0.0), (_Terminal(), 60.0), (io.StringIO(), 0.0)):
+        monkeypatch.setattr("sys.stderr", stream)
+        with waiting_line(experiment, Theory(), patience):
+            time.sleep(0.3)
+        shown.append(stream.getvalue())
+    assert shown == ["Computing 4 predictions to 1 % …\n", "", ""]

@@ -144,7 +144,7 @@ def predict(
         answer_line,
         prediction_table,
         prediction_text,
-        say_what_is_computed,
+        waiting_line,
     )
     from onegrad.predict.predict import predict_experiment
     from onegrad.spec.experiment import Experiment
@@ -154,8 +154,8 @@ def predict(
     compare = experiment.compare
     accuracy = compare.accuracy if accuracy is None else accuracy
     theory = Theory(method, accuracy, overlaps, compare.finite_size)
-    say_what_is_computed(experiment, theory)
-    results, predictions = predict_experiment(experiment, theory)
+    with waiting_line(experiment, theory):
+        results, predictions = predict_experiment(experiment, theory)
     if as_json:
         report = results.as_json()
         for record, prediction in zip(report["rows"], predictions, strict=True):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from onegrad.cli.layout import new_table
@@ -94,12 +96,19 @@ def step_in_words(problems: Sequence[Problem]) -> list[str]:
     ]
 
 
-def say_what_is_computed(experiment: Experiment, theory: Theory) -> None:
-    """A line on the terminal, where many answers or exact ones may take a while."""
-    if sys.stderr.isatty() and not theory.draft:
-        count = count_of(len(experiment.points), "prediction")
-        accuracy = f"{100 * theory.accuracy:.2g} %"
-        print(f"Computing {count} to {accuracy} …", file=sys.stderr, flush=True)
+@contextmanager
+def waiting_line(experiment: Experiment, theory: Theory, patience: float = 1.0) -> Iterator[None]:
+    """After so many seconds a line on the terminal that says what is being computed."""
+    count = count_of(len(experiment.points), "prediction")
+    line = f"Computing {count} to {100 * theory.accuracy:.2g} % …"
+    timer = threading.Timer(patience, print, (line,), {"file": sys.stderr, "flush": True})
+    timer.daemon = True
+    if sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _from_to(values: Sequence[float]) -> str:
