@@ -53,7 +53,10 @@ def test_the_smaller_estimate_answers_where_types_are_uncertain() -> None:
 
 def test_points_of_a_curve_keep_their_theory() -> None:
     (point,) = predict_curve([TABLES], policy=replace(Policy(), uncertain=0.0))
-    assert point.method != LAYERS
+    assert point.method != LAYERS and "alone draws first layers" in point.assumptions[-1]
+    assert "a point of a curve keeps this theory" in point.why
+    (certain,) = predict_curve([TABLES], policy=replace(Policy(), uncertain=1.0))
+    assert not any("alone draws" in one for one in certain.assumptions)
 
 
 @pytest.mark.parametrize("method", ["conditional", "layer"])

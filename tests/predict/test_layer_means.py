@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from onegrad.predict import layers as readouts
-from onegrad.predict.layer_means import STATED, LabelPower, over_layers, scatter_of, settled, tells
+from onegrad.predict.layer_means import LabelPower, LayerMeans
 from onegrad.problem import Problem
 from onegrad.theory.layers.any_layer import LayerErrors
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.options import Theory
+from onegrad.theory.policy import Policy
 
 
 def _full(errors: np.ndarray) -> LayerErrors:
     test, train, objective = errors.tolist()
     return LayerErrors(MatrixErrors(test, train, objective), 0.0, 0.0, 1, 1, test, train)
+
+
+def _mean(*known: Any, **more: Any) -> tuple[np.ndarray, np.ndarray]:
+    means = LayerMeans(*known, **more)
+    return means.mean, means.standard_error
 
 
 def _draws(count: int, own: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -30,11 +38,11 @@ def test_the_ratio_estimate_is_as_good_as_it_says():
     for seed in range(400):
         errors, rough = _draws(24, 0.01, np.random.default_rng(seed))
         known = [_full(row) for row in errors[:4]]
-        mean, se = over_layers(known, [MatrixErrors(*row.tolist()) for row in rough])
+        mean, se = _mean(known, [MatrixErrors(*row.tolist()) for row in rough])
         truth = np.array([2.0, 1.0, 1.5, 2.0, 1.0]) / 0.9
         off.append(mean / truth - 1)
         said.append(se / truth)
-        alone.append(over_layers(known)[0] / truth - 1)
+        alone.append(_mean(known)[0] / truth - 1)
     root = np.sqrt(np.mean(np.square(off), axis=0))
     assert np.all(np.abs(np.mean(off, axis=0)) < 4 * root / 20)
     # the floor of a quarter of a fifth of 11 % is above the ratio's own scatter here
@@ -51,12 +59,12 @@ def test_one_mean_in_a_hundred_is_further_off_than_it_states():
     for seed in range(trials):
         rng = np.random.default_rng(seed)
         layers = [_full(1 + 0.027 * rng.standard_normal(3)) for _ in range(4)]
-        while len(layers) < 64 and not settled(layers, [], 0.01):
+        while len(layers) < 64 and not LayerMeans(layers).settled(0.01):
             layers.append(_full(1 + 0.027 * rng.standard_normal(3)))
-        mean, _ = over_layers(layers)
+        mean, _ = _mean(layers)
         off = np.abs(mean[:2] - 1)
-        beyond += bool(np.any(off > scatter_of(layers, quantile=STATED)))
-        alone += bool(np.any(off > 2 * scatter_of(layers)))
+        beyond += bool(np.any(off > LayerMeans(layers).scatter(Policy().stated)))
+        alone += bool(np.any(off > 2 * LayerMeans(layers).scatter()))
     assert beyond <= 0.02 * trials < alone
 
 
@@ -66,8 +74,8 @@ def test_rough_errors_tell_where_their_ratio_is_known():
         errors, rough = _draws(4, own, rng)
         known = [_full(row) for row in errors[:count]]
         others = [MatrixErrors(*row.tolist()) for row in rough[:count]]
-        assert tells(known, others, 0.01) == expected
-    assert not tells([], [], 0.01)
+        assert LayerMeans(known, others).tells(0.01) == expected
+    assert not LayerMeans([]).tells(0.01)
 
 
 def test_few_layers_in_full_say_what_all_would(monkeypatch):
@@ -83,7 +91,7 @@ def test_few_layers_in_full_say_what_all_would(monkeypatch):
     monkeypatch.setattr(
         readouts, "layer_errors", lambda *x: solved.append(original(*x)) or solved[-1]
     )
-    monkeypatch.setattr(readouts, "settled", lambda *_: False)
+    monkeypatch.setattr(LayerMeans, "settled", lambda *_: False)
     monkeypatch.setattr(LabelPower, "differs", False)
     theory = Theory("layer")
     quick = readouts.predict_layers(problem, theory, 3, 12)
@@ -97,7 +105,7 @@ def test_few_layers_in_full_say_what_all_would(monkeypatch):
     # four layers alone would be further off
     alone = np.mean([one.errors[0] for one in solved[:few]]) / slow.test_error - 1
     assert abs(alone) > 2 * abs(quick.test_error / slow.test_error - 1)
-    assert 0.5 < scatter_of(solved) / (quick.test_error_se / quick.test_error) < 2
+    assert 0.5 < LayerMeans(solved).scatter() / (quick.test_error_se / quick.test_error) < 2
 
 
 _SPIKED = {
@@ -111,9 +119,7 @@ _SPIKED = {
 class _Known(LabelPower):
     """Var y of a known mean, 1, beside those that were drawn."""
 
-    @property
-    def expected(self) -> tuple[float, float]:
-        return 1.0, 0.0
+    expected = (1.0, 0.0)
 
 
 def test_label_power_is_a_control_variate_as_good_as_it_says() -> None:
@@ -126,19 +132,19 @@ def test_label_power_is_a_control_variate_as_good_as_it_says() -> None:
         v = 1 + 0.3 * rng.standard_normal((10, 1))
         errors = (0.2 + 0.8 * v) * (1 + 0.03 * rng.standard_normal((10, 3)))
         layers = [_full(row) for row in errors]
-        mean, se = over_layers(layers, power=_Known(problem, 0, v.ravel().tolist()))
+        mean, se = _mean(layers, power=_Known(problem, 0, v.ravel().tolist()))
         off.append(mean[0] - 1)
         said.append(se[0])
-        plain.append(over_layers(layers)[0][0] - 1)
+        plain.append(_mean(layers)[0][0] - 1)
         other = _Known(problem, 0, rng.standard_normal(10).tolist())
         if seed < 20:
-            assert scatter_of(layers, power=other) > 0.6 * scatter_of(layers)
+            assert LayerMeans(layers, power=other).scatter() > 0.6 * LayerMeans(layers).scatter()
     root = np.sqrt(np.mean(np.square(off)))
     assert abs(np.mean(off)) < 4 * root / 20
     assert 0.85 < np.sqrt(np.mean(np.square(said))) / root < 1.15
     assert np.sqrt(np.mean(np.square(plain))) > 4 * root
     few = _Known(problem, 0, v.ravel().tolist()[:5])  # of five layers nothing is taken off
-    assert np.array_equal(over_layers(layers[:5], power=few)[0], over_layers(layers[:5])[0])
+    assert np.array_equal(_mean(layers[:5], power=few)[0], _mean(layers[:5])[0])
 
 
 def test_the_mean_label_power_is_that_of_populations() -> None:

@@ -12,7 +12,7 @@ from onegrad.compute.linalg import outlying_directions
 from onegrad.compute.randomness import Streams
 from onegrad.errors import AssumptionError, SpecError
 from onegrad.predict import layers as readouts
-from onegrad.predict.layer_means import scatter_of
+from onegrad.predict.layer_means import LayerMeans
 from onegrad.predict.wording import of_layers
 from onegrad.simulate.network.trial import Trial
 from onegrad.theory.directions.overlaps import geometry_of
@@ -167,7 +167,7 @@ def test_drawn_layers_have_standard_errors():
     assert json.dumps(found.as_json())
     # the readout of each draw is that of `predict_readout`, but for what is studied on the first
     draws = int(found.assumptions[0].split()[1])
-    assert readouts.DRAWS <= draws <= readouts.worthwhile_draws(p, Theory(), 1)
+    assert Theory().policy.layers <= draws <= readouts.worthwhile_draws(p, Theory(), 1)
     few, errors = readouts.predict_layers(p, Theory("layer"), 0, 5), []
     for repetition in range(5):
         trial = Trial(p, Streams(0, repetition, theory=True))
@@ -250,11 +250,16 @@ def test_the_estimate_holds_the_scatter_of_the_readouts_own_loss():
     """A stored row has no standard errors; its estimate is never below them."""
     one = LayerErrors(MatrixErrors(1.0, 0.5, 0.6), 0.0, 0.0, 2, 100, 0.5, 0.2)
     found = [one, replace(one, test_loss=0.7), replace(one, test_loss=0.6)]
-    assert scatter_of(found) == pytest.approx(0.1 / np.sqrt(3) / 0.6)
-    assert of_layers(found, Theory(), "drawn").error_estimate >= scatter_of(found)
+    means = LayerMeans(found)
+    assert means.scatter() == pytest.approx(0.1 / np.sqrt(3) / 0.6)
+    assert of_layers(means, Theory(), 0).error_estimate >= means.scatter()
+    # physics that had to be left out is told as such
+    without = of_layers(LayerMeans([replace(one, left_out=0.1)]), Theory(), 0)
+    assert without.open.physics == 0.1 == without.error_estimate
+    assert any("10 % of their covariance, are left out" in line for line in without.assumptions)
     # a training loss of next to nothing counts in units of the test loss
     faint = [replace(one, train_loss=1e-9), replace(one, train_loss=2e-9)]
-    assert scatter_of(faint) < 1e-6
+    assert LayerMeans(faint).scatter() < 1e-6
 
 
 def _products(p, layer, first):
@@ -288,7 +293,7 @@ def test_a_correction_whose_nodes_resolve_nothing_is_left_out(monkeypatch):
     # the negative control: products of rules alone, and what was stated then
     monkeypatch.setattr(any_layer, "_FEW_AXES", 99)
     monkeypatch.setattr(any_layer, "rules_tried", _products)
-    wrong = readouts.predict_layers(steep, Theory("layer"), 21, readouts.DRAWS)
+    wrong = readouts.predict_layers(steep, Theory("layer"), 21, 4)
     away = [
         abs(getattr(wrong, name) / mean - 1) - 4 * se / mean
         for name in ("test_error", "train_error")

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from onegrad.errors import Failure
+from onegrad.predict.engines import conditional
 from onegrad.predict.prediction import Prediction
-from onegrad.predict.types import conditional
 from onegrad.predict.wording import of_closed_form
 from onegrad.problem import Problem
 from onegrad.theory.directions.geometry import variance_of_labels

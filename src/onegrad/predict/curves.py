@@ -35,7 +35,6 @@ _DEGREE = 3  # degree of the polynomials that are blended
 _FOLDS = 3  # cross-validation: every third node is left out at a time
 _EVEN = 0.75  # weight of even spacing in the nodes' places; the rest is Chebyshev spacing
 # Smallest stated error of an interpolated point, measured where the misfit was near 0
-_BETWEEN = 5e-4
 
 Answer = Prediction | Failure
 
@@ -98,7 +97,7 @@ def _between(
         after = bisect(chosen, j)
         near = sorted((after - 1, after), key=lambda i: abs(places[chosen[i]] - places[j]))
         neighbours = [one for i in near if isinstance(one := known[i], Prediction)]
-        open_by = float(apart[max(0, after - 2) : after + 2].max()) + _BETWEEN
+        open_by = float(apart[max(0, after - 2) : after + 2].max()) + theory.policy.curve_between
         decision = Decision(
             "curve", open_by, theory.policy.curve_misfit * theory.accuracy,
             "The distance of computed points from what the others say about them",

@@ -16,11 +16,11 @@ from onegrad.compute.memory import available_bytes
 from onegrad.compute.randomness import Streams
 from onegrad.data.instance import Instance
 from onegrad.errors import AssumptionError, ConvergenceError, Failure, SpecError, verb
-from onegrad.predict.layer_means import LabelPower, settled, tells
+from onegrad.predict.layer_means import LabelPower, LayerMeans
 from onegrad.predict.own_teacher import with_teacher
 from onegrad.predict.prediction import LAYERS, Prediction
-from onegrad.predict.real_data import RealPrediction, rows_as_nodes
-from onegrad.predict.wording import of_layers, of_real_data
+from onegrad.predict.real_data import rows_as_nodes
+from onegrad.predict.wording import of_layers, of_rows
 from onegrad.problem import Problem, as_problem
 from onegrad.simulate.network.trial import Draw, Reuse, Trial
 from onegrad.spec.presets import Spec
@@ -37,20 +37,14 @@ from onegrad.theory.layers.given import given_layer
 from onegrad.theory.layers.matrix import DrawnLayer
 from onegrad.theory.layers.matrix_errors import MatrixErrors
 from onegrad.theory.layers.semi_parametric import predict_from_layers
-from onegrad.theory.neurons.types import NeuronTypes, drawn_types
+from onegrad.theory.neurons.types import drawn_types
 from onegrad.theory.options import Theory
 from onegrad.theory.readout.classes import class_problems, rough_classes
 
 LEFT_OPEN = "left open"  # the kind of a refusal
-DRAWS = 4  # first layers of method = "layer"
-_MOST_DRAWS = 64  # where the mean is wanted to an accuracy, and layers are small
-_OPERATIONS = 1.5e11  # of all layers that are known roughly: about 5 s
-_IN_FULL = 12  # times as dear is one that is solved for every node
-_AN_ENTRY = 3000  # operations that a feature at a node is worth
-_EXTREME = 1e4  # length of a neuron's weights, and one over the shortest
-_LAYERS_DIFFER = 1.2  # factor between what one layer leaves open and another
-_FEW_COPIES = 0.01  # of all neurons: copies of others that are let pass
-_CLASS_KNOWN, _CLASS_DRAWS = 0.02, 16  # error of the class: so well known, of at most so many
+_IN_FULL = 12  # cost of solving a layer at every node, over the cost of rough errors
+_AN_ENTRY = 3000  # operations that one feature at one node costs
+_EXTREME = 1e4  # largest length of a neuron's weights; the smallest is its inverse
 
 
 @dataclass(frozen=True)
@@ -115,16 +109,16 @@ def predict_readout(
             f"{problem.data.source} stand for the law of the data."
         )
         power = float(np.var(nodes.y)) + nodes.label_noise
-        return of_real_data(RealPrediction(result, LAYERS, (said,), (), power))
+        return replace(of_rows(result, LAYERS, (said,)), label_variance=power)
     if teacher is None:
         instance = _instance(problem, instance)
     else:
         if instance is None:
             instance = problem.instance(0) if problem.data.isotropic else _instance(problem, None)
         problem, instance = with_teacher(problem, instance, teacher)
-    problem, kept = _without_copies(problem, matrix)
+    problem, kept = _without_copies(problem, matrix, theory.accuracy)
     layer = _Layer(matrix[kept], instance, None if before is None else before[kept])
-    found = of_layers([_errors(problem, layer, theory)], theory, None)
+    found = of_layers(LayerMeans([_errors(problem, layer, theory)]), theory, None)
     return replace(found, label_variance=layer.instance.label_variance)
 
 
@@ -142,8 +136,8 @@ def layers_within(
     """The mean over first layers drawn and trained with that seed, none of which is a
     simulation's.
 
-    most : goes on after DRAWS of them, up to so many, until the mean is known (`settled`);
-        0: up to `worthwhile_draws`
+    most : goes on after `Policy.layers` of them, up to so many, until the mean is known
+        (`LayerMeans.settled`); 0: up to `worthwhile_draws`
     enough : a Failure where the first layer tells that more than that will be left open
 
     Of the squared loss only as many are solved for every node as it takes to know the ratio of
@@ -153,16 +147,18 @@ def layers_within(
         raise AssumptionError(
             'the theory of drawn layers takes the overlaps of its draws: use overlaps = "auto"'
         )
+    policy = theory.policy
     found: list[LayerErrors] = []
     rough: list[MatrixErrors] = []
     power = LabelPower(problem, seed)
     wrong: list[float] = []
     all_in_full, told = _all_in_full(problem, theory), False
-    for repetition in range(most or _MOST_DRAWS):
+    for repetition in range(most or policy.layers_most):
         nodes = found[0].nodes if found else 0
         full = worthwhile_draws(problem, theory, _IN_FULL, nodes)
         last = most or (full if all_in_full else worthwhile_draws(problem, theory, 1, nodes))
-        known = repetition >= DRAWS and settled(found, rough, theory.accuracy, power)
+        means = LayerMeans(found, rough, power, policy)
+        known = repetition >= policy.layers and means.settled(theory.accuracy)
         if known or repetition >= last:
             break
         check_time()
@@ -170,13 +166,12 @@ def layers_within(
         # once rough errors suffice, all later layers have only these
         told = told or len(found) == full
         if not problem.labels_binary:  # rough errors do not include the classification error
-            told = told or tells(found, rough, theory.accuracy)
+            told = told or means.tells(theory.accuracy)
         if all_in_full or not told:
             found.append(_errors(problem, layer, theory, found))
-            least = math.hypot(found[0].by_nodes, found[0].by_size) / _LAYERS_DIFFER
-            if least > enough:
+            if found[0].open > enough:
                 return Failure(ConvergenceError(
-                    f"first layers leave {100 * least:.2g} % of their errors open"
+                    f"first layers leave {100 * found[0].open:.2g} % of their errors open"
                 ), LEFT_OPEN)  # fmt: skip
         study = found[0].study
         if study is not None and not all_in_full:
@@ -184,10 +179,10 @@ def layers_within(
         power.drawn.append(layer.instance.label_variance)
         if problem.outputs > 1 and not theory.draft:
             wrong.append(_wrong_class(problem, layer))
-    mean = of_layers(found, theory, seed, rough, power)
+    mean = of_layers(LayerMeans(found, rough, power, policy), theory, seed)
     drafted = float(np.mean(power.drawn))
     mean = replace(mean, label_variance=drafted if theory.draft else power.mean)
-    return _with_class(problem, mean, wrong, seed) if wrong else mean
+    return _with_class(problem, mean, wrong, theory, seed) if wrong else mean
 
 
 def _drawn(problem: Problem, seed: int, repetition: int) -> _Layer:
@@ -199,14 +194,15 @@ def _drawn(problem: Problem, seed: int, repetition: int) -> _Layer:
 
 
 def _with_class(
-    problem: Problem, mean: Prediction, wrong: Sequence[float], seed: int
+    problem: Problem, mean: Prediction, wrong: Sequence[float], theory: Theory, seed: int
 ) -> Prediction:
     """With the error of the largest output, over more layers than the other errors where it differs
     much from one to the next: the class is decided by differences of outputs that are small."""
-    found = list(wrong)
+    found, policy = list(wrong), theory.policy
     while True:
         error = float(np.std(found, ddof=1) / math.sqrt(len(found))) if len(found) > 1 else 0.0
-        if error <= _CLASS_KNOWN * np.mean(found) or len(found) >= _CLASS_DRAWS:
+        enough = error <= 2 * theory.accuracy * np.mean(found)
+        if enough or len(found) >= policy.layers**2:
             break
         layer = _drawn(problem, seed, len(found))
         found.append(_wrong_class(problem, layer))
@@ -231,11 +227,13 @@ def worthwhile_draws(problem: Problem, theory: Theory, dear: int, nodes: int = 0
     dear : what one of them costs, in units of a layer that is known roughly
     nodes : of the rule for κ, with the lengths of samples
     """
+    policy = theory.policy
     if theory.draft:
-        return DRAWS // 2
+        return policy.layers // 2
     n, k, step, rule = problem.dim, problem.width, problem.step_samples, nodes / 2
     operations = 4.0 * n * k * step + k * k * (6 * n + 4 * rule + 12 * k) + _AN_ENTRY * k * rule
-    return int(np.clip(_OPERATIONS / (dear * operations), DRAWS, _MOST_DRAWS))
+    draws = policy.layers_work / (dear * operations)
+    return int(np.clip(draws, policy.layers, policy.layers_most))
 
 
 def _errors(
@@ -253,10 +251,11 @@ def _errors(
         total = MatrixErrors(*np.sum([one.errors for one in parts], axis=0).tolist())
         by_nodes = max(one.by_nodes for one in parts)
         by_size = max(one.by_size for one in parts)
+        left_out = max(one.left_out for one in parts)
         return replace(
             parts[0], errors=total, by_nodes=by_nodes, by_size=by_size, test_loss=total.test_error,
             train_loss=total.train_error, misclassification=math.nan, calibration=math.nan,
-            study=None, outputs=tuple(parts),
+            study=None, outputs=tuple(parts), left_out=left_out,
         )  # fmt: skip
     geometry, weights, own = _directions(problem, layer)
     known = found[0].study if found else None
@@ -271,19 +270,14 @@ def _wrong_class(problem: Problem, layer: _Layer) -> float:
 def _draft_of_classes(problem: Problem, layer: _Layer) -> LayerErrors:
     """All outputs from one fixed point, by one coarse rule; nothing is known about its error."""
     class_problems(problem)  # raises where no theory exists
-    geometry, neurons = _neurons(problem, layer)
+    geometry, weights, own = _directions(problem, layer)
+    assert geometry.basis is not None
+    neurons = drawn_types(weights, np.hstack([geometry.basis, own]))  # each a type of its own
     errors, wrong, nodes = rough_classes(problem, geometry, neurons)
     directions = neurons.vectors.shape[1]
     return LayerErrors(
         errors, math.nan, math.nan, directions, nodes, *errors[:2], misclassification=wrong
     )
-
-
-def _neurons(problem: Problem, layer: _Layer) -> tuple[Geometry, NeuronTypes]:
-    """Every neuron as a type of its own."""
-    geometry, weights, own = _directions(problem, layer)
-    assert geometry.basis is not None
-    return geometry, drawn_types(weights, np.hstack([geometry.basis, own]))
 
 
 def _directions(problem: Problem, layer: _Layer) -> tuple[Geometry, Array, Array]:
@@ -328,19 +322,19 @@ def _matrix(name: str, weights: Any, problem: Problem) -> Array:
     return matrix
 
 
-def _without_copies(problem: Problem, weights: Array) -> tuple[Problem, Any]:
+def _without_copies(problem: Problem, weights: Array, few: float) -> tuple[Problem, Any]:
     """The problem of the neurons that differ, and their places: c copies of every neuron, whose
     readouts a/c are equal, are one neuron with the readout a and the penalty λ_eff a²/c.
 
     The theory takes what neurons do beside their linear and quadratic parts as independent, which
-    equal neurons are not: a few of them hardly count, and many of unequal number are refused.
+    equal neurons are not: a share up to `few` hardly counts, more of unequal number are refused.
     Neurons without weights are constants, and have no such part.
     """
     _, kept, counts = np.unique(weights, axis=0, return_index=True, return_counts=True)
     if not weights[kept].any(axis=1).all():
         return problem, slice(None)
     most, width = int(counts.max()), len(weights)
-    if most == 1 or width - len(kept) <= _FEW_COPIES * width:
+    if most == 1 or width - len(kept) <= few * width:
         return problem, slice(None)
     if np.any(counts != most):
         raise AssumptionError(

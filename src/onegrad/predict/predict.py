@@ -22,18 +22,13 @@ from onegrad.errors import (
     quiet,
     verb,
 )
-from onegrad.predict.choose import choose
 from onegrad.predict.closed_form import closed_form, why_not_isotropic
 from onegrad.predict.curves import along_curves
-from onegrad.predict.layers import DRAWS, predict_layers
+from onegrad.predict.engines import choose, conditional
+from onegrad.predict.layers import predict_layers
 from onegrad.predict.prediction import Prediction
-from onegrad.predict.real_data import is_real, predict_real
-from onegrad.predict.types import conditional
-from onegrad.predict.wording import (
-    of_failure,
-    of_outputs,
-    of_real_data,
-)
+from onegrad.predict.real_data import predict_real
+from onegrad.predict.wording import of_failure, of_outputs
 from onegrad.problem import Problem, as_problem
 from onegrad.results.results import Results
 from onegrad.results.rows import Row
@@ -42,7 +37,7 @@ from onegrad.spec.experiment import Compare, Experiment, Point
 from onegrad.spec.presets import Spec
 from onegrad.theory.directions.overlaps import geometry_of
 from onegrad.theory.neurons.recursion import recursion_holds
-from onegrad.theory.options import Theory
+from onegrad.theory.options import OF_DATA, Theory
 from onegrad.theory.readout.classes import argmax_error, class_problems, rough_classes
 
 _MOST_TOLD = 1000.0  # larger factors are reported in words, not as numbers
@@ -249,59 +244,55 @@ def _worth_telling(
 
 
 def _alone(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure | None:
+    """Real data, classes, many steps and the closed form; None where types are to be asked."""
     if problem.beyond_theory:
         return Failure(AssumptionError(problem.beyond_theory))
-    return _by_its_own_theory(problem, theory, seed)
-
-
-def _by_its_own_theory(problem: Problem, theory: Theory, seed: int) -> Prediction | Failure | None:
-    """Real data and the closed form; None where the conditional theory is the one to ask."""
     try:
-        _check_loss(problem, theory)
-        _check_accuracy(theory)
-        if problem.outputs > 1:
-            return _classes(problem, theory, seed)
-        if is_real(problem, theory.method):
-            return _of_real_data(problem, theory, seed)
-        several = problem.trained and not problem.one_step
-        by_types = several and recursion_holds(problem)
-        bulk = problem.data.bulk_eigenvalues is not None
-        by_types = by_types and not bulk
-        if theory.method == "layer" or (theory.method == "auto" and several and not by_types):
-            return predict_layers(problem, theory, seed)
-        if bulk and theory.method not in ("auto", "conditional"):
-            raise AssumptionError(
-                f"the {theory.method} theory assumes a bulk covariance that is the identity, and "
-                'data.spectrum sets another one; use method = "conditional" or "layer"'
-            )
-        if several and not (by_types and theory.method in ("auto", "conditional")):
-            raise AssumptionError(
-                f"the {theory.method} theory does not reach so far (training.optimiser = "
-                f'"{problem.training.optimiser}", {problem.training.steps} steps, '
-                f'batch = "{problem.training.batch}"); use method = "layer"'
-            )
-        if theory.method in ("auto", "conditional"):
-            return None
-        if reason := why_not_isotropic(problem):
-            raise AssumptionError(f'the isotropic closed form {reason}. Use method = "conditional"')
-        return closed_form(problem, theory, seed)
+        return _by_its_own_theory(problem, theory, seed)
     except OnegradError as error:
         return Failure(error)
     except np.linalg.LinAlgError as error:
         return Failure(_of_numerics(error, problem))
 
 
-def _check_accuracy(theory: Theory) -> None:
-    if not 1e-6 <= theory.accuracy <= 0.5:
-        raise ConvergenceError(
-            f"accuracy = {theory.accuracy}: the theory offers relative accuracies between 1e-6 "
-            "and 0.5."
+def _by_its_own_theory(problem: Problem, theory: Theory, seed: int) -> Prediction | None:
+    _check_loss(problem, theory)
+    if problem.outputs > 1:
+        return _classes(problem, theory, seed)
+    if _is_real(problem, theory.method):
+        return predict_real(problem, theory, seed)
+    bulk, by_types = problem.data.bulk_eigenvalues is not None, ("auto", "conditional")
+    several = problem.trained and not problem.one_step
+    beyond_types = several and (bulk or not recursion_holds(problem))
+    if theory.method == "layer" or (theory.method == "auto" and beyond_types):
+        return predict_layers(problem, theory, seed)
+    if bulk and theory.method not in by_types:
+        raise AssumptionError(
+            f"the {theory.method} theory assumes a bulk covariance that is the identity, and "
+            'data.spectrum sets another one; use method = "conditional" or "layer"'
         )
+    if beyond_types or (several and theory.method not in by_types):
+        raise AssumptionError(
+            f"the {theory.method} theory does not reach so far (training.optimiser = "
+            f'"{problem.training.optimiser}", {problem.training.steps} steps, '
+            f'batch = "{problem.training.batch}"); use method = "layer"'
+        )
+    if theory.method in by_types:
+        return None
+    if reason := why_not_isotropic(problem):
+        raise AssumptionError(f'the isotropic closed form {reason}. Use method = "conditional"')
+    return closed_form(problem, theory, seed)
+
+
+def _is_real(problem: Problem, method: str) -> bool:
+    """Whether `predict_real` is to answer: it takes or refuses the problem."""
+    by_default = problem.data.own_nodes and method == "auto"
+    return not problem.data.known or by_default or method in OF_DATA
 
 
 def _check_loss(problem: Problem, theory: Theory) -> None:
     """Refuse losses other than the squared one where no theory of them is known."""
-    real = is_real(problem, theory.method)
+    real = _is_real(problem, theory.method)
     if problem.loss.name == "squared" or not (real or theory.method.startswith("isotropic")):
         return
     raise AssumptionError(
@@ -314,7 +305,7 @@ def _check_loss(problem: Problem, theory: Theory) -> None:
 def _classes(problem: Problem, theory: Theory, seed: int) -> Prediction:
     """One output for each class: without a step outputs are problems of their own, with one the
     first layer is drawn, because neurons have as many initial readouts as there are outputs."""
-    if is_real(problem, theory.method):
+    if _is_real(problem, theory.method):
         raise AssumptionError(
             "the theory of several classes is that of known mixtures. Take two classes of these "
             "data at a time, give labels.values, or simulate"
@@ -322,7 +313,7 @@ def _classes(problem: Problem, theory: Theory, seed: int) -> Prediction:
     alone = class_problems(problem)
     drawn = problem.trained or problem.data.bulk_eigenvalues is not None
     if theory.method == "layer" or (theory.method == "auto" and drawn):
-        return predict_layers(problem, theory, seed, 1 if theory.draft else DRAWS)
+        return predict_layers(problem, theory, seed, 1 if theory.draft else theory.policy.layers)
     if problem.trained or theory.method not in ("auto", "conditional"):
         raise AssumptionError(
             f"the {theory.method} theory knows no networks of {problem.outputs} outputs"
@@ -340,25 +331,9 @@ def _classes(problem: Problem, theory: Theory, seed: int) -> Prediction:
     return of_outputs(outputs, wrong)
 
 
-def _of_real_data(problem: Problem, theory: Theory, seed: int) -> Prediction:
-    """Images, arrays and files: the semi-parametric theory, or the theory of a fitted mixture."""
-    if theory.overlaps == "typical":
-        raise AssumptionError("real data have no typical overlaps")
-    try:
-        return of_real_data(predict_real(problem, theory, seed))
-    except OnegradError:
-        raise
-    except (np.linalg.LinAlgError, ValueError, ArithmeticError) as error:
-        # somebody's own rows may be degenerate in ways that nobody has thought of
-        raise ConvergenceError(f"the numerics of the theory fail on these data ({error})") from None
-
-
 def _curve(problems: Sequence[Problem], theory: Theory, seed: int) -> list[Prediction | Failure]:
     """`conditional`, of smooth curves at as many points as are needed."""
-
-    def compute(some: Sequence[Problem]) -> list[Prediction | Failure]:
-        return conditional(some, theory, seed, together=True)
-
+    compute = partial(conditional, theory=theory, seed=seed, together=True)
     return along_curves(problems, theory, compute, partial(_point, theory=theory, seed=seed))
 
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from scipy.special import ndtri
+
 from onegrad.compute.backend import Array
 from onegrad.errors import AssumptionError
 from onegrad.text.display import html_table, plots
-from onegrad.theory.learned import LearnedFunction, learned_function
-from onegrad.theory.learned_map import LearnedMap, learned_map
+from onegrad.theory.learned import LearnedFunction, LearnedMap, learned_function, learned_map
 from onegrad.theory.open import Decision, Open
 from onegrad.theory.readout.errors import Correction
 from onegrad.theory.task import Solution
@@ -38,7 +39,8 @@ class Prediction:
     test_error_se, train_error_se, misclassification_se : standard errors over first layers that
         were drawn; 0 where nothing is (the last one: of several classes alone)
     misclassification : P(sign f(x) ≠ y) where labels are ±1, P(largest output ≠ class) for one-hot
-        classes, where the theory knows it; else None
+        classes, where the theory knows it; else None. `misclassification_estimate` is how far off
+        it may be
     test_loss, train_loss : mean of the readout's own loss (`training.loss`), without penalty; for
         the squared loss the mean squared errors
     calibration : expected calibration error of 1/(1 + e^{−f}), of the logistic loss, else None
@@ -98,11 +100,11 @@ class Prediction:
         names = ["test_error", "train_error", "train_objective", "misclassification"]
         if self.test_loss != self.test_error:
             names = ["test_loss", "train_loss", *names, "calibration"]
-        lines = [
-            (name, f"{getattr(self, name):.6g}")
-            for name in names
-            if getattr(self, name) is not None
-        ]
+        values = {name: getattr(self, name) for name in names}
+        told = {name: f"{value:.6g}" for name, value in values.items() if value is not None}
+        if off := self.misclassification_estimate:
+            told["misclassification"] += f" ± {off:.2g}"
+        lines = list(told.items())
         if math.isnan(self.error_estimate):
             return [*lines, ("error estimate", "none: a draft at one resolution")]
         settled = "" if self.status == "ok" else f" ({self.status})"
@@ -127,10 +129,32 @@ class Prediction:
         """Test error / Var y: 1 is what the best constant reaches; NaN for constant labels."""
         return self.test_error / self.label_variance if self.label_variance > 0 else math.nan
 
+    @property
+    def misclassification_estimate(self) -> float | None:
+        """How far the misclassification may be off, absolute; None where one of both is not known.
+
+        A test error known to a share t of itself knows outputs to t/2 of their size. A margin of r
+        standard deviations, P = Φ(−r), moves by t/2 of the larger of r and 1.
+        """
+        share, wrong = self.error_estimate, self.misclassification
+        if wrong is None or math.isnan(share):
+            return None
+        margin = abs(float(ndtri(wrong)))
+        moved = 0.5 * share * max(margin, 1.0) if math.isfinite(margin) else 0.0
+        by_output = moved * math.exp(-(margin**2) / 2) / math.sqrt(2 * math.pi)
+        return min(1.0, by_output + 2 * self.misclassification_se)
+
     @cached_property
     def _known(self) -> Solution | None:
         """The solution, of a point that was interpolated too."""
         return self.solution if self.computed is None else self.computed().solution
+
+    def _asked(self, what: str) -> Solution:
+        if self._known is None:
+            raise AssumptionError(
+                f'{what}: of the conditional theory alone, method = "conditional"'
+            )
+        return self._known
 
     @property
     def component_test(self) -> tuple[float, ...] | None:
@@ -151,21 +175,15 @@ class Prediction:
         self, direction: str = "teacher", component: int = 0, degree: int = 6
     ) -> LearnedFunction:
         """E[f(x)|û·x] along "teacher" or a spike ("spike 1.1"), and its Hermite coefficients."""
-        if (known := self._known) is None:
-            raise AssumptionError(
-                'the learned function comes with the conditional theory: method = "conditional"'
-            )
-        return learned_function(known, direction, component, degree)
+        return learned_function(
+            self._asked("the learned function is"), direction, component, degree
+        )
 
     def learned_map(
         self, first: str = "teacher 1", second: str = "teacher 2", component: int = 0
     ) -> LearnedMap:
         """E[f(x)|û₁·x, û₂·x] over two directions beside E[y|…]: for labels of several indices."""
-        if (known := self._known) is None:
-            raise AssumptionError(
-                'the learned function comes with the conditional theory: method = "conditional"'
-            )
-        return learned_map(known, first, second, component)
+        return learned_map(self._asked("the learned function is"), first, second, component)
 
     def by_projection(self) -> dict[str, Array]:
         """Errors node by node over the projections κ of a sample on the few directions.
@@ -176,10 +194,7 @@ class Prediction:
         the limit times the finite-size correction of their means, at typical overlaps: where the
         errors are means over draws (`spread_over_draws`), they do not add up to them exactly.
         """
-        if (known := self._known) is None:
-            raise AssumptionError(
-                'errors by projection come with the conditional theory: method = "conditional"'
-            )
+        known = self._asked("errors by projection are")
         where, errors = known.where, known.by_node
         ratios = known.correction or Correction()
         return {
@@ -218,6 +233,7 @@ class Prediction:
             "component_test": self.component_test,
             "component_train": self.component_train,
             "misclassification": self.misclassification,
+            "misclassification_estimate": self.misclassification_estimate,
             "calibration": self.calibration,
             "test_error_se": self.test_error_se or None,
             "train_error_se": self.train_error_se or None,

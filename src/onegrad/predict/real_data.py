@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,85 +11,68 @@ from onegrad.compute.randomness import Streams
 from onegrad.data.base import DataNodes
 from onegrad.data.labels import ComponentLabels
 from onegrad.data.mixture_fit import fit_mixture
-from onegrad.errors import AssumptionError
+from onegrad.errors import AssumptionError, ConvergenceError, OnegradError
+from onegrad.predict.prediction import Prediction
+from onegrad.predict.wording import of_drawn_rows, of_rows
 from onegrad.problem import Problem
 from onegrad.simulate.network.trial import Trial
 from onegrad.theory.layers.matrix import DrawnLayer
-from onegrad.theory.layers.semi_parametric import SemiParametric, predict_from_layers
-from onegrad.theory.options import Theory
-
-_METHODS = ("semi-parametric", "surrogate")
-_MOST_NODES = 6000
+from onegrad.theory.layers.semi_parametric import predict_from_layers
+from onegrad.theory.options import ACCURATE, OF_DATA, Theory
 
 
-@dataclass(frozen=True)
-class RealPrediction:
-    """What the theory found, its name, what it assumes, and Var y over its nodes."""
-
-    result: SemiParametric
-    name: str
-    assumptions: tuple[str, ...]
-    numerics: tuple[str, ...]
-    label_variance: float
-
-
-def is_real(problem: Problem, method: str) -> bool:
-    """Whether `predict_real` is to answer: it takes or refuses the problem."""
-    by_default = problem.data.own_nodes and method == "auto"
-    return not problem.data.known or by_default or method in _METHODS
-
-
-def predict_real(problem: Problem, theory: Theory, seed: int) -> RealPrediction:
+def predict_real(problem: Problem, theory: Theory, seed: int) -> Prediction:
     """The semi-parametric theory of images, arrays and files, or of a mixture fitted to them.
 
     theory : method "auto" or "semi-parametric", or "surrogate" for a mixture fitted first; accuracy
     seed : of the first layers, none of which is a simulation's; the nodes are samples that the step
         has not seen
     """
+    _check(problem, theory)
+    name = "semi-parametric theory"
+    try:
+        if theory.method == "surrogate" and not problem.data.known:
+            problem, name = surrogate_of(problem, theory, seed), "Gaussian surrogate"
+        powers = []
+
+        def draw(i: int) -> tuple[DrawnLayer, DataNodes]:
+            layer, nodes = draw_layer(problem, Streams(seed, i, theory=True), _rows(theory))
+            powers.append(float(np.var(nodes.y)) + nodes.label_noise)
+            return layer, nodes
+
+        found = predict_from_layers(problem, draw, theory, seed)
+    except OnegradError:
+        raise
+    except (np.linalg.LinAlgError, ValueError, ArithmeticError) as error:
+        # somebody's own rows may be degenerate in ways that nobody has thought of
+        raise ConvergenceError(f"the numerics of the theory fail on these data ({error})") from None
+    answer = of_rows(found, name, of_drawn_rows(found, problem, theory, seed))
+    return replace(answer, label_variance=float(np.mean(powers)))
+
+
+def _check(problem: Problem, theory: Theory) -> None:
+    if theory.overlaps == "typical":
+        raise AssumptionError("real data have no typical overlaps")
     if not problem.data.own_nodes:
         raise AssumptionError(
             f"the {theory.method} theory is for images, arrays and files; "
             'use method = "conditional"'
         )
-    if theory.method not in ("auto", *_METHODS):
+    if theory.method not in ("auto", *OF_DATA):
         raise AssumptionError(
             f"the {theory.method} theory needs a known population; "
             f'data.model = "{problem.data.model}" has the methods "semi-parametric" and "surrogate"'
         )
-    name = "semi-parametric theory"
-    if theory.method == "surrogate" and not problem.data.known:
-        problem, name = surrogate_of(problem, seed), "Gaussian surrogate"
-    count = _MOST_NODES // 3 if theory.draft else _MOST_NODES
-    label_variances = []
-
-    def draw(i: int) -> tuple[DrawnLayer, DataNodes]:
-        layer, nodes = draw_layer(problem, Streams(seed, i, theory=True), count)
-        label_variances.append(float(np.var(nodes.y)) + nodes.label_noise)
-        return layer, nodes
-
-    result = predict_from_layers(problem, draw, theory, seed)
-    given = f"Features are Gaussian given the projections on {result.rank} principal directions of "
-    given += "each class and on the gradient."
-    if result.rank >= problem.dim:
-        given = "Features are taken as they are."
-    moves = f" Taking more directions moves the answer by more than {50 * theory.accuracy:g} %."
-    return RealPrediction(
-        result, name,
-        (
-            f"Method: {result.nodes} rows of {problem.data.source} stand for the law of the data; "
-            f"first layers are drawn and trained (seed {seed}), and errors are means over "
-            f"{result.draws} of them, in the limit of large k and m.",
-            given + ("" if result.settled else moves),
-        ),
-        ("Numerics: extrapolated (Richardson) in the number of nodes.",),
-        float(np.mean(label_variances)),
-    )  # fmt: skip
 
 
 def rows_as_nodes(problem: Problem, theory: Theory, seed: int) -> DataNodes:
     """Rows of finite data, in an order of that seed: all, or as many as are quick."""
-    count = _MOST_NODES // 3 if theory.draft else _MOST_NODES
-    return problem.row_nodes(problem.data.split(Streams(seed, 0, theory=True).rng("split"))[:count])
+    rows = problem.data.split(Streams(seed, 0, theory=True).rng("split"))
+    return problem.row_nodes(rows[: _rows(theory)])
+
+
+def _rows(theory: Theory) -> int:
+    return theory.policy.rows // 3 if theory.draft else theory.policy.rows
 
 
 def draw_layer(problem: Problem, streams: Streams, count: int) -> tuple[DrawnLayer, DataNodes]:
@@ -122,15 +105,15 @@ def _drawn_nodes(trial: Trial, count: int) -> DataNodes:
     return DataNodes(x, y, component, label_noise=trial.label_noise_variance)
 
 
-def surrogate_of(problem: Problem, seed: int) -> Problem:
+def surrogate_of(problem: Problem, theory: Theory, seed: int) -> Problem:
     """The same network on a Gaussian mixture fitted to the data: means, spikes and weights.
 
-    Fitted on up to 6000 samples that the first step of draw 0 has not seen. Where the noise
+    Fitted on up to `Policy.rows` samples that the first step of draw 0 has not seen. Where noise
     has a variance v other than 1, the mixture is that of x/√v and the rate η·v: the same network
     in the mixture convention.
     """
     trial = Trial(problem, Streams(seed, 0, theory=True))
-    nodes = _unseen_rows(trial, _MOST_NODES)
+    nodes = _unseen_rows(trial, theory.policy.rows)
     if nodes.groups == 1:
         raise AssumptionError(
             "the Gaussian surrogate needs labels that are classes; these look like numbers. Use "
@@ -140,17 +123,17 @@ def surrogate_of(problem: Problem, seed: int) -> Problem:
     if nodes.noise:
         x = x + np.sqrt(nodes.noise) * trial.streams.rng("test-data").standard_normal(x.shape)
     fit = fit_mixture(x, nodes.y)
-    if problem.network.convention == "isotropic" and abs(fit.scale - 1) > 0.05:
+    fixed = {
+        "in the isotropic convention": problem.network.convention == "isotropic",
+        f'with optimiser = "{problem.training.optimiser}"': problem.training.optimiser != "gd",
+    }
+    where = [words for words, applies in fixed.items() if applies]
+    if where and abs(fit.scale - 1) > theory.policy.tolerable * ACCURATE:
         raise AssumptionError(
-            f"the noise in these data has a standard deviation of {fit.scale:.3g}; in the "
-            'isotropic convention the surrogate needs 1. Divide the inputs by it, or use "mixture"'
+            f"the noise in these data has a standard deviation of {fit.scale:.3g}; {where[0]} the "
+            "surrogate needs 1. Divide the inputs by it"
         )
     assert fit.labels is not None
-    if problem.training.optimiser != "gd" and abs(fit.scale - 1) > 0.05:
-        raise AssumptionError(
-            f"the noise in these data has a standard deviation of {fit.scale:.3g}; with optimiser "
-            f'= "{problem.training.optimiser}" the surrogate needs 1. Divide the inputs by it'
-        )
     rates = tuple(rate * fit.scale**2 for rate in problem.rates)
     rate = rates[0] if len(rates) == 1 else rates
     return Problem(

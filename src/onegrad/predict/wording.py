@@ -9,14 +9,14 @@ from dataclasses import replace
 import numpy as np
 
 from onegrad.errors import Failure
-from onegrad.predict.layer_means import STATED, LabelPower, over_layers, scatter_of
+from onegrad.predict.layer_means import LayerMeans
 from onegrad.predict.prediction import LAYERS, Prediction
-from onegrad.predict.real_data import RealPrediction
+from onegrad.problem import Problem
 from onegrad.theory.draws import OverDraws
 from onegrad.theory.isotropic.closed_form import IsotropicPrediction
 from onegrad.theory.layers.any_layer import LayerErrors
-from onegrad.theory.layers.matrix_errors import MatrixErrors
-from onegrad.theory.open import Open
+from onegrad.theory.layers.semi_parametric import SemiParametric
+from onegrad.theory.open import Decision, Open
 from onegrad.theory.options import Theory
 from onegrad.theory.readout.errors import Correction
 from onegrad.theory.resolution import TOO_LONG
@@ -42,6 +42,15 @@ def interpolated_to(misfit: float) -> str:
         "Interpolated between points of the same curve that were computed, to "
         f"{100 * misfit:.1g} %. The next sentences are about the nearest of these."
     )
+
+
+def of_a_curve(types: Prediction) -> Prediction:
+    """Of a point that `predict` would draw layers for, too."""
+    reason = (
+        "A curve keeps the theory without a draw, which is uncertain here; predict() of this point "
+        "alone draws first layers, too, and may differ by what this estimate states."
+    )
+    return replace(types, assumptions=(*types.assumptions, reason))
 
 
 def because_refused(layers: Prediction, refused: Failure) -> Prediction:
@@ -92,32 +101,43 @@ def difference(one: Prediction, other: Prediction) -> float:
     return max(abs(a - b) / max(abs(b), 1e-300) for a, b in pairs)
 
 
-def of_real_data(result: RealPrediction) -> Prediction:
-    """Errors by the semi-parametric theory, or of a fitted mixture."""
-    found = result.result
+def of_rows(found: SemiParametric, name: str, said: tuple[str, ...]) -> Prediction:
+    """Errors with the data's own rows as nodes."""
     status = "ok" if found.settled else "not settled"
+    numerics = f"Numerics: rank {found.rank}, extrapolated (Richardson) in the number of nodes."
     return Prediction(
-        *found.errors, result.name, result.assumptions, status, found.error_estimate,
-        label_variance=result.label_variance, numerics=result.numerics,
-        open=Open(rules=found.error_estimate),
+        *found.errors, name, said, status, found.open.total, numerics=(numerics,), open=found.open,
     )  # fmt: skip
 
 
-def of_layers(
-    found: Sequence[LayerErrors],
-    theory: Theory,
-    seed: int | None,
-    rough: Sequence[MatrixErrors] = (),
-    power: LabelPower | None = None,
-) -> Prediction:
+def of_drawn_rows(
+    found: SemiParametric, problem: Problem, theory: Theory, seed: int
+) -> tuple[str, ...]:
+    """Of layers that were drawn for rows of data."""
+    given = (
+        "Features are Gaussian given the projections on "
+        f"{found.rank} principal directions of each class and on the gradient."
+    )
+    if found.rank >= problem.dim:
+        given = "Features are taken as they are."
+    share = 100 * theory.policy.mean_known * theory.accuracy
+    moves = f" Taking more directions moves the answer by more than {share:g} %."
+    return (
+        f"Method: {found.nodes} rows of {problem.data.source} stand for the law of the data; "
+        f"first layers are drawn and trained (seed {seed}), and errors are means over "
+        f"{found.draws} of them, in the limit of large k and m.",
+        given + ("" if found.settled else moves),
+    )
+
+
+def of_layers(means: LayerMeans, theory: Theory, seed: int | None) -> Prediction:
     """The mean over first layers, with what rule, size and draws leave open.
 
     seed : from which layers are drawn; None for one that was given
-    rough : errors of these layers and of more, found in another way (`over_layers`)
-    power : of the labels that the layers were drawn for, a control variate
     """
-    mean, se = over_layers(found, rough, power)
-    draws, scatter = max(len(found), len(rough)), scatter_of(found, rough, power, STATED)
+    found, policy = means.found, theory.policy
+    mean, se, draws = means.mean, means.standard_error, means.layers
+    scatter = means.scatter(policy.stated)
     size = float(np.mean([one.by_size for one in found]))
     by_nodes = max(one.by_nodes for one in found)
     numerics = (
@@ -125,18 +145,24 @@ def of_layers(
     )
     numerics += f"{found[0].nodes} quadrature nodes, "
     numerics += "one coarse rule." if theory.draft else "two rules compared."
-    if not np.array_equal(mean, over_layers(found, rough)[0]):
+    if means.controlled:
         numerics += " The label power of the draws is a control variate of the mean."
-    known = Open(rules=by_nodes, sizes=size, draws=scatter)
+    left_out = max(one.left_out for one in found)
+    known = Open(rules=by_nodes, sizes=size, draws=scatter, physics=left_out)
+    wanted, reached = policy.mean_known * theory.accuracy, means.settled(theory.accuracy)
+    outcome = f"{draws} first layers" + (" are enough" if reached else ", and more would take long")
+    what = "The standard error of the mean over first layers"
+    decision = Decision("layers", means.scatter(), wanted, what, outcome)
     return Prediction(
         float(mean[0]), float(mean[1]), float(mean[2]), LAYERS,
-        (_source_of(draws, seed), _at_size_of(found)),
+        (_source_of(draws, seed), _at_size_of(found), *_left_out_of(left_out)),
         "draft" if theory.draft else "ok",
         known.total,
         test_error_se=float(se[0]), train_error_se=float(se[1]),
         misclassification=_mean_of(found, "misclassification"),
         calibration=_mean_of(found, "calibration"),
         test_loss=float(mean[3]), train_loss=float(mean[4]), numerics=(numerics,), open=known,
+        decisions=(decision,) if draws > 1 and not theory.draft else (),
     )  # fmt: skip
 
 
@@ -172,6 +198,15 @@ def of_outputs(outputs: Sequence[Prediction], wrong: float) -> Prediction:
         open=max((one.open for one in outputs), key=lambda known: known.total),
         decisions=tuple(decision for one in outputs for decision in one.decisions),
     )  # fmt: skip
+
+
+def _left_out_of(share: float) -> tuple[str, ...]:
+    if not share:
+        return ()
+    return (
+        f"Quadratic parts of the features, {100 * share:.2g} % of their covariance, are left out: "
+        "features are so large that less the lengths of samples these are not positive.",
+    )
 
 
 def _at_size_of(found: Sequence[LayerErrors]) -> str:

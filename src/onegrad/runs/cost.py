@@ -129,10 +129,11 @@ def _theory_seconds(problem: Problem, rate: float) -> float:
     if problem.data.known and problem.one_step:
         return _THEORY
     if problem.data.known:  # at worst from drawn layers
-        from onegrad.predict.layers import DRAWS  # the theory is loaded where there is one
+        from onegrad.theory.policy import Policy  # the theory is loaded where there is one
 
+        layers = Policy().layers
         steps = problem.training.steps * 4 * s * k * n
-        return _THEORY + DRAWS * (steps + _LAYER * k * k * (k + n)) / rate
+        return _THEORY + layers * (steps + _LAYER * k * k * (k + n)) / rate
     return _THEORY + _REAL_DATA * (_NODES * k * k + k**3) / rate
 
 

@@ -31,8 +31,6 @@ from onegrad.theory.policy import Policy
 from onegrad.theory.readout.label_surplus import surplus_deviation
 from onegrad.theory.task import Task
 
-_MOST_SETS = 4  # different spike strengths of a component; spikes of more are treated together
-
 Kind = Literal["overlap", "length", "norm", "strength", "part", "step", "labels"]
 
 
@@ -168,7 +166,9 @@ def chance_of(
         data: Any = problem.data
         if getattr(data, "random_strengths", False):
             variables = [Variable("strength", (j,)) for j in range(arrangement.spikes)]
-        variables += (_lengths if many else _overlaps)(arrangement)
+        variables += (
+            _lengths(arrangement, policy.grouped_directions) if many else _overlaps(arrangement)
+        )
     if problem.gaussian_teacher and not drawn_length(problem, overlaps):
         variables.append(Variable("norm"))
     strong = strong_directions(problem, fixed, many, policy)
@@ -215,7 +215,7 @@ def _overlaps(setting: Arrangement) -> list[Variable]:
     return [Variable("overlap", (j,)) for j in range(len(setting.typical)) if j not in unused]
 
 
-def _lengths(setting: Arrangement) -> list[Variable]:
+def _lengths(setting: Arrangement, sets: int) -> list[Variable]:
     """Of many directions the overlaps of the teacher with the means, and the length of those with
     spikes of equal strength, so that these stay alike; all others are typical."""
     if not setting.chance or not setting.drawn_teacher or setting.indices:
@@ -226,7 +226,7 @@ def _lengths(setting: Arrangement) -> list[Variable]:
         counts = [len(list(same)) for _, same in itertools.groupby(own)]
         if setting.leading and counts and counts[0] > 1:
             counts = [1, counts[0] - 1, *counts[1:]]
-        if len(counts) > _MOST_SETS:
+        if len(counts) > sets:
             counts = [len(own)]
         for count in counts:
             mine = [first + j for j in range(places - first, places - first + count)]

@@ -174,7 +174,7 @@ def simplified(task: Task) -> Task:
         for size, variance in zip(simple.groups, variances, strict=True)
         if axis_order(float(variance) / geometry.dim, level) > 2
     ]
-    if sum(strong) >= policy.grouped_strong or geometry.special >= policy.many_directions:
+    if sum(strong) >= policy.grouped_directions or geometry.special >= policy.many_directions:
         return replace(task, geometry=simple)
     return task
 

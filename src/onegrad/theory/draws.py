@@ -25,15 +25,10 @@ from onegrad.theory.nodes.designs import halton
 from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.open import Decision
 from onegrad.theory.options import Theory
-from onegrad.theory.outputs import CALIBRATION, ERRORS, outputs_of, with_ratios
 from onegrad.theory.resolution import solve_tasks
-from onegrad.theory.task import Solution, Task
+from onegrad.theory.task import CALIBRATION, ERRORS, Solution, Task
 
 _RANDOMISATIONS = 4  # independent randomisations: fewer would not give a standard error
-# Points of each randomisation, tried one after the other, then mirror images
-_POINTS = (1, 2, 4, 8, 16)
-# 95 % quantile of Student's law for so few randomisations
-_STUDENT = float(stdtrit(_RANDOMISATIONS - 1, 0.975))
 _FIXED_POINT, _OF_LOSSES = 1e-6, 1e-4  # tolerances: squared loss, other losses
 _SIGN_POINTS = 1024  # nodes of the classification error at every point
 
@@ -95,10 +90,10 @@ class _Draws:
     def error(self) -> float:
         """Student's factor times the standard error of the mean, relative, the largest of all
         errors and losses."""
-        mean = self.drawn.mean(axis=0)
-        parts = self.drawn.reshape(-1, _RANDOMISATIONS, len(mean)).mean(axis=0)
-        error = parts.std(axis=0, ddof=1) / math.sqrt(_RANDOMISATIONS)
-        return _STUDENT * _largest(_ratio(error, mean))
+        drawn = self.drawn
+        parts = drawn.reshape(-1, _RANDOMISATIONS, drawn.shape[1]).mean(axis=0)
+        quantile = stdtrit(_RANDOMISATIONS - 1, self.chance.policy.stated_points)
+        return float(quantile) * _largest(relative_error(parts))
 
     def enough(self, theory: Theory) -> float:
         """So well the mean should be known."""
@@ -129,13 +124,16 @@ def over_draws(
             todo[i] = _Draws(chance, one, _level(chance, theory))
     _solve(list(todo.values()), 0)
     going = list(todo.values())
-    for count in _POINTS[:1] if theory.draft else _POINTS:
-        _solve(going, 2 * _RANDOMISATIONS * count)
+    count, most = 2 * _RANDOMISATIONS, 0 if theory.draft else theory.policy.points
+    while going:
+        _solve(going, count)
         alive = [d for d in going if d.failure is None]
         going = [d for d in alive if d.error > d.enough(theory)]
         if together:
             sizes = {len(d.chance.variables) for d in going}
             going = [d for d in alive if len(d.chance.variables) in sizes]
+        count *= 2
+        going = going if count <= most else []
     for i, draws in todo.items():
         found[i] = _finished(draws, theory)
     return found
@@ -188,7 +186,7 @@ def _solve(draws: Sequence[_Draws], count: int) -> None:
             if isinstance(one, Failure):
                 d.failure = one
             else:
-                d.values.append(outputs_of(one))
+                d.values.append(one.numbers)
                 d.first = d.first or one
 
 
@@ -202,7 +200,7 @@ def _finished(draws: _Draws, theory: Theory) -> Found:
     if draws.failure is not None:
         return draws.failure, None
     solution, ratio = draws.solution, draws.ratio
-    mean = with_ratios(solution, ratio)
+    mean = solution.times(ratio)
     # E|e + z s| of a bin has an excess over |e|, in squares. A ratio would say how small e happens
     # to be at the coarse resolution of the means.
     if solution.calibration is not None and ratio[CALIBRATION] > 1:
@@ -228,6 +226,15 @@ def _finished(draws: _Draws, theory: Theory) -> Found:
         "chance", error, enough, "The uncertainty (95 %) of the mean over draws", outcome
     )
     return replace(mean, open=known, decisions=(*mean.decisions, decision)), over
+
+
+def relative_error(rows: Array) -> Array:
+    """Standard error of the mean of rows, in units of it; 0 for one row."""
+    count = len(rows)
+    if count == 1:
+        return np.zeros(rows.shape[1])
+    size = np.maximum(np.abs(rows.mean(axis=0)), 1e-300)
+    return np.asarray(rows.std(axis=0, ddof=1) / size / math.sqrt(count))
 
 
 def _ratio(value: Array, base: Array) -> Array:

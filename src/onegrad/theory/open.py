@@ -8,7 +8,7 @@ _IN_WORDS = {
     "rules": ("numerics", "two resolutions compared"),
     "sizes": ("finite size", "what the 1/n correction leaves, or a bound where there is none"),
     "chance": ("mean over draws", "of directions, strengths and the step's chance"),
-    "draws": ("layers drawn", "standard error of the mean over the theory's own first layers"),
+    "draws": ("layers drawn", "the mean over the theory's own first layers, to 99 %"),
     "physics": ("left out", "effects that this theory does not have"),
 }
 _LITTLE = 0.05  # smallest share of the estimate at which a part is named

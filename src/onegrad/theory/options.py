@@ -12,8 +12,10 @@ from onegrad.theory.policy import Policy
 METHODS = (
     "auto", "conditional", "layer", "isotropic", "isotropic-limit", "semi-parametric", "surrogate",
 )  # fmt: skip
+OF_DATA = ("semi-parametric", "surrogate")  # methods for images, arrays and files
 OVERLAPS = ("auto", "typical", "drawn")
 ACCURATE = 0.01
+_FINEST = 1e-6  # below, rules are no finer and rounding counts
 DRAFT = 0.03  # accuracies from here on are answered by one coarse resolution
 
 
@@ -56,9 +58,9 @@ class Theory:
             )  # fmt: skip
         _known("method", self.method, METHODS)
         _known("overlaps", self.overlaps, OVERLAPS)
-        if not 0 < self.accuracy < 1:
+        if not _FINEST <= self.accuracy < 1:
             raise SpecError.of(
-                "accuracy", self.accuracy, "must be a number above 0 and below 1",
+                "accuracy", self.accuracy, f"must be a number from {_FINEST:g} to below 1",
                 f"For example {ACCURATE}, or {DRAFT} for a draft",
             )  # fmt: skip
 

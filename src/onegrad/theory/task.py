@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,6 +16,14 @@ from onegrad.theory.nodes.population import Nodes
 from onegrad.theory.open import Decision, Open
 from onegrad.theory.policy import Policy
 from onegrad.theory.readout.errors import Correction, NodeErrors
+
+# What is averaged over draws of a problem
+NUMBERS = (
+    "test_error", "train_error", "train_objective", "misclassification", "label_variance",
+    "test_loss", "train_loss", "calibration",
+)  # fmt: skip
+ERRORS = [NUMBERS.index(name) for name in ("test_error", "train_error", "test_loss", "train_loss")]
+CALIBRATION = NUMBERS.index("calibration")
 
 
 @dataclass(frozen=True)
@@ -107,6 +115,26 @@ class Solution:
     def error_estimate(self) -> float:
         """Relative; NaN for a draft."""
         return np.nan if self.status == "draft" else self.open.total
+
+    @property
+    def numbers(self) -> Array:
+        """The `NUMBERS`, NaN for those it has not, then the errors of each component."""
+        found = [getattr(self, name) for name in NUMBERS]
+        known = [np.nan if value is None else value for value in found]
+        return np.concatenate([known, self.component_test, self.component_train])
+
+    def times(self, ratios: Array) -> Solution:
+        """With its numbers times these; ratios that are not finite count as one."""
+        ratios = np.where(np.isfinite(ratios), ratios, 1.0)
+        own, parts = ratios[: len(NUMBERS)].tolist(), ratios[len(NUMBERS) :]
+        values = [getattr(self, name) for name in NUMBERS]
+        named = zip(NUMBERS, values, own, strict=True)
+        count = len(self.component_test)
+        return replace(
+            self, **{name: value * ratio for name, value, ratio in named if value is not None},
+            component_test=self.component_test * parts[:count],
+            component_train=self.component_train * parts[count:],
+        )  # fmt: skip
 
     @property
     def squared(self) -> bool:

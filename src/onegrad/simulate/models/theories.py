@@ -5,11 +5,11 @@ from onegrad.simulate.models.base import Mark, Model
 MODELS = (
     Model(
         "theory", "deterministic prediction, no sampling", Mark(line="-"), theory="auto",
-        version=32,  # since 0.1: rules, the 1/n correction, means over chance overlaps
+        version=33,  # since 0.1: rules, the 1/n correction, means over chance overlaps
     ),
     Model(
         "theory-limit", "theory without its 1/n correction: the limit of large sizes",
-        Mark(line="--"), theory="auto", finite_size=False, version=29,
+        Mark(line="--"), theory="auto", finite_size=False, version=30,
     ),
     Model(
         "isotropic-limit", "the isotropic closed form in the limit of large samples",
@@ -18,6 +18,6 @@ MODELS = (
     ),
     Model(  # docs/book/real-data.md
         "surrogate", "for real data: the theory of a Gaussian mixture fitted to them",
-        Mark(line=":"), theory="surrogate", version=3,
+        Mark(line=":"), theory="surrogate", version=4,
     ),
 )  # fmt: skip

@@ -109,6 +109,7 @@ class LayerErrors:
     misclassification, calibration : of labels ±1, and of the logistic loss; else NaN
     study : for other layers of the same problem
     outputs : of several outputs, whose sum this is, those of each
+    left_out : relative size of the features' quadratic parts where they had to be left out
     """
 
     errors: MatrixErrors
@@ -122,6 +123,12 @@ class LayerErrors:
     calibration: float = math.nan
     study: Study | None = None
     outputs: tuple[LayerErrors, ...] = ()
+    left_out: float = 0.0
+
+    @property
+    def open(self) -> float:
+        """What rules, sizes and physics leave open together, as of types (`Open.total`)."""
+        return self.by_nodes + self.by_size + self.left_out
 
 
 def own_directions(weights: Array, basis: Array, start: Array | None = None) -> Array:
@@ -185,13 +192,12 @@ def layer_errors(
     if problem.labels_binary:  # the classification error depends on the 1/n part of χ
         seen = _solved(problem, rule, study.chi) if study.corrected else solved
         signs = signs_of(problem, _looked(problem, layer), seen)
-    by_size = min(
-        AT_MOST, study.by_size + theory.policy.layer_beside * layer.beside + solved.left_out
-    )
+    by_size = min(AT_MOST, study.by_size + theory.policy.layer_beside * layer.beside)
     errors = MatrixErrors(*found.tolist())
     return LayerErrors(
-        errors, study.by_nodes, by_size, layer.special, len(rule), *errors[:2], *signs, study
-    )
+        errors, study.by_nodes, by_size, layer.special, len(rule), *errors[:2], *signs, study,
+        left_out=solved.left_out,
+    )  # fmt: skip
 
 
 def _with_other_loss(
@@ -214,8 +220,7 @@ def _with_other_loss(
 
     on = at(known.level)
     begin, state = on.stage.begin, on.solved()
-    by_size = _by_size(problem, begin.degrees, policy) + begin.left_out
-    by_size += policy.layer_beside * layer.beside
+    by_size = _by_size(problem, begin.degrees, policy) + policy.layer_beside * layer.beside
     if first and not theory.draft:
         fine, coarse = at(_FINE), on.numbers(state, signs=False)
         there = fine.solved(carried(state.inner, fine.stage.rule, problem.samples))
@@ -232,6 +237,7 @@ def _with_other_loss(
         MatrixErrors(*found[:3].tolist()), known.by_nodes,
         min(AT_MOST, policy.bound_of_losses * min(AT_MOST, by_size)), layer.special,
         len(on.stage.rule), test_loss, train_loss, wrong, calibration, known,
+        left_out=begin.left_out,
     )  # fmt: skip
 
 

@@ -23,13 +23,10 @@ from onegrad.theory.layers.matrix_errors import (
 )
 from onegrad.theory.layers.matrix_responses import solve_nodes
 from onegrad.theory.nodes.sample import PreparedNodes
+from onegrad.theory.open import Open
 from onegrad.theory.options import Theory
 
-_FIRST_RANK = 10
-_LARGEST_RANK = 160
 _PER_NODE = 1 << 20  # most table entries of the nodes with a response of their own
-_FEWEST_NODES = 20
-_WIDE = 1000  # neurons from which on a draft draws one first layer
 
 Draw = Callable[[int], tuple[DrawnLayer, DataNodes]]
 
@@ -38,14 +35,14 @@ Draw = Callable[[int], tuple[DrawnLayer, DataNodes]]
 class SemiParametric:
     """Errors of the network, and how they were obtained.
 
-    error_estimate : relative; rank, halves of the nodes and draws together
+    open : rank and halves of the nodes (rules), and draws
     rank : principal directions of each group in κ; settled: doubling it moved the errors by less
         than half the accuracy
     nodes, draws : samples and first layers averaged over
     """
 
     errors: MatrixErrors
-    error_estimate: float
+    open: Open
     rank: int
     settled: bool
     nodes: int
@@ -74,15 +71,18 @@ def predict_from_layers(
     Cost of a layer: O(S·k² + k³), about ten times that for the first one.
     """
     theory = theory or Theory()
-    fewest, most = draws or (3, (3 if problem.width < _WIDE else 1) if theory.draft else 8)
+    policy, enough = theory.policy, theory.policy.mean_known * theory.accuracy
+    few = policy.real_layers if problem.width < policy.layers_width else 1
+    fewest, most = draws or (policy.real_layers, few if theory.draft else 2 * policy.layers)
     layer, nodes = draw(0)
-    if len(nodes) < _FEWEST_NODES:
+    least = round(2 * policy.fewest_degrees)  # in halves of the nodes, too
+    if len(nodes) < least:
         raise AssumptionError(
-            f"the semi-parametric theory needs at least {_FEWEST_NODES} samples beside those of "
-            f"the step; there are {len(nodes)}. Use fewer training.step_samples."
+            f"the semi-parametric theory needs at least {least} samples beside those of the step; "
+            f"there are {len(nodes)}. Use fewer training.step_samples."
         )
     prepared = PreparedNodes.of(nodes, np.random.default_rng(seed))
-    first = _first_layer(problem, layer, prepared, theory.accuracy, seed)
+    first = _first_layer(problem, layer, prepared, theory, seed)
     found = [np.array(first.errors)]
     correction = found[0] / first.plain
     scatter = 0.0
@@ -94,15 +94,15 @@ def predict_from_layers(
         found.append(plain * correction)
         values = np.array(found)
         scatter = float(np.max(values.std(axis=0, ddof=1) / values.mean(axis=0))) / math.sqrt(i + 1)
-        if i + 1 >= fewest and scatter < theory.accuracy / 2:
+        if i + 1 >= fewest and scatter < enough:
             break
     if len(found) == 1:
         scatter = first.between
-    estimate = math.hypot(first.between, first.by_rank, scatter)
     mean = np.mean(found, axis=0)
     return SemiParametric(
-        MatrixErrors(*(float(value) for value in mean)), estimate, first.rank,
-        first.by_rank < theory.accuracy / 2, first.nodes, len(found),
+        MatrixErrors(*(float(value) for value in mean)),
+        Open(rules=first.between + first.by_rank, draws=scatter), first.rank,
+        first.by_rank < enough, first.nodes, len(found),
     )  # fmt: skip
 
 
@@ -119,20 +119,20 @@ class _First:
 
 
 def _first_layer(
-    problem: Problem, layer: DrawnLayer, prepared: PreparedNodes, accuracy: float, seed: int
+    problem: Problem, layer: DrawnLayer, prepared: PreparedNodes, theory: Theory, seed: int
 ) -> _First:
-    nodes = prepared.nodes
+    nodes, policy = prepared.nodes, theory.policy
     halves = _halves(nodes.group, np.random.default_rng(seed))
     dim = problem.dim
     # numeric labels may depend on any direction: average over none
-    rank, previous = _FIRST_RANK if nodes.groups > 1 else dim, None
-    largest = dim if dim <= 2 * _LARGEST_RANK else _LARGEST_RANK
+    rank, previous = policy.rank if nodes.groups > 1 else dim, None
+    largest = dim if dim <= 32 * policy.rank else 16 * policy.rank
     while True:
         conditioned = ConditionedLayer.of(prepared, layer, problem.activation, rank)
         parts = [conditioned.moments(rows) for rows in halves]
         plain, chi = _common(problem, FeatureMoments.mean(parts))
         change = np.inf if previous is None else _distance(plain, previous)
-        if change < accuracy / 2 or rank >= largest:
+        if change < policy.mean_known * theory.accuracy or rank >= largest:
             break
         rank, previous = min(2 * rank, largest), plain
     change = 0.0 if not math.isfinite(change) else change
