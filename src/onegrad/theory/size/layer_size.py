@@ -120,7 +120,7 @@ def size_correction(
     errors, added, low = parts_of_errors(problem, features, where, beyond, neurons=False)
     found = Correction(*((errors + added) / low).tolist())
     # where features are far from Gaussian an expansion in their cumulants is no help
-    by_cumulants = policy.of_cumulants * float(np.abs(added / low)[:2].max())
+    by_cumulants = float(np.abs(added / low)[:2].max())
     least = policy.layer_open + policy.of_chaos / layer.effective + by_cumulants
     return replace(found, remainder=found.size**2 + policy.layer_correction * found.size + least)
 
