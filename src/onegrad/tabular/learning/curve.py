@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FARTHEST = 16  # times the fitted rows; bars were checked up to 10 times
-LAW, THEORY = "power law, damped as on other tables", "theory of random features"
+LAW, THEORY = "damped power law", "theory of random features"
 _APART = (2, 4)  # ratios of the back-tests
 
 

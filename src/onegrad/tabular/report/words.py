@@ -54,13 +54,13 @@ def verdict_sentence(curve: LearningCurve) -> str:
     if len(ahead) < 2:
         return ""
     times = ahead[-1].rows // curve.rows
-    ratio, low, high = curve.change(times)
+    ratio, low, _ = curve.change(times)
     opening = "How much more rows help is uncertain"
     if helps(curve, times):
         opening = "More rows are likely to help"
     return (
-        f"{opening}: {times} times as many would take about {1 - ratio:.0%} ({1 - high:.0%} to "
-        f"{1 - low:.0%}) off its error."
+        f"{opening}: {times} times as many would take about {1 - ratio:.0%} off its error, and "
+        f"hardly more than {1 - low:.0%}."
     )
 
 
