@@ -30,7 +30,9 @@ from onegrad.theory.neurons.step import (
 from onegrad.theory.neurons.types import LEAST_BULK, NeuronTypes, readout_rule, spread_roots
 from onegrad.theory.nodes.rules import QuadratureLevel, Rule, standard_nodes
 
-FAINT = 0.1  # largest effect of the initial output on the errors that may be left out
+# Largest effect of the initial output on the errors that may be left out; after one step, its share
+# of the labels' variance of which later steps may see the mean alone
+FAINT = 0.1
 _LARGEST = 20.0  # largest variance that the step may add to preactivations, over their own
 
 

@@ -25,7 +25,9 @@ from onegrad.theory.nodes.rules import QuadratureLevel
 _ORDER = 12  # nodes of the rule along the bulk
 # Level of the rule over κ: an effect of order η E a² needs no finer one
 _LEVEL = QuadratureLevel.at(1)
-_SHARE = 4  # κ gets 1/4 of the nodes that it has in the sample of the step (step.py)
+# The sample of a step has this many times fewer nodes in κ than fresh data; a neuron's share of
+# the initial output as many times fewer again
+SHARE = 4
 _ENTRIES = 1_000_000  # table entries held at once
 
 
@@ -53,7 +55,7 @@ def own_moments(problem: Problem, geometry: Geometry, start: Array, bulk: Array)
     push, stretch = np.zeros((count, r)), np.zeros(count)
     once, twice = np.zeros((count, 2)), np.zeros((count, 2))
     integrand = Integrand(np.eye(r) * variance / rest, None, None)
-    level = replace(_LEVEL, most=_LEVEL.most // (_SHARE * int(np.count_nonzero(geometry.weights))))
+    level = replace(_LEVEL, most=_LEVEL.most // (SHARE * int(np.count_nonzero(geometry.weights))))
     for c, share in enumerate(geometry.weights):
         if share == 0:
             continue

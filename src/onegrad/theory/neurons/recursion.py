@@ -19,15 +19,13 @@ from onegrad.gaussian.smoothing import slope_moments, smoothed
 from onegrad.problem import Problem
 from onegrad.theory.directions.eigen import settled
 from onegrad.theory.directions.geometry import Geometry
-from onegrad.theory.neurons.block_types import block_types
+from onegrad.theory.neurons.block_types import FAINT, block_types
 from onegrad.theory.neurons.step import StepChance, StepSample, output_share
 from onegrad.theory.neurons.types import NeuronTypes, pure_types
 from onegrad.theory.nodes.designs import tensor
 from onegrad.theory.nodes.population import data_nodes, labels_at, with_flips
 from onegrad.theory.nodes.rules import QuadratureLevel
 
-# Variance of the initial output over that of labels up to which later steps may see its mean alone
-_OUTPUT = 0.1
 _TYPES = 2400  # types of neurons after all steps, about
 # Share of a preactivation's variance by which a batch moves all neurons along spikes: relu is 11 %
 # off at 0.11, 2 % at 0.05
@@ -82,7 +80,7 @@ def trained_types(
         most, points = max(_TYPES >> later, 300), max(_TYPES >> later, 256)
         level = replace(level, most=min(level.most, most), points=min(level.points, points))
     neurons = pure_types(problem, geometry, level, chance)
-    if later and output_share(problem, geometry) > _OUTPUT:
+    if later and output_share(problem, geometry) > FAINT:
         raise AssumptionError(
             "several steps without a draw need an initial output that is small beside the labels, "
             'a larger network.width; use method = "layer"'

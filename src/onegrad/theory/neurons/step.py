@@ -20,7 +20,7 @@ from onegrad.gaussian.quadrature import gauss_hermite
 from onegrad.gaussian.smoothing import centred_moments, slope_moments
 from onegrad.problem import Problem
 from onegrad.theory.directions.geometry import Geometry
-from onegrad.theory.neurons.own_output import OwnMoments
+from onegrad.theory.neurons.own_output import SHARE, OwnMoments
 from onegrad.theory.nodes.component import Integrand, component_nodes
 from onegrad.theory.nodes.designs import tensor, two_level
 from onegrad.theory.nodes.population import label_means, with_flips
@@ -30,7 +30,6 @@ OUTPUT_LOSS = 1e-3  # relative error up to which the initial output is left out 
 # The same where directions are grouped; the error estimate then contains the effect
 _FAINT_LOSS = 0.05
 _SECOND = 15.0  # assumed effect of a quadratic spike on the errors, in units of E f₀²/E y²
-_SHARE = 4  # the step's sample has at least this many times fewer nodes in κ than fresh data
 _FAR = 2  # nodes along the noise and the initial output, plus the level's number
 
 
@@ -222,7 +221,7 @@ def _kept_sample(asked: _SampleKey) -> StepSample:
     teacher = geometry.teacher if labelled else None
     beside = (_FAR + level.number) ** (1 + output)  # along the noise and the initial output
     each = replace(
-        level, most=level.most // (max(_SHARE, beside) * np.count_nonzero(geometry.weights))
+        level, most=level.most // (max(SHARE, beside) * np.count_nonzero(geometry.weights))
     )
     parts = []
     for c, weight in enumerate(geometry.weights):
