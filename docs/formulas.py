@@ -49,7 +49,7 @@ def names_in(text: str) -> list[str]:
 
 def quotations() -> dict[str, list[str]]:
     """Where the code quotes each name: `file.py`: `function`, or the file alone."""
-    found: dict[str, list[str]] = {}
+    functions: dict[str, list[str]] = {}
     for path in sorted(CODE.rglob("*.py")):
         text, file = path.read_text(encoding="utf-8"), path.relative_to(CODE)
         if not names_in(text):
@@ -58,11 +58,11 @@ def quotations() -> dict[str, list[str]]:
         for name, first, last in definitions(ast.parse(text)):
             for label in dict.fromkeys(names_in("\n".join(lines[first - 1 : last]))):
                 inner.add(label)
-                found.setdefault(label, []).append(f"`{file}`: `{name}`")
+                functions.setdefault(label, []).append(f"`{file}`: `{name}`")
         for label in dict.fromkeys(names_in(text)):
             if label not in inner:
-                found.setdefault(label, []).append(f"`{file}`")
-    return found
+                functions.setdefault(label, []).append(f"`{file}`")
+    return functions
 
 
 def definitions(tree: ast.Module) -> list[tuple[str, int, int]]:

@@ -95,15 +95,15 @@ def public_names() -> list[str]:
 
 
 def api_index() -> str:
-    known = set(public_names())
-    groups = {title: [n for n in names if n in known] for title, names in GROUPS.items()}
-    left = sorted(known - {n for names in groups.values() for n in names})
+    public = set(public_names())
+    groups = {title: [n for n in names if n in public] for title, names in GROUPS.items()}
+    left = sorted(public - {n for names in groups.values() for n in names})
     parts = ["# API\n\n`import onegrad as og`; every name below is `og.name`.\n"]
     for title, names in (groups | {"More": left}).items():
         if names:
             lines = [f"| [`{n}`](api/{n}.md) | {first_line(getattr(onegrad, n))} |" for n in names]
             parts += [f"## {title}\n", "| name | is |\n|---|---|", *lines, ""]
-    hidden = "\n".join(f"api/{name}" for name in sorted(known))
+    hidden = "\n".join(f"api/{name}" for name in sorted(public))
     return "\n".join([*parts, f"```{{toctree}}\n:hidden:\n\n{hidden}\n```\n"])
 
 
@@ -159,15 +159,15 @@ def ours(cls: type, name: str) -> bool:
 
 def signature(thing: object, name: str) -> str:
     try:
-        found = inspect.signature(thing)
+        signature_of = inspect.signature(thing)
     except (TypeError, ValueError):
         return name
     kept = [
         p.replace(annotation=inspect.Parameter.empty)
-        for p in found.parameters.values()
+        for p in signature_of.parameters.values()
         if p.name not in ("self", "cls")
     ]
-    text = str(found.replace(parameters=kept, return_annotation=inspect.Signature.empty))
+    text = str(signature_of.replace(parameters=kept, return_annotation=inspect.Signature.empty))
     text = re.sub(r"<([\w.]+)[^<>]*>", r"\1", text.replace("<factory>", "..."))
     if len(name + text) <= 90:
         return name + text

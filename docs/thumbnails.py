@@ -96,9 +96,9 @@ def _with_theory(experiment: Experiment, results):
     from onegrad.predict.predict import predict_curve, theory_of
 
     points, compare = experiment.points, experiment.compare
-    known = all(point.problem.data.known for point in points)
+    law_known = all(point.problem.data.known for point in points)
     rows = []
-    for model in compare.theories if known else ():
+    for model in compare.theories if law_known else ():
         predictions = predict_curve(
             [point.problem for point in points], theory_of(model, compare), rng=compare.seed
         )

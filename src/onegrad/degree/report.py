@@ -163,8 +163,8 @@ def degree(problem: Problem | Spec, seed: int = 0, draws: int = _MOST) -> Degree
     """
     compare = Compare(models=("network",), seeds=draws, seed=seed)
     point = Point({}, as_problem(problem), compare)
-    one = Experiment("degree", compare, {}, (point,), FigureOptions())
-    return degrees(one)[0]
+    experiment = Experiment("degree", compare, {}, (point,), FigureOptions())
+    return degrees(experiment)[0]
 
 
 def degrees(
@@ -247,14 +247,14 @@ def _terms(problem: Problem, own: Results, upto: int) -> tuple[Term, ...]:
     degree = 0 if beta is None else degree_rule(beta)
     h = problem.activation.projections(upto, scale)
     energy = problem.activation.second_moment(scale)
-    found = {s.model: s.test_difference for s in own.summaries()}
+    differences = {s.model: s.test_difference for s in own.summaries()}
     terms = []
     for j in range(1, upto + 1):
         size = float(abs(h[j]) / sqrt_factorial(j)[-1])
         share = size**2 / energy if energy else 0.0
         share = share if share > _ROUNDING else 0.0  # even terms of odd activations
         exponent = None if beta is None else (1 - j * (1 - beta)) / 2
-        terms.append(Term(j, j <= degree, share, found[f"hermite:{j}"], exponent))
+        terms.append(Term(j, j <= degree, share, differences[f"hermite:{j}"], exponent))
     return tuple(terms)
 
 

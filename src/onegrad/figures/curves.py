@@ -98,8 +98,8 @@ def curves_of(
     curves: Curves = {}
     failed: Curves = {}
     for s in summaries:
-        found = curves if math.isfinite(s.test_error.mean) else failed
-        found.setdefault(name(s), []).append(s)
+        group = curves if math.isfinite(s.test_error.mean) else failed
+        group.setdefault(name(s), []).append(s)
     return curves, failed
 
 

@@ -113,12 +113,12 @@ def _draw_matrix(panel: Axes, title: str, values: Array, one: MatrixSpectrum | N
         panel.set_xlabel("singular value")
         panel.set_ylabel("density")
     if one is not None and one.outliers is not None:
-        found = one.leading[: one.outliers]
-        _mark(panel, found, COLOURS[1], "outliers found", marker="o", markersize=5)
+        outliers = one.leading[: one.outliers]
+        _mark(panel, outliers, COLOURS[1], "outliers found", marker="o", markersize=5)
         if limit is not None:
             predicted = np.array(one.predicted)
             _mark(panel, predicted, "#222222", "outliers predicted", marker="|", markersize=16)
-        if len(found) and found[0] > _FAR * one.edge:
+        if len(outliers) and outliers[0] > _FAR * one.edge:
             _compress(panel, one.edge)
     panel.set_title(title, fontsize=10)
     panel.legend(fontsize=8, loc="upper right")
@@ -132,13 +132,13 @@ def _counted(label: str, one: MatrixSpectrum) -> str:
 
 
 def draw_features(panel: Axes, label: str, report: SpectrumReport) -> None:
-    one = report.features
-    values = one.after if one.after.size else one.leading
-    _draw_matrix(panel, _counted(label, one), values, one)
+    features = report.features
+    values = features.after if features.after.size else features.leading
+    _draw_matrix(panel, _counted(label, features), values, features)
 
 
 def draw_weights(left: Axes, right: Axes, label: str, report: SpectrumReport) -> None:
-    one, prefix = report.weights, f"{label}: " if label else ""
-    _draw_matrix(left, f"{prefix}weights before the step", one.before, None)
-    after = one.after if one.after.size else one.leading
-    _draw_matrix(right, f"{prefix}weights after the step", after, one)
+    weights, prefix = report.weights, f"{label}: " if label else ""
+    _draw_matrix(left, f"{prefix}weights before the step", weights.before, None)
+    after = weights.after if weights.after.size else weights.leading
+    _draw_matrix(right, f"{prefix}weights after the step", after, weights)

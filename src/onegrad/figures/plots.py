@@ -103,14 +103,14 @@ def plot_learned_map(
     """`Prediction.plot` over two directions: the mean label, and the mean prediction."""
     import matplotlib
 
-    found = prediction.learned_map(*directions, component)
-    size = max(float(np.abs(found.target).max()), float(np.abs(found.learned).max()))
+    learned = prediction.learned_map(*directions, component)
+    size = max(float(np.abs(learned.target).max()), float(np.abs(learned.learned).max()))
     panels = _panels(2, ax)
     with matplotlib.rc_context(RC):
-        pairs = zip(panels, (("labels", found.target), ("learned", found.learned)), strict=True)
+        pairs = zip(panels, (("labels", learned.target), ("learned", learned.learned)), strict=True)
         for panel, (name, values) in pairs:
             picture = panel.pcolormesh(
-                found.first, found.second, values.T, cmap="RdBu_r", vmin=-size, vmax=size,
+                learned.first, learned.second, values.T, cmap="RdBu_r", vmin=-size, vmax=size,
                 shading="gouraud", rasterized=True,
             )  # fmt: skip
             panel.set_title(f"{name}, E[{'y' if name == 'labels' else 'f'} | t₁, t₂]", fontsize=9)
@@ -194,8 +194,8 @@ def _averaged(at: Array, values: Array, weights: Array) -> tuple[Array, Array]:
     """Weighted means of `values` in 15 intervals along `at`, those that are not empty."""
     edges = np.linspace(at.min(), at.max() + 1e-9, 16)
     place = np.digitize(at, edges)
-    found = [place == i for i in np.unique(place)]
-    mean = [[np.average(v[own], weights=weights[own]) for own in found] for v in (at, values)]
+    masks = [place == i for i in np.unique(place)]
+    mean = [[np.average(v[own], weights=weights[own]) for own in masks] for v in (at, values)]
     return np.array(mean[0]), np.array(mean[1])
 
 

@@ -42,7 +42,7 @@ def save_scaling(experiment: Experiment, results: Results, folder: Path) -> list
 def panels_of(experiment: Experiment, results: Results) -> list[tuple[str, str, Results]]:
     """(title, key along the axis, rows): each of the two keys, then both in a fixed ratio."""
     axes = experiment.figure.along(experiment.sweep)
-    found = [(f"against {label(axis)}", axis, results) for axis in axes]
+    panels_of = [(f"against {label(axis)}", axis, results) for axis in axes]
     if len(axes) == 2:
         first, second = axes
         ratios = Counter(
@@ -57,8 +57,8 @@ def panels_of(experiment: Experiment, results: Results) -> list[tuple[str, str, 
             if row.point[second] == ratio * row.point[first]
         )
         named = f"both, {label(second)} = {ratio:g} · {label(first)}"
-        found.append((named, second, Results(results.name, rows)))
-    return found
+        panels_of.append((named, second, Results(results.name, rows)))
+    return panels_of
 
 
 def draw_scaling(experiment: Experiment, results: Results) -> Figure:

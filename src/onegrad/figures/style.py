@@ -97,11 +97,11 @@ def save_figure(
 def quantity_rows(experiment: Experiment, results: Results) -> tuple[list[str], list[list[Any]]]:
     """Header and lines of a CSV with every error of every model at every point."""
     keys = list(experiment.sweep)
-    found = results.summaries()
-    names = (*QUANTITIES, "relative_error", *(q for q in EXTRAS if _told(found, q)))
+    summaries = results.summaries()
+    names = (*QUANTITIES, "relative_error", *(q for q in EXTRAS if _told(summaries, q)))
     header = [*keys, "model", "seeds", *(q + s for q in names for s in ("", "_se"))]
     lines = []
-    for s in found:
+    for s in summaries:
         numbers = [v for quantity in names for v in getattr(s, quantity)]
         lines.append([*(s.point[k] for k in keys), s.model, s.seeds, *numbers])
     return header, lines

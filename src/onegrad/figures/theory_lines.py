@@ -60,15 +60,15 @@ def theory_line(summaries: Sequence[Summary], axis: str, quantities: Sequence[st
 
 def _through(x: Array, y: Array, at: Array) -> Array:
     """Points that have no number are left out, and nothing is drawn beyond those that have one."""
-    known = np.isfinite(y)
-    if at.shape == x.shape or known.sum() < 2:
+    finite = np.isfinite(y)
+    if at.shape == x.shape or finite.sum() < 2:
         return y if at.shape == x.shape else np.full(at.shape, np.nan)
     from scipy.interpolate import PchipInterpolator
 
-    positive = bool(np.all(y[known] > 0))
-    values = np.log(y[known]) if positive else y[known]
-    found = PchipInterpolator(x[known], values, extrapolate=False)(at)
-    return np.exp(found) if positive else np.asarray(found)
+    positive = bool(np.all(y[finite] > 0))
+    values = np.log(y[finite]) if positive else y[finite]
+    interpolated = PchipInterpolator(x[finite], values, extrapolate=False)(at)
+    return np.exp(interpolated) if positive else np.asarray(interpolated)
 
 
 def position(value: Any) -> float:

@@ -175,12 +175,12 @@ def neurons(problem: Problem | Spec, rng: Seed = 0) -> Neurons:
 def special_directions(instance: Instance) -> dict[str, Array]:
     """Unit vectors (n,) by name: teachers, then spikes, then means other than zero."""
     population, teacher = instance.population, instance.teacher
-    found = teacher_names(teacher.direction) if teacher.values is None else {}
+    directions = teacher_names(teacher.direction) if teacher.values is None else {}
     for c, spikes in enumerate(population.spikes):
-        found |= {f"spike {c + 1}.{i + 1}": v for i, v in enumerate(spikes.T)}
-    found |= {f"mean {c + 1}": mean for c, mean in enumerate(population.means)}
-    lengths = {name: float(np.linalg.norm(v)) for name, v in found.items()}
-    return {name: v / lengths[name] for name, v in found.items() if lengths[name] > _NO_LENGTH}
+        directions |= {f"spike {c + 1}.{i + 1}": v for i, v in enumerate(spikes.T)}
+    directions |= {f"mean {c + 1}": mean for c, mean in enumerate(population.means)}
+    lengths = {name: float(np.linalg.norm(v)) for name, v in directions.items()}
+    return {name: v / lengths[name] for name, v in directions.items() if lengths[name] > _NO_LENGTH}
 
 
 def layers_by_step(trial: Trial) -> Iterator[Array]:
@@ -203,10 +203,10 @@ def _cosines(rows: Array, basis: Array) -> Array:
 def _law(problem: Problem, names: tuple[str, ...], seed: int) -> tuple[Law | None, str]:
     """What the theory says of the neurons after all steps, or why it says nothing."""
     try:
-        found = predict(problem, "conditional", rng=seed, accuracy=0.03)
+        prediction = predict(problem, "conditional", rng=seed, accuracy=0.03)
     except OnegradError as error:
         return None, f"No law of the neurons: {error}"
-    solution = found.solution
+    solution = prediction.solution
     if solution is None or solution.geometry.levels is not None:
         return None, "The theory gives no law of the neurons here."
     types, geometry = solution.neurons, solution.geometry

@@ -55,13 +55,15 @@ def scaling_exponents(results: Results, along: str) -> list[ScalingExponent]:
             groups.setdefault(f"{one.model} {sorted(rest.items())}", []).append(one)
     if along not in keys:
         raise SpecError.choice("along", along, sorted(keys))
-    found = [_fitted(group, along) for group in groups.values() if _values(group, along).size > 2]
-    if not found:
+    exponents = [
+        _fitted(group, along) for group in groups.values() if _values(group, along).size > 2
+    ]
+    if not exponents:
         raise SpecError.of(
             "along", along, "must have three different positive values or more that were computed",
             "For example [100, 200, 400, 800]",
         )  # fmt: skip
-    return found
+    return exponents
 
 
 def _values(group: list[Summary], along: str) -> np.ndarray:
@@ -76,10 +78,10 @@ def _fitted(group: list[Summary], along: str) -> ScalingExponent:
     x = np.log([float(one.point[along]) for one in group])
     y = np.log([one.test_error.mean for one in group])
     errors = [one.test_error.standard_error / one.test_error.mean for one in group]
-    known = np.array([e if math.isfinite(e) else 0.0 for e in errors])
+    errors_or_zero = np.array([e if math.isfinite(e) else 0.0 for e in errors])
     (_, slope), (_, weights), rest = least_squares(np.column_stack([np.ones(len(x)), x]), y)
     scatter = math.sqrt(float(rest @ rest) / max(len(x) - 2, 1) * float(weights @ weights))
-    se = max(math.sqrt(float(weights**2 @ known**2)), scatter)
+    se = max(math.sqrt(float(weights**2 @ errors_or_zero**2)), scatter)
     point = {key: value for key, value in group[0].point.items() if key != along}
     local = tuple((-np.diff(y) / np.diff(x)).tolist())
     return ScalingExponent(group[0].model, along, point, Estimate(-float(slope), se), local)

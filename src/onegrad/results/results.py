@@ -50,14 +50,14 @@ class Results:
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """One line for each point and model: the errors with their standard errors."""
-        found = self.summaries()
-        keys = list(dict.fromkeys(key for s in found for key in s.point))
+        summaries = self.summaries()
+        keys = list(dict.fromkeys(key for s in summaries for key in s.point))
         names = [key.rpartition(".")[2] for key in keys]
         header = [*names, "model", "test error", "train error", "seeds"]
         lines = [
             [*(value_text(s.point.get(k)) for k in keys), s.model, str(s.test_error),
              str(s.train_error), str(s.seeds or "–")]
-            for s in found
+            for s in summaries
         ]  # fmt: skip
         return header, lines
 
@@ -105,8 +105,8 @@ class Results:
         Keys that do not form a grid, those swept together for instance, share the dimension
         `point` and are its coordinates. Theories stand at seed 0; what is missing or failed is NaN.
         """
-        found = to_xarray((*self.rows, *self.spectra), self.name)
-        return found.assign_attrs(self.provenance)
+        dataset = to_xarray((*self.rows, *self.spectra), self.name)
+        return dataset.assign_attrs(self.provenance)
 
     def export(self, path: str | Path) -> Path:
         """Write all rows to a .csv, .parquet or .nc (NetCDF) file; versions, seeds and spec are the

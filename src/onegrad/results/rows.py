@@ -53,8 +53,8 @@ class Row:
     def spectrum_columns(self) -> dict[str, float]:
         """SPECTRUM_COLUMNS of a spectrum; NaN for other rows, and where no limit is known."""
         numbers = {} if self.spectrum is None else self.spectrum["numbers"]
-        found = {name: numbers.get(name) for name in SPECTRUM_COLUMNS}
-        return {name: math.nan if v is None else float(v) for name, v in found.items()}
+        columns = {name: numbers.get(name) for name in SPECTRUM_COLUMNS}
+        return {name: math.nan if v is None else float(v) for name, v in columns.items()}
 
     def __repr__(self) -> str:
         where = f" at {settings_text(self.point)}" if self.point else ""
@@ -62,8 +62,8 @@ class Row:
             counts = (self.spectrum_columns()[f"{m}_outliers"] for m in ("weight", "feature"))
             weights, features = ("?" if math.isnan(c) else f"{c:.0f}" for c in counts)
             return f"<row {self.model}{where}: outliers {weights} (weights), {features} (features)>"
-        found = f"test_error {self.test_error:.6g}, train_error {self.train_error:.6g}"
-        outcome = found if self.status == "ok" else f"{self.status}: {self.error}"
+        text = f"test_error {self.test_error:.6g}, train_error {self.train_error:.6g}"
+        outcome = text if self.status == "ok" else f"{self.status}: {self.error}"
         return f"<row {self.model}{where}, seed {self.seed}: {outcome}>"
 
 

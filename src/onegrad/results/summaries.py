@@ -126,11 +126,11 @@ def relative_error(rows: Sequence[Row]) -> Estimate:
         (row.test_error - ratio * (v - mean)) / mean for row, v in zip(rows, power, strict=True)
     ]
     controls = controls_of(rows, "test_error")
-    known = own_controls([rows[0].model])
+    factors_known = own_controls([rows[0].model])
     # Dividing by Var y has already removed the scatter of the label power
-    if known and len(rows) < FITTED_FROM:
+    if factors_known and len(rows) < FITTED_FROM:
         controls = [[c / mean for c in column] for column in controls[:1]]
-    return Estimate.of(values, controls, known)
+    return Estimate.of(values, controls, factors_known)
 
 
 def relative_difference(rows: Sequence[Row], reference: Sequence[Row], quantity: str) -> Estimate:
@@ -158,8 +158,8 @@ def estimate(rows: Sequence[Row], quantity: str) -> Estimate:
     values = [getattr(row, quantity) for row in rows]
     if rows and rows[0].model in THEORIES:
         return Estimate(Estimate.of(values).mean, 0.0)
-    known = bool(rows) and own_controls([rows[0].model])
-    return Estimate.of(values, controls_of(rows, quantity), known)
+    factors_known = bool(rows) and own_controls([rows[0].model])
+    return Estimate.of(values, controls_of(rows, quantity), factors_known)
 
 
 def controls_of(rows: Sequence[Row], quantity: str) -> list[list[float]]:
@@ -185,13 +185,13 @@ def paired_difference(rows: Sequence[Row], reference: Sequence[Row], quantity: s
     pairs = zip(rows, base, strict=True)
     gaps = [(getattr(row, quantity) - getattr(other, quantity)) / scale for row, other in pairs]
     controls, others_controls = controls_of(rows, quantity), controls_of(base, quantity)
-    known = own_controls([rows[0].model, base[0].model])
+    factors_known = own_controls([rows[0].model, base[0].model])
     if len(controls) != len(others_controls):
         return Estimate.of(gaps)
-    if controls and known and len(rows) < FITTED_FROM:
+    if controls and factors_known and len(rows) < FITTED_FROM:
         both = zip(controls[0], others_controls[0], strict=True)
         difference = [(own - other) / scale for own, other in both]
-        return Estimate.of(gaps, [difference, *controls[1:]], known)
+        return Estimate.of(gaps, [difference, *controls[1:]], factors_known)
     if controls and controls[0] != others_controls[0]:
         controls = [*controls, others_controls[0]]
     return Estimate.of(gaps, controls)

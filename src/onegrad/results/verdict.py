@@ -73,7 +73,7 @@ def verdicts(rows: Sequence[Row]) -> list[Verdict]:
     """One for each model but the network and each error, over all points where both are known."""
     compared = [s for s in summaries(rows) if s.model != "network"]
     more = _more_deviations(rows)
-    found = []
+    verdicts = []
     for model in dict.fromkeys(s.model for s in compared):
         for quantity in (*ERRORS, *_MORE):
             deviations = more.get((model, quantity), [])
@@ -88,15 +88,15 @@ def verdicts(rows: Sequence[Row]) -> list[Verdict]:
             largest = max(deviations, key=lambda d: abs(d.difference.mean))
             sure = [d for d in deviations if math.isfinite(d.sigmas)]
             surest = max(sure, key=lambda d: d.sigmas) if sure else None
-            found.append(
+            verdicts.append(
                 Verdict(model, quantity, largest, surest, len(deviations), tuple(deviations))
             )
-    return found
+    return verdicts
 
 
 def _more_deviations(rows: Sequence[Row]) -> dict[tuple[str, str], list[Deviation]]:
     """Of classification errors and losses, by model and quantity."""
-    found: dict[tuple[str, str], list[Deviation]] = {}
+    deviations: dict[tuple[str, str], list[Deviation]] = {}
     groups = grouped(rows)
     for (number, model), own in groups.items():
         network = groups.get((number, "network"), [])
@@ -110,5 +110,7 @@ def _more_deviations(rows: Sequence[Row]) -> dict[tuple[str, str], list[Deviatio
                 continue  # the squared loss is the squared error
             difference = relative_difference(own, network, quantity)
             if math.isfinite(difference.mean):
-                found.setdefault((model, quantity), []).append(Deviation(own[0].point, difference))
-    return found
+                deviations.setdefault((model, quantity), []).append(
+                    Deviation(own[0].point, difference)
+                )
+    return deviations

@@ -241,8 +241,8 @@ class Experiment:
         tables = read_spec(spec)
         if not quick:
             return cls.from_tables(with_changes(tables, changes))
-        found = cls.from_tables(with_changes(quick_tables(tables), changes))
-        return replace(found, name=f"{found.name} (quick: {_extent(found)})")
+        experiment = cls.from_tables(with_changes(quick_tables(tables), changes))
+        return replace(experiment, name=f"{experiment.name} (quick: {_extent(experiment)})")
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Experiment:
@@ -306,12 +306,12 @@ def _point(tables: Mapping[str, Any], settings: dict[str, Any]) -> Point:
 
 
 def _check_tables(tables: Mapping[str, Any]) -> None:
-    known = [*EXPERIMENT_KEYS, *Problem.model_fields]
+    tables_allowed = [*EXPERIMENT_KEYS, *Problem.model_fields]
     for key, value in tables.items():
-        if key not in known:
+        if key not in tables_allowed:
             raise SpecError.of(
-                key, value, f"is not a known key; a spec takes {', '.join(known)}",
-                home(key) or did_you_mean(key, known),
+                key, value, f"is not a known key; a spec takes {', '.join(tables_allowed)}",
+                home(key) or did_you_mean(key, tables_allowed),
             )  # fmt: skip
 
 

@@ -236,24 +236,24 @@ def parse_toml(text: str) -> dict[str, Any]:
 def advice(error: ValidationError, root: type[Section]) -> SpecError:
     """The problems that pydantic found, each with its key, value, range and a suggestion."""
     seen: dict[str, Problematic] = {}
-    found = error.errors(include_url=False)
-    for item in found[:MOST_PROBLEMS]:
+    problems = error.errors(include_url=False)
+    for item in problems[:MOST_PROBLEMS]:
         inner = item.get("ctx", {}).get("error")
         # raised by one of our checks or by an inner table: keep its message
         known = inner.problems if isinstance(inner, SpecError) else (_explain(dict(item), root),)
         for problem in known:
             seen.setdefault(problem.key, problem)
-    return SpecError(seen.values(), len(found[MOST_PROBLEMS:]))
+    return SpecError(seen.values(), len(problems[MOST_PROBLEMS:]))
 
 
 def home(key: str, table: str = "") -> str:
     """Where a key that stands in no table, or not rightly in this one, belongs: to another model of
     the table, or in another table; "" where nobody has it."""
-    known = [c for c in _sections(Section) if c.table and key in c.model_fields]
-    models = {_tag(c) for c in known if c.table == table and "model" in c.model_fields}
+    sections = [c for c in _sections(Section) if c.table and key in c.model_fields]
+    models = {_tag(c) for c in sections if c.table == table and "model" in c.model_fields}
     if models:
         return "It belongs to model = " + " or ".join(f'"{one}"' for one in sorted(models))
-    tables = sorted({c.table for c in known} - {table})
+    tables = sorted({c.table for c in sections} - {table})
     return "It belongs in " + " or ".join(f"[{one}]" for one in tables) if tables else ""
 
 

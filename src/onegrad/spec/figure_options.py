@@ -96,9 +96,9 @@ class FigureOptions(Section):
         wanted = 2 if self.draws_map or self.kind == "scaling" else 1
         if self.axes:
             return self.axes[:wanted]
-        known = numeric(sweep)
-        order = sorted(known, key=lambda key: -len(set(map(repr, sweep[key]))))
-        return tuple(sorted(order[:wanted], key=known.index))
+        numeric_keys = numeric(sweep)
+        order = sorted(numeric_keys, key=lambda key: -len(set(map(repr, sweep[key]))))
+        return tuple(sorted(order[:wanted], key=numeric_keys.index))
 
 
 def numeric(sweep: Mapping[str, Sequence[Any]]) -> list[str]:

@@ -238,10 +238,10 @@ def report_of(trial: Trial, limit: LimitingSpectrum | None, note: str = "") -> S
     named, inputs = trial_directions(trial), trial.train
     pair = [host(problem.activation(inputs.preactivation(w))) for w in (trial.weights, after)]
     pair = [f.T / math.sqrt(problem.samples) for f in pair]
-    known = (None, None) if limit is None else (limit.weights, limit.features)
+    limits = (None, None) if limit is None else (limit.weights, limit.features)
     own_edges = edges_of_rows(problem, after) if limit is None else None
-    weights = _measured((before, after), known[0], named, own_edges)
-    features = _measured((pair[0], pair[1]), known[1], trial_functions(trial, named))
+    weights = _measured((before, after), limits[0], named, own_edges)
+    features = _measured((pair[0], pair[1]), limits[1], trial_functions(trial, named))
     return SpectrumReport(weights, features, note, expected_outliers(problem))
 
 

@@ -38,9 +38,9 @@ def preset_path(name: str) -> Path:
 def preset_names() -> list[str]:
     """quickstart first, then source by source, figures in their order."""
     folder = preset_path("x").parent
-    found = [p.relative_to(folder).with_suffix("").as_posix() for p in folder.rglob("*.toml")]
+    names = [p.relative_to(folder).with_suffix("").as_posix() for p in folder.rglob("*.toml")]
     rank = {source: i for i, source in enumerate(SOURCES)}
-    return sorted(found, key=lambda name: (rank[name.rpartition("/")[0]], _natural(name)))
+    return sorted(names, key=lambda name: (rank[name.rpartition("/")[0]], _natural(name)))
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
@@ -67,9 +67,9 @@ def known_tables(spec: str | Path) -> dict[str, Any]:
 
 def unknown(name: str) -> SpecError:
     """What to say about a name that is no file and no preset."""
-    known = preset_names()
-    named = [full for full in known if full.rpartition("/")[2] == name]
-    near = f'Did you mean "{named[0]}"?' if named else did_you_mean(name, known)
+    presets = preset_names()
+    named = [full for full in presets if full.rpartition("/")[2] == name]
+    near = f'Did you mean "{named[0]}"?' if named else did_you_mean(name, presets)
     advice = " ".join(filter(None, (near, "All presets: onegrad list")))
     return SpecError.of("spec", name, "no such file or preset", advice)
 
