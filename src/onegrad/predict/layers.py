@@ -136,12 +136,12 @@ def layers_within(
     """The mean over first layers drawn and trained with that seed, none of which is a
     simulation's.
 
-    most : goes on after `Policy.layers` of them, up to so many, until the mean is known
-        (`LayerMeans.settled`); 0: up to `worthwhile_draws`
-    enough : a Failure where the first layer tells that more than that will be left open
+    most : largest number of layers; after `Policy.layers` of them drawing stops once the mean is
+        known (`LayerMeans.settled`). 0: `worthwhile_draws`
+    enough : a Failure is returned if the first layer's error estimate exceeds this
 
-    Of the squared loss only as many are solved for every node as it takes to know the ratio of
-    errors to `rough_errors`, which tell what differs between layers (`layer_means`).
+    For the squared loss only some layers are solved at every node: enough to know the ratio of
+    their errors to `rough_errors`, which give the scatter between layers (`layer_means`).
     """
     if theory.overlaps == "typical":
         raise AssumptionError(

@@ -78,7 +78,7 @@ def _rows(theory: Theory) -> int:
 def draw_layer(problem: Problem, streams: Streams, count: int) -> tuple[DrawnLayer, DataNodes]:
     """The first layer of a repetition, and at most `count` nodes that its step has not seen.
 
-    Conditioned on are the directions of Σ (y − ȳ)x over the step's samples and of the step itself.
+    The theory conditions on two directions: Σ (y − ȳ)x over the step's samples, and the step.
     """
     trial = Trial(problem, streams)
     batch = trial.step_batch

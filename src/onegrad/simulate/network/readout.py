@@ -214,8 +214,8 @@ def solve_shifted(
 ) -> Array:
     """(gram + shift)⁻¹·right by Cholesky, for a vector or, in double precision, for columns.
 
-    The matrix is overwritten and only its lower triangle is read. `multiply` is v ↦ gram·v to
-    refine by, where the matrix is of single precision.
+    The matrix is overwritten and only its lower triangle is read. For a matrix of single
+    precision `multiply`, v ↦ gram·v, serves to refine the solution.
     """
     xp = namespace(gram)
     shift_diagonal(gram, shift)

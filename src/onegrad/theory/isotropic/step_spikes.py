@@ -101,7 +101,7 @@ def _norm_strength(setting: IsotropicSetting) -> float:
 
 
 def assembled(setting: IsotropicSetting, hermite: Array) -> StepSpikes:
-    """With the linear parts of these polynomials."""
+    """The step's spikes from their Hermite coefficients, with the linear parts added."""
     features, s, linear_part = setting.features, setting.direction_norm, setting.link.linear
     # With the exact gradient β contains −c₁W₀ᵀa: it is not independent of the neurons along a.
     own = features.c1 if setting.gradient == "exact" else 0.0

@@ -266,8 +266,8 @@ def _axes(whole: Geometry, seen: Array, square: Array) -> Array:
     """(r, MOST_AXES) orthonormal: the labels' directions, then those along which preactivations
     vary most, each by its share in its component times the component's weight.
 
-    In component c the projection that tells most of all preactivations is Σ_c^{−½}e, with e the
-    leading eigenvector of Σ_c^{½} Σ_i v_iv_iᵀ Σ_c^{½}.
+    In component c the projection that explains most of the preactivations' variance is Σ_c^{−½}e,
+    with e the leading eigenvector of Σ_c^{½} Σ_i v_iv_iᵀ Σ_c^{½}.
     """
     found = [row for row in np.atleast_2d(whole.teacher) if np.any(row)]
     candidates = []
