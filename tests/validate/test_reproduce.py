@@ -77,6 +77,12 @@ def test_the_page_says_what_agrees_and_what_does_not(tmp_path):
     assert again == page
 
 
+def test_figures_without_published_numbers_say_so(tmp_path):
+    done = planned(["demir2025/fig1a", "mei2022/double-descent"], tmp_path, True)
+    told = [any("no published numbers" in line for line in sentences(one)) for one in done]
+    assert told == [False, True]
+
+
 @pytest.mark.parametrize(
     "name, network, verdict",
     [

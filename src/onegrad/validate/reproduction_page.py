@@ -17,6 +17,7 @@ from onegrad.validate.reproduce import Reproduction
 from onegrad.validate.reproduced import Agreement, CommonShift
 
 _HALF = "The source plots half of the mean squared error; its points are doubled here."
+_NO_NUMBERS = "Settings of the paper where it states them; no published numbers at hand."
 _IMAGES = "The source draws its images from a GAN, these are real ones (traces below)."
 _QUICK = (
     "This is a quick run: at most four values of each swept key and five repetitions, two at the "
@@ -32,7 +33,9 @@ def sentences(one: Reproduction) -> list[str]:
         lines.append(_shift(shift))
     if one.found and not one.name.endswith("fig4b"):
         lines.append(_HALF)
-    if figure and figure.note:
+    if figure is None:
+        lines.append(_NO_NUMBERS)
+    elif figure.note:
         lines.append(figure.note)
     if one.found and _images(one) is not None:
         lines.append(_IMAGES)
