@@ -103,12 +103,6 @@ def test_show_prints_toml_that_runs(tmp_path):
 
 BAD = {
     "typo": ("strength = 0.74", "strenght = 0.74", ["scaling.strenght", "0.74", '"strength"']),
-    "range": ("strength = 0.74", "strength = 1.3", ["scaling.strength", "1.3", "from 0 to 1"]),
-    "weights": ("dim = 40", "dim = 40\nweights = [0.5, 0.6]", ["data.weights", "sum to 1"]),
-    "width": ("width = 30", "width = 0", ["network.width", "0", "from 1"]),
-    "nan": ("samples = 50", "samples = 50\nridge = nan", ["training.ridge", "nan", "above 0"]),
-    "rank": ("dim = 40", "dim = 40\nrank = 40", ["data.rank", "40", "below data.dim"]),
-    "activation": ('activation = "relu"', 'activation = "rleu"', ["network.activation", '"relu"']),
     "file": ('model = "mixture"\ndim = 40', 'model = "file"\npath = "gone.csv"',
              ["data.path", "gone.csv", "no such file"]),
     "toml": ("dim = 40", "dim = = 40", ["TOML", "line"]),
@@ -118,10 +112,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_specs_exit_2_with_one_clear_message(spec, case):
     old, new, words = BAD[case]
-    text = spec.read_text().replace(old, new)
-    if case == "width":
-        text = text[: text.index("[sweep]")]
-    spec.write_text(text)
+    spec.write_text(spec.read_text().replace(old, new))
     done = onegrad("simulate", spec)
     assert done.returncode == 2
     assert done.stdout == ""
