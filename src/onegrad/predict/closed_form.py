@@ -17,10 +17,6 @@ from onegrad.theory.isotropic.closed_form import predict_isotropic
 from onegrad.theory.options import Theory
 
 
-def version_at(problem: Problem, method: str) -> str:
-    return "random-features" if problem.rate == 0 else method
-
-
 def why_not_isotropic(problem: Problem) -> str:
     """The first assumption of the closed form that does not hold, or nothing."""
     if not problem.data.isotropic:
@@ -49,8 +45,8 @@ def closed_form(problem: Problem, theory: Theory, seed: int) -> Prediction:
 
     Raises where the conditional theory fails: nothing is known then about the closed form's error.
     """
-    limit = theory.method == "isotropic-limit"
-    result = predict_isotropic(problem, version_at(problem, "limit" if limit else "finite-step"))
+    version = "limit" if theory.method == "isotropic-limit" else "finite-step"
+    result = predict_isotropic(problem, version if problem.rate else "random-features")
     power = variance_of_labels(problem, geometry_of(problem))
     if theory.draft:
         return replace(of_closed_form(result, None), label_variance=power)

@@ -41,7 +41,6 @@ from onegrad.theory.neurons.types import drawn_types
 from onegrad.theory.options import Theory
 from onegrad.theory.readout.classes import class_problems, rough_classes
 
-LEFT_OPEN = "left open"  # the kind of a refusal
 _IN_FULL = 12  # cost of solving a layer at every node, over the cost of rough errors
 _AN_ENTRY = 3000  # operations that one feature at one node costs
 _EXTREME = 1e4  # largest length of a neuron's weights; the smallest is its inverse
@@ -170,9 +169,8 @@ def layers_within(
         if all_in_full or not told:
             found.append(_errors(problem, layer, theory, found))
             if found[0].open > enough:
-                return Failure(ConvergenceError(
-                    f"first layers leave {100 * found[0].open:.2g} % of their errors open"
-                ), LEFT_OPEN)  # fmt: skip
+                left = f"{100 * found[0].open:.2g} %"
+                return Failure(ConvergenceError(f"first layers leave {left} of their errors open"))
         study = found[0].study
         if study is not None and not all_in_full:
             rough.append(rough_errors(problem, *_directions(problem, layer), study))

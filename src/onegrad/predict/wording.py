@@ -268,9 +268,7 @@ def _method_of(solution: Solution, theory: Theory, seed: int, draws: OverDraws |
     problem, geometry = solution.task.problem, solution.task.geometry
     steps = problem.training.steps
     text = "Method: conditional Gaussian equivalence (Demir & Dogan 2025), "
-    if theory.method == "hybrid":
-        text += f"for neurons whose first step was drawn with seed {seed}."
-    elif steps > 1:
+    if steps > 1:
         text += f"step by step through {steps} fresh batches."
     else:
         text += "which holds for steps of any size."
