@@ -262,3 +262,24 @@ def test_coarse_and_accurate_curves_differ_by_less_than_three_percent(explorer):
                     worst = max(worst, abs(a[q] / b[q] - 1))
     print(f"largest difference {100 * worst:.2f} %")
     assert 0 < worst < 0.03
+
+
+COVERED = """async () => {
+  const covered = [];
+  const all = [...document.querySelectorAll("input, select, summary, #run button, .plot [tabindex]")];
+  for (const one of all.filter((e) => e.offsetParent && !e.disabled)) {
+    one.focus();
+    await new Promise((done) => setTimeout(done, 30));
+    const { left, top, width, height } = one.getBoundingClientRect();
+    const seen = document.elementFromPoint(left + width / 2, top + height / 2);
+    if (!seen || !(seen === one || one.contains(seen) || seen.contains(one))) covered.push(one.outerHTML);
+  }
+  return [all.length, covered];
+}"""  # noqa: E501
+
+
+@pytest.mark.parametrize(("width", "height"), [(400, 800), (900, 700)])
+def test_nothing_covers_what_has_the_focus(visit, width, height):
+    visit.page.set_viewport_size({"width": width, "height": height})
+    count, covered = visit.open().evaluate(COVERED)
+    assert count > 30 and covered == []

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { inUnits } from "../../src/onegrad/page/static/box_errors.js";
 import { FORMULAS, mathml } from "../../src/onegrad/page/static/formulas.js";
 import { placeOf, pointOf, stepSweep, sweepOf } from "../../src/onegrad/page/static/specs.js";
-import { axisValues, samplesOf, setInputs, setKey, shown, written } from "../../src/onegrad/page/static/state.js";
+import { applies, axisValues, samplesOf, setInputs, setKey, shown, written } from "../../src/onegrad/page/static/state.js";
 import { doubled, headline, learnedDegrees } from "../../src/onegrad/page/static/words.js";
 
 const at = { symbol: "β", value: 0.9 };
@@ -50,6 +50,13 @@ test("a total of samples is shared out as the spec does it", () => {
   const tables = { training: { total: 2400, ridge: 1 } };
   setKey(tables, "training.samples", 600);
   assert.deepEqual(tables.training, { ridge: 1, samples: 600 });
+});
+
+test("errors of classes need classes", () => {
+  const applying = (labels, training = {}) => ["misclassification", "test_loss"].map((name) => applies(name, { labels, training }));
+  assert.deepEqual(applying({ model: "component" }), [true, false]);
+  assert.deepEqual(applying({ model: "component", values: [-1, 0, 1] }), [false, false]);
+  assert.deepEqual(applying({ link: "sign" }, { loss: "hinge" }), [true, true]);
 });
 
 test("more inputs keep the ratios", () => {

@@ -55,10 +55,11 @@ def check_simulation(problem: Problem, steps: int = 0) -> None:
     n, m, k = problem.dim, problem.samples, problem.width
     steps = steps or problem.training.steps
     matrix = max(n * m, n * k, m * k, n * problem.step_samples, k * problem.step_samples)
+    several = "one step" if steps == 1 else f"{steps} steps"
     if n * m * k * steps > _PRODUCT or matrix > _MATRIX:
         raise SpecError.of(
             "data.dim", n,
-            f"with {m} samples, {k} neurons and {steps} steps is too large to simulate on the "
+            f"with {m} samples, {k} neurons and {several} is too large to simulate on the "
             f"page (n·m·k·steps up to {_PRODUCT:.0e})",
             'Take fewer inputs or neurons, or use "copy as spec" and `onegrad run`',
         )  # fmt: skip

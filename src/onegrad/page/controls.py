@@ -65,7 +65,7 @@ SLIDERS = (
     Slider(
         "training.total",
         "M/n",
-        "all samples over inputs",
+        "total samples over inputs",
         0.4,
         40.0,
         "log",

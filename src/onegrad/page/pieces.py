@@ -43,7 +43,7 @@ def chunks(pieces: list[Piece], workers: int) -> list[list[Piece]]:
             last is None
             or piece.kind not in _SHARED
             or (last.kind, last.options) != (piece.kind, piece.options)
-            or len(together[-1]) >= (most if piece.options.get("coarse") else _FINE)
+            or len(together[-1]) >= (most if piece.options.get("coarse") else min(most, _FINE))
         ):
             together.append([])
         together[-1].append(piece)

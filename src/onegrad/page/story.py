@@ -226,6 +226,7 @@ def nothing() -> dict[str, Any]:
     strengths = [round(x, 3) for x in np.linspace(0.0, 0.95, 13)]
     weightings = [0.0, 0.25, 0.5, 0.75, 1.0]
     with_step, without, sizes, rates = [], [], [], []
+    dots: list[dict[str, Any]] = []
     for weighting in weightings:
         settings = [{"strength": b, "weighting": weighting} for b in strengths]
         problems = [Problem.from_spec({**fixed, "scaling": one}) for one in settings]
@@ -235,6 +236,16 @@ def nothing() -> dict[str, Any]:
         without.append(rounded([a["test_error"] / a["label_variance"] for a in before], 4))
         sizes.append(rounded([problem.step_size for problem in problems], 3))
         rates.append(rounded([problem.rate for problem in problems], 3))
+        if weighting in (0.5, 1.0):
+            places = slice(2, None, 5)
+            found = simulated(problems[places], seeds=4)
+            units = np.array([one["label_variance"] for one in after[places]])
+            dots.append({
+                "label": "trained networks", "colour": 0, "at": [weightings.index(weighting)],
+                "x": strengths[places],
+                "mean": rounded(found["mean"] / units, 4),
+                "se": rounded(found["se"] / units, 3),
+            })  # fmt: skip
     return {
         "id": "nothing", "kind": "curves", "x": axis("β", "strength", strengths),
         "y": {"title": "test error / Var y", "low": 0.4, "high": 1.05},
@@ -246,7 +257,7 @@ def nothing() -> dict[str, Any]:
         ],
         "gain": [0, 1], "here": 0.74, "what": "error over Var y",
         "facts": [{"name": "η", "y": rates}, {"name": "size of the step", "y": sizes}],
-        "marks": [{"x": b, "text": name} for b, name in BORDERS],
+        "dots": dots, "marks": [{"x": b, "text": name} for b, name in BORDERS],
     }  # fmt: skip
 
 
@@ -294,7 +305,7 @@ def samples() -> dict[str, Any]:
     rates = [0.0, 50.0, 100.0, 200.0, 400.0, 600.0]
     rows = [grid(fixed, {"training.rate": [r], "training.total": totals}) for r in rates]
     dots = []
-    for s in (0, 3, 5):
+    for s in (0, 4, 5):
         training = fixed["training"] | {"rate": rates[s]}
         problems = [
             Problem.from_spec({**fixed, "training": training | {"total": m}}) for m in totals[::2]
@@ -307,7 +318,7 @@ def samples() -> dict[str, Any]:
              for r in rates]  # fmt: skip
     none = [one["test_error"] for one in rows[0]]
     return {
-        "id": "samples", "kind": "curves", "x": axis("m", "samples in all", totals, log=True),
+        "id": "samples", "kind": "curves", "x": axis("M", "samples in all", totals, log=True),
         "y": {"title": "test error", "low": 0.15, "high": 3, "log": True},
         "sliders": [axis("η", "learning rate of the step", rates, start=4)],
         "lines": [

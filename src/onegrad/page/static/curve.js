@@ -7,7 +7,7 @@ import { LIMIT, drawLimit } from "./limits.js";
 import { report } from "./link.js";
 import { Panel, legendLine, legendMark, niceRange } from "./plot.js";
 import { curveMessage, curveSpec, placeOf } from "./specs.js";
-import { QUANTITIES, axisValues, shown, taskOf, valueOf, written } from "./state.js";
+import { QUANTITIES, applies, axisValues, shown, taskOf, valueOf, written } from "./state.js";
 import { storedLines } from "./stored.js";
 
 export const title = "Curve";
@@ -47,7 +47,7 @@ export class Curve {
       pick.append(el("option", { value: slider.key, selected: slider.key === axis.key }, `${slider.title}  ${slider.symbol}`));
     page.options.replaceChildren(el("label", {}, "against", pick));
     for (const [name, text] of Object.entries(names)) {
-      if (!applies(name, page.state) && !page.state.quantities.includes(name)) continue;
+      if (!applies(name, page.state.tables) && !page.state.quantities.includes(name)) continue;
       const box = el("input", {
         type: "checkbox",
         value: name,
@@ -373,12 +373,6 @@ export class Curve {
     this.beside?.destroy();
     this.page.panels.classList.remove("solo", "alone");
   }
-}
-
-/** Whether a quantity says something here: errors of classes for labels ±1, losses that are not squared. */
-function applies(name, { tables }) {
-  if (name === "misclassification") return tables.labels?.model === "component" || ["sign", "xor"].includes(tables.labels?.link);
-  return !name.endsWith("_loss") || (tables.training.loss ?? "squared") !== "squared";
 }
 
 /** Lines whose course without the step differs from those before: curves by step size share one. */

@@ -156,7 +156,7 @@ export class DrawnSpectrum {
     ctx.font = `${12 * scale}px ${getComputedStyle(document.body).fontFamily}`;
     ctx.textAlign = right ? "right" : "left";
     ctx.fillText(
-      `${name} ${show(cosine, 2)}${doubt ? " (differs between draws)" : ""}`,
+      `${name} ${show(cosine, 2)}${doubt ? " (varies by draw)" : ""}`,
       x + (right ? -5 : 5) * scale,
       top + 10 * scale,
     );

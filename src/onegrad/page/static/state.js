@@ -89,6 +89,7 @@ export function fromTables(about, tables, strict = true) {
   state.view = viewOf(tables);
   state.figure = tables.figure ? copy(tables.figure) : null;
   if (tables.figure?.quantities) state.quantities = [...tables.figure.quantities];
+  else if (!applies(state.quantities[0], state.tables)) state.quantities = ["test_error"];
   if (state.view === "map") {
     const keys = mapKeys(tables);
     if (!keys.every((key) => separate[key])) throw new Error(`the page draws maps over ${keys.join(" and ")}`);
@@ -117,6 +118,14 @@ export function fromTables(about, tables, strict = true) {
   }
   if (state.curves.key === state.axis) state.axis = "network.width_ratio"; // a list of exponents is no axis
   return state;
+}
+
+/** Whether a quantity says something here: errors of classes for labels ±1, losses that are not squared. */
+export function applies(name, { labels, training }) {
+  if (name.endsWith("_loss")) return (training.loss ?? "squared") !== "squared";
+  if (name !== "misclassification") return true;
+  if (labels?.model === "component") return (labels.values ?? [1]).every((value) => Math.abs(value) === 1);
+  return ["sign", "xor"].includes(labels?.link);
 }
 
 const setLast = (tables, key, values) => setKey(tables, key, copy(values[values.length - 1]));
