@@ -46,12 +46,17 @@ def _plane(instance: Instance) -> tuple[list[str], Array]:
     """Two orthonormal directions (n × 2): special ones first, teachers before spikes and means."""
     dim = instance.population.dim
     others = np.random.default_rng(0).standard_normal((2, dim))
-    found = [*special_directions(instance).items(), *(("another direction", v) for v in others)]
+    named = special_directions(instance).items()
+    special = sorted(
+        named, key=lambda item: (item[0].startswith("mean"), item[0].partition(".")[2])
+    )
+    found = [*special, *(("another direction", v) for v in others)]
     names: list[str] = []
     plane: list[Array] = []
     for name, direction in found:
         rest = direction - sum((one @ direction * one for one in plane), np.zeros(dim))
         if np.linalg.norm(rest) > _FLAT and len(plane) < 2:
+            name = "the teacher" if name == "teacher" else name
             names.append(_WORDS.sub(r"\1 of component \2", name))
             plane.append(rest / np.linalg.norm(rest))
     return names, np.column_stack(plane)

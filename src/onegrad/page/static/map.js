@@ -239,8 +239,12 @@ export class Map2D {
     ctx.fillStyle = css("--soft");
     ctx.font = font;
     ctx.textAlign = "center";
-    const ticks = (slider) =>
-      slider.kind === "log" ? [0.1, 0.3, 1, 3, 10] : slider.high === 1 ? [0, 0.2, 0.4, 0.6, 0.8, 1] : [-0.2, 0, 0.2, 0.4];
+    const ticks = ({ kind, low, high }) => {
+      if (kind === "log") return [0.1, 0.3, 1, 3, 10];
+      const step = 0.2 * 10 ** Math.round(Math.log10(high - low)); // 0.2 for exponents, 200 for learning rates
+      const first = Math.ceil(low / step - 1e-9);
+      return Array.from({ length: Math.floor(high / step + 1e-9) - first + 1 }, (_, i) => (first + i) * step);
+    };
     for (const v of ticks(ax))
       ctx.fillText(show(v), plot.left + plot.width * this.along(ax, this.xs, v), plot.top + plot.height + unit * 1.2);
     ctx.fillText(named(ax), plot.left + plot.width / 2, plot.top + plot.height + unit * 2.8);
