@@ -19,7 +19,7 @@ WRONG_PARTS = [
 
 
 def test_a_broken_link_is_said_and_opens_the_usual_page(visit):
-    visit.open()
+    visit.open("")
     usual = visit.page.evaluate("location.hash")
     for rest in UNREADABLE:
         page = visit.open(rest)

@@ -323,6 +323,7 @@ export function fromHash(about, hash) {
       if (key && TABLES.includes(table)) (tables[table] ??= {})[key] = JSON.parse(text);
       else if (typeof state[name] === "string" || name === "published") state[name] = text;
       else if (Object.hasOwn(state, name) && name !== "tables") state[name] = JSON.parse(text);
+      else return null; // nothing that this page knows
     }
     if (Object.keys(tables).length) state.tables = { labels: {}, ...tables };
     return isReadable(about, state) ? state : null;
