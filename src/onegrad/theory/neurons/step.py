@@ -136,7 +136,7 @@ class StepSample:
         slope = slope_moments(activation, shift, np.sqrt(bulk**2 + (last**2).sum(axis=1))[:, None])
         wu, wu2 = self.weights * u, self.weights * u**2
         curvature = slope.curvature @ wu
-        known = np.stack([slope.value @ (wu2 * one) for one in self.known], axis=1)
+        known = slope.value @ (wu2 * self.known).T
         memory = self.recalled * np.repeat(known, np.size(self.memory), axis=1)
         push = np.concatenate(
             [slope.value @ (wu[:, None] * self.kappa), memory + last * curvature[:, None]], axis=1
