@@ -37,7 +37,8 @@ class Prediction:
         a draft
     error : why there are no numbers, and what to do about it; empty unless the status is "failed"
     test_error_se, train_error_se, misclassification_se : standard errors over first layers that
-        were drawn; 0 where nothing is (the last one: of several classes alone)
+        were drawn (the last one: of several classes, and of a mean over draws of directions, labels
+        or the step's chance); 0 where nothing is
     misclassification : P(sign f(x) ≠ y) where labels are ±1, P(largest output ≠ class) for one-hot
         classes, where the theory knows it; else None. `misclassification_estimate` is how far off
         it may be

@@ -250,6 +250,7 @@ def of_solution(
         solution.status,
         solution.error_estimate,
         misclassification=solution.misclassification,
+        misclassification_se=_half_width(solution, draws),
         test_loss=solution.test_loss if not solution.squared else math.nan,
         train_loss=solution.train_loss if not solution.squared else math.nan,
         calibration=solution.calibration,
@@ -261,6 +262,14 @@ def of_solution(
         open=solution.open,
         decisions=solution.decisions,
     )
+
+
+def _half_width(solution: Solution, draws: OverDraws | None) -> float:
+    """Half of the 95 % interval of the mean misclassification over chance; 0 in a draft."""
+    wrong = solution.misclassification
+    if wrong is None or draws is None or solution.status == "draft":
+        return 0.0
+    return wrong * draws.wrong / 2
 
 
 def _method_of(solution: Solution, theory: Theory, seed: int, draws: OverDraws | None) -> str:

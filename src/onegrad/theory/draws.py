@@ -26,7 +26,7 @@ from onegrad.theory.nodes.rules import QuadratureLevel
 from onegrad.theory.open import Decision
 from onegrad.theory.options import Theory
 from onegrad.theory.resolution import solve_tasks
-from onegrad.theory.task import CALIBRATION, ERRORS, Solution, Task
+from onegrad.theory.task import CALIBRATION, ERRORS, WRONG, Solution, Task
 
 _RANDOMISATIONS = 4  # independent randomisations: fewer would not give a standard error
 _FIXED_POINT, _OF_LOSSES = 1e-6, 1e-4  # tolerances: squared loss, other losses
@@ -43,6 +43,7 @@ class OverDraws:
     points : how many problems were solved for it
     variables : how many chance quantities were averaged over
     error : relative error of the mean: Student's factor times its standard error
+    wrong : the same of the mean misclassification; NaN where labels are not binary
     """
 
     mean: float
@@ -51,6 +52,7 @@ class OverDraws:
     points: int
     variables: int
     error: float
+    wrong: float
 
 
 @dataclass
@@ -87,19 +89,27 @@ class _Draws:
         return _ratio(self.drawn.mean(axis=0), self.base)
 
     @property
-    def error(self) -> float:
-        """Student's factor times the standard error of the mean, relative, the largest of all
-        errors and losses."""
+    def errors(self) -> Array:
+        """Student's factor times the standard errors of the means, relative."""
         drawn = self.drawn
         parts = drawn.reshape(-1, _RANDOMISATIONS, drawn.shape[1]).mean(axis=0)
         quantile = stdtrit(_RANDOMISATIONS - 1, self.chance.policy.stated_points)
-        return float(quantile) * _largest(relative_error(parts))
+        return float(quantile) * relative_error(parts)
+
+    @property
+    def error(self) -> float:
+        """The largest of errors and losses."""
+        return _largest(self.errors)
 
     def enough(self, theory: Theory) -> float:
         """So well the mean should be known."""
         policy = theory.policy
         beside = policy.mean_beside * self.solution.open.total
         return max(policy.mean_known * theory.accuracy, beside)
+
+    def goes_on(self, theory: Theory) -> bool:
+        """Whether more points are wanted: misclassification may be known half as well."""
+        return max(self.error, float(self.errors[WRONG]) / 2) > self.enough(theory)
 
 
 def over_draws(
@@ -128,7 +138,7 @@ def over_draws(
     while going:
         _solve(going, count)
         alive = [d for d in going if d.failure is None]
-        going = [d for d in alive if d.error > d.enough(theory)]
+        going = [d for d in alive if d.goes_on(theory)]
         if together:
             sizes = {len(d.chance.variables) for d in going}
             going = [d for d in alive if len(d.chance.variables) in sizes]
@@ -214,7 +224,7 @@ def _finished(draws: _Draws, theory: Theory) -> Found:
     error = draws.error
     over = OverDraws(
         mean.test_error, float(np.median(values)), float(values.std()), len(values),
-        len(draws.chance.variables), error,
+        len(draws.chance.variables), error, float(draws.errors[WRONG]),
     )  # fmt: skip
     if theory.draft:
         return mean, over

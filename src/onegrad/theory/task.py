@@ -24,6 +24,7 @@ NUMBERS = (
 )  # fmt: skip
 ERRORS = [NUMBERS.index(name) for name in ("test_error", "train_error", "test_loss", "train_loss")]
 CALIBRATION = NUMBERS.index("calibration")
+WRONG = NUMBERS.index("misclassification")
 
 
 @dataclass(frozen=True)
