@@ -146,3 +146,21 @@ def test_what_the_exact_gradient_does_to_the_initial_layer_is_in_the_estimate():
     plain = og.predict(og.Problem.from_spec(alone), "conditional")
     assert abs(effect) < found.error_estimate + 4 * se
     assert found.error_estimate > plain.error_estimate + 0.8 * abs(effect)
+
+
+@pytest.mark.parametrize(("link", "least"), [("hermite(-0.213, 0, 0.919)", 0.003), ("relu", 0.0)])
+def test_the_chance_of_the_labels_scale_is_stated(link, least):
+    """ξᵀΛξ differs between teachers: what that does to E y² is in the estimate, and no more."""
+    p = og.Problem(
+        data={"model": "isotropic", "dim": 307, "spectrum": "two-level", "levels": [4.81, 0.354],
+              "share": 0.472},
+        labels={"model": "single-index", "link": link}, training={"samples": 203, "ridge": 1.65, "rate": 0.0},
+        network={"convention": "isotropic", "activation": "sigmoid", "width": 84},
+    )  # fmt: skip
+    xi = np.random.default_rng(0).standard_normal((20_000, 307))
+    scale = (xi**2 @ p.data.bulk_eigenvalues) / (xi**2).sum(axis=1) / p.data.bulk_eigenvalues.max()
+    z, weights = np.polynomial.hermite_e.hermegauss(40)
+    squares = p.links[0](np.sqrt(np.append(scale, scale.mean()))[:, None] * z) ** 2 @ weights
+    off = squares[:-1].mean() / squares[-1] - 1
+    assert off >= least
+    assert off < og.predict(p, "conditional").error_estimate < off + 0.005

@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from onegrad.compute.backend import Array
 from onegrad.errors import Failure
+from onegrad.gaussian.activation import Activation
+from onegrad.gaussian.quadrature import gaussian_mean
+from onegrad.theory.directions.closed import Closure, leading_eigenvectors
 from onegrad.theory.neurons.block_types import output_noise
 from onegrad.theory.neurons.step import output_loss
 from onegrad.theory.nodes.rules import QuadratureLevel
@@ -18,7 +22,8 @@ _TOLERANCE = 1e-5
 
 def closure_error(solution: Solution) -> float | Failure:
     """Relative: what coarser closures change of the errors, at the second resolution (the first is
-    percents off after a step), and what the initial output may do in the step."""
+    percents off after a step), what the initial output may do in the step, and the chance of the
+    labels' scale."""
     task = solution.task
     assert task.geometry.levels is not None
     geometries = (task.geometry, *task.geometry.levels.coarser)
@@ -33,4 +38,29 @@ def closure_error(solution: Solution) -> float | Failure:
     if task.problem.trained:
         loss = output_loss(task.problem, task.geometry, solution.neurons.moved)
         error += max(_OUTPUT * loss, output_noise(task.problem, task.geometry))
-    return error
+    return error + _scale_of_labels(task)
+
+
+def _scale_of_labels(task: Task) -> float:
+    """What the chance of ξᵀΛξ does to the mean of y², in units of it; errors are those of the
+    typical ξᵀΛξ. Leading eigenvectors, which are averaged over, are left out.
+
+    A two-level bulk at n = 307 and a quadratic teacher: 0.4 %, and networks are 0.5 % off.
+    """
+    problem, bulk = task.problem, task.problem.data.bulk_eigenvalues
+    if task.geometry.basis is not None or problem.links is None or bulk is None:
+        return 0.0
+    closure = Closure.of(problem.trained, spectra=False)
+    count = leading_eigenvectors(bulk, closure.leading, closure.share)
+    spread = np.sqrt(2 * np.sum((bulk[count:] / bulk.mean() - 1) ** 2)) / len(bulk)
+    # two points that have the mean and the variance of ξᵀΛξ
+    sizes = np.sqrt([1.0, max(0.0, 1 - spread), 1 + spread]) * np.linalg.norm(task.geometry.teacher)
+    found = 0.0
+    for link in problem.links:
+
+        def square(t: Array, link: Activation = link) -> Array:
+            return np.asarray(link(t) ** 2)
+
+        typical, low, high = gaussian_mean(square, 0.0, sizes, link.breakpoints)
+        found = max(found, abs((low + high) / 2 - typical) / max(typical, 1e-300))
+    return float(found)
