@@ -154,7 +154,8 @@ def test_the_chance_of_the_labels_scale_is_stated(link, least):
     p = og.Problem(
         data={"model": "isotropic", "dim": 307, "spectrum": "two-level", "levels": [4.81, 0.354],
               "share": 0.472},
-        labels={"model": "single-index", "link": link}, training={"samples": 203, "ridge": 1.65, "rate": 0.0},
+        labels={"model": "single-index", "link": link},
+        training={"samples": 203, "ridge": 1.65, "rate": 0.0},
         network={"convention": "isotropic", "activation": "sigmoid", "width": 84},
     )  # fmt: skip
     xi = np.random.default_rng(0).standard_normal((20_000, 307))
