@@ -46,6 +46,10 @@ def predicted(problem: Record) -> Record:
     return record | {
         "status": "ok", "engine": found.method, "numerics": found.status,
         "estimate": None if math.isnan(found.error_estimate) else found.error_estimate,
+        "decisions": [
+            (one.about, float(f"{one.margin:.3g}")) for one in found.decisions
+            if math.isfinite(one.margin)
+        ],
         "predicted": {
             name: float(f"{value:.9g}")
             for name, value in numbers.items()
