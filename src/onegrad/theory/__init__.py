@@ -1,11 +1,12 @@
-"""Deterministic limits: what the network does, computed without sampling.
+"""The theory: errors of the network without simulating it.
 
-Mixtures with structure (docs/book), from the ground up: `options` (what is asked), `geometry`
-(the few directions of a problem), `symmetry` (directions that are alike), `nodes` (where the data
-are looked at), `layers` (neurons after training, and their features at the nodes), `losses` (how
-the readout is fitted), `woodbury`, `anderson` and `finite_size` (tools), `fixed_point`, `errors`,
-`resolution` (one resolution), `conditional` (until it is accurate), `learned` (what f looks like).
+What is asked stands in `options`, the numbers that decide in `policy`, what an answer leaves open
+in `open`. One problem is a `task`; `resolution` solves it at one resolution, `conditional` at finer
+ones until two agree, and `draws` takes the mean over what `chance` leaves open.
 
-Real data (docs/book/real-data.md): `semi_parametric`, with nodes and layers of its own.
-Isotropic data (docs/book/closed-form.md): `isotropic`, closed forms and spectra.
+The folders follow the derivation (docs/book): `directions` (spikes, means and teacher, and how
+they overlap), `nodes` (where the data are looked at along these), `neurons` (what the step makes of
+them), `layers` (features at the nodes, of neurons as types or of a matrix of weights), `readout`
+(the fixed point, the errors, every loss), `size` (corrections of order 1/n), `spectra` (limiting
+laws and outliers) and `isotropic` (closed forms for isotropic data, a check and a method by name).
 """
