@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.page.browsing import SMALL, download, open_preset, table
 from tests.page.conftest import Visit
-from tests.page.server import SPEC, Explorer, eventually
+from tests.page.server import SPEC, Explorer
 
 UNREADABLE = ["#view=nonsense", "#data.dim=x", "#curves=3&view=map", "#%%%", f"{SMALL}&dots=5"]
 WRONG_PARTS = [
@@ -119,7 +119,6 @@ def test_the_server_goes_and_comes_back(browser):
         visit.context.close()
         refused = [text for text in visit.complaints if "ERR_CONNECTION_REFUSED" not in text]
         assert refused == []
-        assert eventually(lambda: again.workers() == [])
     finally:
         again.stop()
 

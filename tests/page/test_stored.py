@@ -17,7 +17,7 @@ def test_a_stored_run_opens(browser, tmp_path):
     explorer = Explorer(str(tmp_path))
     try:
         visit = Visit(browser, explorer)
-        page = visit.open()
+        page = visit.open("")
         expect(page.locator("#legend")).to_contain_text("hermite")
         page.fill("[data-key='scaling.strength'] input[type=number]", "0.5")
         page.keyboard.press("Enter")
@@ -40,7 +40,7 @@ def opened(browser, tmp_path):
         explorer = Explorer(str(tmp_path))
         visit = Visit(browser, explorer)
         running.append((visit, explorer))
-        visit.open()
+        visit.open("")
         return visit, results.as_json()["rows"]
 
     yield run_and_open
