@@ -79,11 +79,13 @@ data = { model = "mixture", dim = 300 }
 network = { activation = "relu", width = 300 }
 training = { samples = 300 }
 scaling = { strength = 0.74, weighting = 0.5 }
+compare = { seeds = 4 }
 """
 
 
 def test_start_up(tmp_path):
-    """CPU of `list` and of `degree` on one point, in units of importing NumPy and SciPy."""
+    """CPU of `list` and of `degree` on one point (four draws), in units of importing NumPy and
+    SciPy."""
     (tmp_path / "point.toml").write_text(POINT, encoding="utf-8")
     unit, listed, degree = seconds(
         ("-c", "import numpy, scipy.linalg"), ("-m", "onegrad", "list"),

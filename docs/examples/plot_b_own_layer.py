@@ -8,6 +8,7 @@ The weights may come from torch, JAX or NumPy; here they come from 40 steps of p
 our own. With torch it is the same call: ``og.predict_readout(linear.weight, problem, teacher=teacher)``.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import onegrad as og
@@ -60,3 +61,13 @@ print(f"measured  {np.mean(errors):.4f} ± {np.std(errors, ddof=1) / np.sqrt(20)
 
 untrained = og.predict_readout(start, problem, teacher=teacher)
 print(f"before training {untrained.test_error:.4f}, after {prediction.test_error:.4f}")
+
+# %%
+# The neurons of both layers in the plane of the teacher: training has turned them towards u, the direction of its tanh.
+
+figure, panels = plt.subplots(
+    1, 2, figsize=(7, 3.4), sharex=True, sharey=True, layout="constrained"
+)
+for axes, layer, title in zip(panels, (start, weights), ("before training", "after"), strict=True):
+    axes.plot(layer @ u, layer @ v, ".")
+    axes.set(title=title, xlabel="along u", ylabel="along v")

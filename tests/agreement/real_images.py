@@ -81,4 +81,4 @@ def compare(classes, activation, ratio, rate, seeds, ridge_factor=1):
         predicted.append(found.errors[:2])
     pairs = tuple(Estimate.of(column) for column in np.array(simulated).T)
     mean = tuple(float(v) for v in np.mean(predicted, axis=0))
-    return Agreement(pairs, mean, found.rank, found.error_estimate)
+    return Agreement(pairs, mean, found.rank, found.open.total)

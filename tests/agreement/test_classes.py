@@ -13,7 +13,7 @@ from onegrad.simulate.models import MODELS
 from onegrad.simulate.models.base import exact_risk
 from onegrad.simulate.network.trial import Trial
 from onegrad.simulate.risk.sampled import class_risk
-from onegrad.theory.layers import classes as layer_classes
+from onegrad.theory.layers import any_layer as layer_classes
 
 N = 200
 FINITE = 0.015  # of squared errors at this size
