@@ -63,7 +63,8 @@ untrained = og.predict_readout(start, problem, teacher=teacher)
 print(f"before training {untrained.test_error:.4f}, after {prediction.test_error:.4f}")
 
 # %%
-# The neurons of both layers in the plane of the teacher: training has turned them towards u, the direction of its tanh.
+# The neurons of both layers in the plane of the teacher. Training has moved many of them far out along u, of both signs, and
+# along v: the product in the teacher needs both.
 
 figure, panels = plt.subplots(
     1, 2, figsize=(7, 3.4), sharex=True, sharey=True, layout="constrained"
