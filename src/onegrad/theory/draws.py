@@ -28,6 +28,7 @@ from onegrad.theory.options import Theory
 from onegrad.theory.resolution import solve_tasks
 from onegrad.theory.task import CALIBRATION, ERRORS, WRONG, Solution, Task
 
+_FAR_OFF = 0.1  # relative; at 8 % a mean was still right to 3 %
 _RANDOMISATIONS = 4  # independent randomisations: fewer would not give a standard error
 _FIXED_POINT, _OF_LOSSES = 1e-6, 1e-4  # tolerances: squared loss, other losses
 _SIGN_POINTS = 1024  # nodes of the classification error at every point
@@ -77,6 +78,15 @@ class _Draws:
     @property
     def base(self) -> Array:
         return self.values[0]
+
+    @property
+    def off(self) -> float:
+        """How far errors at the typical point are off at the resolution of the points, where that
+        is much: then they need not cancel in the ratio. A cubic activation on a strong spike was
+        24 % off there, and its mean over draws 16 %."""
+        fine = np.array([self.solution.test_error, self.solution.train_error])
+        off = float(np.max(np.abs(self.base[:2] - fine) / np.maximum(np.abs(fine), 1e-300)))
+        return off if self.solution.squared and off > _FAR_OFF else 0.0
 
     @property
     def drawn(self) -> Array:
@@ -228,7 +238,7 @@ def _finished(draws: _Draws, theory: Theory) -> Found:
     )  # fmt: skip
     if theory.draft:
         return mean, over
-    known = replace(solution.open, chance=error)
+    known = replace(solution.open, chance=error + draws.off)
     enough = draws.enough(theory)
     outcome = f"{len(values)} points of {len(draws.chance.variables)} chance quantities"
     outcome += " are enough" if error <= enough else ", and more would take long"

@@ -5,11 +5,11 @@ from onegrad.simulate.models.base import Mark, Model
 MODELS = (
     Model(
         "theory", "deterministic prediction, no sampling", Mark(line="-"), theory="auto",
-        version=33,  # since 0.1: rules, the 1/n correction, means over chance overlaps
+        version=34,  # since 0.1: rules, the 1/n correction, means over chance overlaps
     ),
     Model(
         "theory-limit", "theory without its 1/n correction: the limit of large sizes",
-        Mark(line="--"), theory="auto", finite_size=False, version=30,
+        Mark(line="--"), theory="auto", finite_size=False, version=31,
     ),
     Model(
         "isotropic-limit", "the isotropic closed form in the limit of large samples",
